@@ -1,0 +1,97 @@
+# One verb per target. `make setup` is quick when there is nothing to do, so every target that needs it simply asks for it.
+
+PYTHON   ?= $(shell command -v python3.11 || command -v python3)
+VENV     := .venv
+BIN      := $(VENV)/bin
+PYTEST   := $(BIN)/python -m pytest
+# Tests bind port 0 and share nothing, so they may run side by side; a file stays in one process for its fixtures' sake.
+PARALLEL := -n 2 --dist loadfile
+
+KERNEL_SOURCES := $(wildcard src/pandomq/kernel/_fast.pyx src/pandomq/kernel/fast/*.pxi src/pandomq/kernel/fast/*.pxd)
+NODE_TESTS     := tests/integration/node
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help setup build-kernel demo test test-all lint format types fuzz bench bench-peers docs build clean
+
+help:  ## say what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# --- setup ------------------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/.kernel $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## install everything that development needs
+
+$(VENV)/.created:
+	@tools/system_packages.sh "$(PYTHON)"
+	@test -x $(BIN)/python || $(or $(PYTHON),python3) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --upgrade 'setuptools>=77' 'cython>=3.1'
+	PANDOMQ_KERNEL=skip $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Here a machine without a compiler gets a notice; `make build-kernel` insists.
+$(VENV)/.kernel: $(VENV)/.installed setup.py $(KERNEL_SOURCES)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+$(NODE_TESTS)/node_modules/.installed: $(NODE_TESTS)/package.json
+	cd $(NODE_TESTS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
+build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it cannot
+	PANDOMQ_KERNEL=require $(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $(VENV)/.kernel
+
+# --- proof ------------------------------------------------------------------------------------------------------------
+
+test: setup lint types  ## lint, types, and the tests on both kernels
+	$(PYTEST) $(PARALLEL) -q --kernel=plain -m "not slow" $(wildcard tests/unit tests/spec)
+	$(if $(wildcard tests/integration),$(PYTEST) $(PARALLEL) -q --kernel=plain -m "both_kernels and not slow" tests/integration)
+	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" tests
+
+test-all: setup lint types  ## all tests, also the slow ones, whole on both kernels
+	$(PYTEST) $(PARALLEL) --kernel=plain tests
+	$(PYTEST) $(PARALLEL) --kernel=fast tests
+
+lint: setup  ## ruff, the house rules, and the arrows between rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tools/house_rules.py
+	$(BIN)/lint-imports
+
+format: setup  ## put the code in ruff's form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: setup  ## mypy --strict, and the kernel against its stub
+	$(BIN)/mypy
+	@if ls src/pandomq/kernel/_fast.*.so >/dev/null 2>&1; \
+	then $(BIN)/stubtest pandomq.kernel._fast --mypy-config-file pyproject.toml; \
+	else echo "stubtest left out: the compiled kernel is not built"; fi
+
+fuzz: setup  ## a million hostile inputs
+	$(BIN)/python tools/fuzz.py
+
+# --- use --------------------------------------------------------------------------------------------------------------
+
+demo: setup  ## a broker, publishers and consumers, live
+	$(BIN)/python tools/demo.py
+
+bench: setup  ## measure this machine's broker
+	$(BIN)/pandomq bench
+
+bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
+	$(BIN)/python tools/bench_peers.py
+
+docs: setup  ## write the generated pages
+	$(BIN)/python tools/requirements_page.py
+
+build: setup  ## wheel and source distribution, in dist/
+	$(BIN)/python -m build --outdir dist
+
+clean:  ## remove all that was made, but not the virtual environment
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
+	rm -f src/pandomq/kernel/_fast.*.so $(VENV)/.installed $(VENV)/.kernel
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""Which kernel the tests run on, which requirements they may claim to prove, and how patient hypothesis is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tomllib
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+REQUIREMENTS = Path(__file__).parent.parent / "docs" / "requirements.toml"
+
+# A time limit for a single example fails on a busy machine and finds no bug: the test's own time-out bounds the whole.
+# In CI the examples are the same in each run, so that a red build is red for a reason in its change.
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kernel",
+        choices=("fast", "plain"),
+        help="insist on one kernel; otherwise PANDOMQ_PLAIN decides, as for a user",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses the kernel before anything of ours is imported, by the variable that brokers started by tests inherit."""
+    wanted = config.getoption("--kernel")
+    if wanted == "plain":
+        os.environ["PANDOMQ_PLAIN"] = "1"
+    elif wanted == "fast":
+        os.environ.pop("PANDOMQ_PLAIN", None)
+        if importlib.util.find_spec("pandomq.kernel._fast") is None:
+            raise pytest.UsageError("the compiled kernel is not built: make build-kernel")
+
+
+def pytest_report_header() -> str:
+    plain = bool(os.environ.get("PANDOMQ_PLAIN")) or importlib.util.find_spec("pandomq.kernel._fast") is None
+    return f"kernel: {'plain' if plain else 'fast'}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that claims to prove a requirement nobody has written is a typing error, not a proof."""
+    known = {requirement["id"] for requirement in tomllib.loads(REQUIREMENTS.read_text())["requirement"]}
+    for item in items:
+        for mark in item.iter_markers("proves"):
+            unknown = set(mark.args) - known
+            if unknown or not mark.args:
+                raise pytest.UsageError(
+                    f"{item.nodeid} proves {sorted(unknown) or 'nothing'}: not in {REQUIREMENTS.name}"
+                )
