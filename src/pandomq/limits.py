@@ -1,0 +1,75 @@
+"""Every limit of the broker by name, and how they relate.
+
+What a user may configure starts from these defaults; what the protocol fixes is marked so.
+The assertions at the end are part of the contract: a change that breaks one breaks the broker.
+"""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# Fixed by AMQP 0-9-1.
+FRAME_OVERHEAD_BYTES: Final = 8
+"""Type, channel and size before a frame's payload, and the end octet after it."""
+FRAME_BYTES_MIN: Final = 4096
+"""No peer may ask for frames smaller than this, and before tune-ok none may be larger."""
+SHORT_STRING_BYTES_MAX: Final = 255
+CHANNEL_ID_MAX: Final = 65535
+REPLY_TEXT_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+ROUTING_KEY_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+QUEUE_NAME_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+EXCHANGE_NAME_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+CONSUMER_TAG_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+VHOST_NAME_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+PRIORITY_MAX: Final = 255
+PREFETCH_COUNT_MAX: Final = 65535
+
+# What the broker proposes in connection.tune, as RabbitMQ does.
+FRAME_BYTES_MAX: Final = 128 * KIB
+CHANNEL_MAX: Final = 2047
+HEARTBEAT_S: Final = 60
+
+# Messages and what describes them.
+MESSAGE_BYTES_MAX: Final = 128 * MIB
+FIELD_TABLE_DEPTH_MAX: Final = 64
+"""Tables and arrays nested deeper than this are refused; x-death needs three levels."""
+
+# The life of a connection.
+HANDSHAKE_MS_MAX: Final = 10_000
+"""From accept to connection.open; afterwards heartbeats watch the peer."""
+CLOSE_OK_WAIT_MS_MAX: Final = 5_000
+"""How long a close that the broker sent waits for its close-ok before the socket is dropped."""
+HEARTBEATS_MISSED_MAX: Final = 2
+"""A peer that was silent for this many heartbeat intervals is gone."""
+SASL_RESPONSE_BYTES_MAX: Final = FRAME_BYTES_MIN
+
+# Memory of one connection.
+OUTGOING_HIGH_BYTES: Final = 1 * MIB
+"""Deliveries to a connection stop while more than this waits in its outgoing buffer."""
+OUTGOING_LOW_BYTES: Final = 256 * KIB
+"""They start again once less than this waits."""
+READ_CHUNK_BYTES: Final = 256 * KIB
+"""What one read from a socket brings at most."""
+
+# Memory of one broker.
+CONNECTIONS_MAX: Final = 65_536
+ROUTE_PLANS_CACHED_MAX: Final = 65_536
+"""Route plans per vhost; past it the cache starts anew."""
+TRANSACTION_BYTES_MAX: Final = 256 * MIB
+CONSUMER_TIMEOUT_MS: Final = 30 * 60 * 1000
+"""A delivery unacknowledged for longer closes its channel."""
+DELAY_MS_MAX: Final = 2**32 - 1
+"""The longest x-delay of a delayed message."""
+EXPIRATION_MS_MAX: Final = 2**53
+"""The longest TTL: far beyond 2^27 seconds, and still exact in every number format."""
+EXCHANGE_HOPS_MAX: Final = 255
+"""Exchange-to-exchange bindings are followed at most this deep."""
+
+assert FRAME_BYTES_MIN <= FRAME_BYTES_MAX
+assert FRAME_BYTES_MAX <= READ_CHUNK_BYTES, "one read holds at least one whole frame"
+assert FRAME_BYTES_MAX <= OUTGOING_LOW_BYTES < OUTGOING_HIGH_BYTES
+assert CHANNEL_MAX <= CHANNEL_ID_MAX
+assert SASL_RESPONSE_BYTES_MAX <= FRAME_BYTES_MIN, "start-ok comes in a frame of the smallest size"
+assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX
+assert EXPIRATION_MS_MAX >= 2**27 * 1000
