@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -26,12 +27,16 @@ DIRECTIVES = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
+    # Nothing here is pickled or doctested, and what Cython adds for that would have to be told in the stub.
+    "auto_pickle": False,
+    "autotestdict": False,
 }
 NOTICE = """
 ************************************************************************
-  PandoMQ: the compiled kernel was not built ({reason}).
+  PandoMQ: the compiled kernel was NOT built: {compiler} failed.
   The broker works without it, on the plain kernel, several times slower.
-  Install a C compiler and Python's headers, then install PandoMQ again.
+  To have it, install a C compiler and Python's headers, and then again
+      pip install --force-reinstall --no-cache-dir --no-deps pandomq
 ************************************************************************
 """
 
@@ -54,7 +59,8 @@ class BuildKernel(build_ext):
             # A kernel compiled from older sources must not be picked up in place of the one that failed.
             for stale in {Path(self.get_ext_fullpath(ext.name)), *KERNEL.glob("_fast.*.so")}:
                 stale.unlink(missing_ok=True)
-            print(NOTICE.format(reason=str(failure).strip() or type(failure).__name__), file=sys.stderr)
+            compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "the C compiler"
+            print(f"{failure}\n{NOTICE.format(compiler=compiler)}", file=sys.stderr)
 
 
 def kernel_extensions() -> list[Extension]:
