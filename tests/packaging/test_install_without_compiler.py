@@ -47,7 +47,7 @@ def test_without_a_compiler_the_plain_kernel_is_installed_with_a_notice(project:
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith((".so", ".pyx", ".pxi", ".c"))]
         archive.extractall(installed)
-    script = "import pandomq.kernel as kernel; print(kernel.__file__); print(kernel.KERNEL)"
+    script = "import pandomq.kernel as kernel; print(kernel.__file__); print(kernel.KIND)"
     result = run(sys.executable, "-c", script, PYTHONPATH=str(installed))
     assert result.returncode == 0, result.stderr
     place, chosen = result.stdout.splitlines()
