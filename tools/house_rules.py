@@ -16,7 +16,7 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxi", ".pxd"}
 LINES_MAX = 400
 # A module with such a name has no subject, and becomes the place where everything ends up.
 VAGUE = re.compile(r"^(.*_)?(utils?|helpers?|managers?|misc|common)$")
-POSTPONED = re.compile(r"#.*\b(TODO|FIXME|XXX)\b")
+POSTPONED = re.compile(r"#\s.*\b(TODO|FIXME|XXX)\b")
 
 
 def breaches(path: Path, text: str) -> Iterator[str]:
