@@ -1,0 +1,307 @@
+"""The per-message work of a broker, in batches.
+
+This is the contract of two twins: `_fast.pyx` (compiled, over C-level buffers) and `_plain.py` (the readable oracle). Both give the same
+bytes, the same log records and the same events for the same calls; tests drive them in lockstep.
+
+What the kernel decides: how bytes become runs of publishes and settlements, what a queue holds and in which order, which consumer gets the
+next message, which delivery tag means which message, when a confirm may go out, and the bytes of deliveries and confirms.
+What it never does: look at a clock, read or write a file or socket, route (it asks `Hooks.publish` and remembers the plan), build dead letters,
+know of users, vhosts or policies.
+
+One *batch* is: any number of `Engine.publish`, `Engine.settle`, `Engine.enqueue` and queue calls; then the caller handles `dead` and `returned`;
+then `Engine.deliver`; then `Engine.seal` gives the records for the log, `Engine.sealed` names the index they got, and `Engine.committed`
+releases what waited for it. `now_ms` is the batch's time.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+KIND: Final[str]  # "fast" or "plain"
+
+# Publish flags, as Hooks.publish sees them.
+MANDATORY: Final = 1
+IMMEDIATE: Final = 2
+OVERSIZED: Final = 4  # the body was longer than the scanner's limit; it was skipped, message.body is empty and message.body_size tells
+
+# Message.special: why a message may not take a remembered plan but must be looked at by Hooks.publish.
+SPECIAL_USER_ID: Final = 1  # carries a user-id
+SPECIAL_COPIES: Final = 2  # its headers hold CC or BCC
+SPECIAL_REPLY_TO: Final = 4  # reply-to begins with amq.rabbitmq.reply-to
+SPECIAL_EXPIRATION: Final = 8  # expiration is not a number of milliseconds
+SPECIAL_DELAY: Final = 16  # its headers hold x-delay
+SPECIAL_MALFORMED: Final = 32  # the properties cannot be read
+
+# Channel.mode
+NORMAL: Final = 0
+CONFIRM: Final = 1
+TRANSACTION: Final = 2  # each publish and each settlement goes to Hooks
+
+# Overflow
+DROP_HEAD: Final = 0
+REJECT_PUBLISH: Final = 1
+REJECT_PUBLISH_DEAD_LETTER: Final = 2  # refused, and given to `dead` with MAXLEN
+
+# Why a message is in Engine.dead
+EXPIRED: Final = 0
+REJECTED: Final = 1
+MAXLEN: Final = 2
+DELIVERY_LIMIT: Final = 3
+
+# Kinds of log records (see `records.py`)
+RECORD_ENQUEUE: Final = 1
+RECORD_DEQUEUE: Final = 2
+RECORD_COMMAND: Final = 3
+
+NEVER_MS: Final[int]  # a deadline that does not come (2**63 - 1)
+
+class Message:
+    """What was published, and where to. Immutable, shared by all queues that hold it."""
+
+    routing: bytes  # exchange and routing key as two AMQP short strings, as basic.deliver repeats them
+    header: bytes  # the content header's payload: class, weight, body size, flags, properties
+    body: bytes
+    body_size: int  # len(body), except for OVERSIZED
+    persistent: bool  # delivery mode 2
+    priority: int  # 0 when absent
+    expiration_ms: int  # -1 when absent or not a number
+    special: int
+    def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
+    @property
+    def exchange(self) -> str: ...  # decoded with errors="surrogateescape"
+    @property
+    def routing_key(self) -> str: ...
+    def find_header(self, name: bytes) -> bytes | None:
+        """The raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed tables."""
+
+def routing_of(exchange: str, routing_key: str) -> bytes:
+    """The bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
+
+class Frame(NamedTuple):
+    kind: int  # 1 method, 8 heartbeat; content frames never come here
+    channel: int
+    payload: bytes
+
+class ScanFault(NamedTuple):
+    reply_code: int  # always a connection error: 501 frame error, 505 unexpected frame, 502 syntax error
+    reply_text: str
+    class_id: int
+    method_id: int
+
+class PublishRun:
+    """Consecutive complete publishes, on any channels, in the order in which they became complete."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> tuple[int, Message, int]: ...  # channel number, message, flags
+
+class SettleRun:
+    """Consecutive acks, nacks and rejects, on any channels."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> tuple[int, int, int, bool, bool]: ...
+    # channel number, method id (80 ack, 90 reject, 120 nack), delivery tag, multiple, requeue
+
+class Scanner:
+    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame and incomplete contents.
+
+    Frame errors come as one last ScanFault, after everything valid before it; after that feed returns [].
+    """
+
+    frame_max: int  # octets, the whole frame; 0 means no limit was agreed (the caller sets the broker's own)
+    body_size_max: int
+    def __init__(self, frame_max: int, body_size_max: int) -> None: ...
+    def feed(self, data: bytes | bytearray | memoryview) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
+    @property
+    def buffered_bytes(self) -> int: ...  # kept for incomplete frames and contents
+
+class Plan:
+    """Where the messages of one (user, exchange, key) go. The broker sets `valid` to False when that is no longer so."""
+
+    queues: Sequence[Queue]
+    valid: bool
+    def __init__(self, queues: Sequence[Queue]) -> None: ...
+
+class Routes:
+    """Plans remembered for one user in one vhost, shared by its sessions. When full, everything is forgotten."""
+
+    def __init__(self, capacity: int) -> None: ...
+    def put(self, routing: bytes, plan: Plan) -> None: ...
+    def clear(self) -> None: ...
+    def __len__(self) -> int: ...
+
+class Hooks(Protocol):
+    """The slow paths, called in the middle of a run. They may close channels (Channel.open = False): the run skips what follows on those."""
+
+    def publish(self, channel: Channel, message: Message, flags: int) -> None:
+        """No valid plan, a special message, a flag other than MANDATORY, or a transaction. Does all of it: faults, routing, Routes.put,
+        Engine.enqueue. (The channel's publish number was already counted.)"""
+    def settle(self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
+        """The channel is in TRANSACTION mode."""
+    def unknown_tag(self, channel: Channel, method_id: int, tag: int) -> None:
+        """A settlement named a tag that is not outstanding (for multiple: beyond the last one delivered, or 0 with nothing outstanding is fine)."""
+    def unknown_channel(self, session: Session, number: int, class_id: int, method_id: int) -> None:
+        """A publish or settlement on a channel that is not open. The rest of the run is dropped."""
+    def redelivered_copy(self, message: Message, delivery_count: int) -> Message:
+        """The message with its x-delivery-count header, for queues with counts_deliveries."""
+
+class Engine:
+    """All queues and sessions of one broker."""
+
+    term: int  # stamped on every message enqueued from now on
+    commit_index: int
+    dead: list[tuple[Queue, Message, int, int]]  # queue, message, reason, delivery count; the caller takes them and clears the list
+    returned: list[tuple[Channel, Message, int]]  # mandatory and unroutable; the caller writes basic.return before `seal`
+    waiting_for_time: list[Queue]  # their first message has a deadline and Queue.timer_armed is False; the caller arms a timer and clears the list
+    held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
+    held_messages: int
+    # Counters since start.
+    published: int
+    unroutable: int
+    delivered: int
+    redelivered: int
+    acked: int
+    confirmed: int
+    def __init__(self, hooks: Hooks) -> None: ...
+    def publish(self, session: Session, run: PublishRun, now_ms: int) -> None: ...
+    def settle(self, session: Session, run: SettleRun, now_ms: int) -> None: ...
+    def settle_one(self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int) -> None: ...
+    def enqueue(self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int) -> bool:
+        """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if MANDATORY.
+        Writes one log record for the logged queues if the message is persistent. False if a queue refused it; then, with a channel in
+        CONFIRM mode, its last counted publish will be nacked."""
+    def refuse(self, channel: Channel) -> None:
+        """The channel's last counted publish will be nacked instead of acked."""
+    def deliver(self, now_ms: int) -> None:
+        """All queues that became active: requeued messages go back to their places, expired ones leave, the rest goes to consumers as credit allows."""
+    @property
+    def active(self) -> bool: ...  # some queue could deliver more now (a session's output was taken meanwhile)
+    def log_command(self, command: bytes) -> None:
+        """Adds a RECORD_COMMAND to the batch's records, in order with the others."""
+    def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
+        """Puts a message into queues under given (queue, sequence, term), in sequence order, without logging and without limits: replay."""
+    def seal(self, now_ms: int) -> bytes | None:
+        """The batch's records as one log entry (see records.py), or None if nothing has to survive."""
+    def sealed(self, index: int) -> None:
+        """The sealed entry got this index (0: there was none). Confirms of this batch wait for it if they need it, and always for earlier ones
+        of their channel; those that need not wait are written now."""
+    def committed(self, index: int) -> None:
+        """Writes the confirms that waited for an index up to this one: as few frames as possible (multiple), nacks one by one."""
+    def take_dirty(self) -> list[Session]:
+        """Sessions with outgoing bytes, each once, in the order in which they became so; the list starts anew."""
+
+class Session:
+    """One client connection: its channels and its outgoing bytes."""
+
+    owner: Any
+    routes: Routes
+    frame_max: int
+    out_bytes_max: int  # consumers of this session rest while more than this waits in it
+    writable: bool  # read only; see pause and resume
+    def __init__(self, engine: Engine, owner: Any, routes: Routes, frame_max: int, out_bytes_max: int) -> None: ...
+    def channel(self, number: int) -> Channel | None: ...
+    def write(self, data: bytes) -> None: ...
+    def write_content(self, number: int, method: bytes, message: Message) -> None:
+        """A method frame with this payload, the content header and the bodies, split at frame_max."""
+    def take(self) -> bytes:
+        """The outgoing bytes; consumers that rested because of them are ready again if the session is writable."""
+    @property
+    def pending_bytes(self) -> int: ...
+    def pause(self) -> None: ...  # the peer reads too slowly: its consumers rest
+    def resume(self) -> None: ...
+    def close(self, now_ms: int) -> None:
+        """Closes all channels; nothing is written to it any more."""
+
+class Channel:
+    """Publish numbers, consumers and the unacked window of one channel."""
+
+    owner: Any
+    session: Session
+    number: int
+    open: bool  # False: whatever arrives on it is skipped in silence (it was closed by the broker)
+    mode: int
+    prefetch_max: int  # for all consumers together (basic.qos global); 0 = no limit; set with set_prefetch
+    unacked_count: int
+    published_count: int  # the last publish number counted (CONFIRM)
+    unconfirmed_count: int
+    def __init__(self, session: Session, number: int, owner: Any) -> None: ...  # registers itself with the session
+    def set_prefetch(self, prefetch_max: int) -> None: ...
+    def hold(self) -> None: ...  # replies wait for the log: deliveries on this channel wait too
+    def release(self) -> None: ...
+    def consumers(self) -> list[Consumer]: ...
+    def outstanding(self, tag: int, multiple: bool) -> list[int]:
+        """The tags a settlement would concern; [] if the tag is unknown."""
+    def recover(self, now_ms: int) -> None:
+        """Requeues everything unacked."""
+    @property
+    def oldest_delivery_ms(self) -> int: ...  # when the oldest unacked message was delivered; NEVER_MS if none
+    def close(self, now_ms: int) -> None:
+        """Leaves the session; consumers are removed from their queues; unacked messages go back to their queues."""
+
+class Consumer:
+    owner: Any
+    channel: Channel
+    queue: Queue
+    tag: bytes
+    no_ack: bool
+    prefetch_max: int  # 0 = no limit
+    priority: int
+    unacked_count: int
+    active: bool  # False while another one is the single active consumer
+    delivered: int
+    def __init__(self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any) -> None: ...
+    # Registers itself with queue and channel.
+    def cancel(self) -> None: ...  # leaves queue and channel; its unacked messages stay with the channel
+
+class Queue:
+    """Messages in order of priority and sequence, and who may have them."""
+
+    owner: Any
+    queue_id: int  # in log records
+    logged: bool  # durable: persistent messages and their settlements go to the log
+    next_sequence: int
+    ready_count: int
+    ready_bytes: int  # bodies
+    unacked_count: int
+    deleted: bool
+    timer_armed: bool
+    # Counters since start.
+    published: int
+    delivered: int
+    redelivered: int
+    acked: int
+    dropped: int  # overflowed, expired or rejected
+    def __init__(self, engine: Engine, owner: Any, queue_id: int, logged: bool) -> None: ...
+    def configure(
+        self,
+        *,
+        ttl_ms: int = -1,
+        length_max: int = -1,
+        bytes_max: int = -1,
+        overflow: int = DROP_HEAD,
+        dead_letters: bool = False,
+        priority_max: int = 0,
+        delivery_limit: int = -1,
+        counts_deliveries: bool = False,
+        last_value_key: bytes | None = None,
+        single_active: bool = False,
+    ) -> None:
+        """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued from now on.
+        priority_max and last_value_key and single_active are set once, before the first message or consumer.
+        Without dead_letters, messages that die are dropped and only counted; with it they are put into Engine.dead."""
+    def consumers(self) -> list[Consumer]: ...  # by priority, then by age
+    @property
+    def consumer_count(self) -> int: ...
+    def take(self, channel: Channel, no_ack: bool, now_ms: int) -> tuple[int, bool, Message, int] | None:
+        """basic.get: delivery tag, redelivered, message, messages left; None if empty."""
+    def withdraw(self, sequence: int) -> Message | None:
+        """Removes one ready message by sequence number, logging the dequeue; None if it is not there."""
+    def purge(self) -> int: ...  # drops the ready messages (logged), says how many
+    def expire(self, now_ms: int) -> None: ...
+    @property
+    def next_deadline_ms(self) -> int: ...  # of the first message of each priority; NEVER_MS if none
+    def delete(self) -> int:
+        """Drops everything (the caller logs the deletion as a command); consumers are removed; later settlements of its messages are ignored.
+        Says how many were ready."""
+    def drop(self, sequence_first: int, count: int) -> None:
+        """Removes ready messages by sequence number, without logging: replay of RECORD_DEQUEUE."""
+    def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
+        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message. For tests and views."""

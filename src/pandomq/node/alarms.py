@@ -1,0 +1,27 @@
+"""The memory watermark: above it publishers are held back, consumers go on.
+
+What counts is what the broker itself accounts for (bodies, headers and a fixed cost a message), not the size of the process: that one shrinks
+late or never, and would keep publishers waiting after the queues are empty. The alarm ends somewhat below the mark, so that it does not flutter.
+"""
+
+from typing import Final
+
+MESSAGE_OVERHEAD_BYTES: Final = 160
+"""Memory of a message beyond its bytes: the object, its three byte strings' heads, and its place in a queue."""
+CLEAR_PERCENT: Final = 95
+
+
+class MemoryAlarm:
+    __slots__ = ("_clear_bytes", "_mark_bytes", "raised")
+
+    def __init__(self, mark_bytes: int) -> None:
+        self._mark_bytes = mark_bytes
+        self._clear_bytes = mark_bytes * CLEAR_PERCENT // 100
+        self.raised = False
+
+    def update(self, held_bytes: int, held_messages: int) -> bool:
+        """Takes the account of now; True if the alarm was raised or cleared by it."""
+        used = held_bytes + held_messages * MESSAGE_OVERHEAD_BYTES
+        before = self.raised
+        self.raised = used > (self._clear_bytes if before else self._mark_bytes)
+        return self.raised is not before

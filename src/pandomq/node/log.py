@@ -1,0 +1,43 @@
+"""The log as the node sees it, and the one that lives in memory.
+
+Everything that must survive is an entry in a log (see `broker.Broker.handle`). An entry is opaque bytes; it has an index, and once the log
+says that the index is committed, the replies and confirms that waited for it may go out. A log on disk or in a cluster says so some time
+after `sync`; the one in memory says so at once, and keeps nothing: what it held is lost with the process, as are the queues themselves.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pandomq.ids import LogIndex
+
+
+class Log(Protocol):
+    """An ordered record of entries."""
+
+    def append(self, entry: bytes) -> LogIndex:
+        """Takes the entry and gives the index it will have."""
+
+    def sync(self) -> None:
+        """The end of a batch: what was appended is to be made safe. The commit callback is told the index once it is, now or later."""
+
+
+class MemoryLog:
+    """Commits every entry at the end of its batch, and forgets it."""
+
+    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "last_index")
+
+    def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
+        self._on_commit = on_commit
+        self._committed_index = LogIndex(0)
+        self.last_index = LogIndex(0)
+        self.appended_bytes = 0
+
+    def append(self, entry: bytes) -> LogIndex:
+        self.last_index = LogIndex(self.last_index + 1)
+        self.appended_bytes += len(entry)
+        return self.last_index
+
+    def sync(self) -> None:
+        if self._committed_index < self.last_index:
+            self._committed_index = self.last_index
+            self._on_commit(self.last_index)

@@ -1,0 +1,41 @@
+"""What a step asks of the runtime: bytes to write, and a closed set of controls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pandomq.node.link import Link
+
+
+class Close(NamedTuple):
+    """Send what is buffered, then close the socket."""
+
+    link: Link
+
+
+class Abort(NamedTuple):
+    """Close the socket at once."""
+
+    link: Link
+
+
+class PauseReading(NamedTuple):
+    """Leave what the client sends in its socket: TCP holds it back."""
+
+    link: Link
+
+
+class ResumeReading(NamedTuple):
+    link: Link
+
+
+Control = Close | Abort | PauseReading | ResumeReading
+
+
+class Output(NamedTuple):
+    writes: list[tuple[Link, bytes]]
+    controls: list[Control]
+    """Carried out after the writes, in order."""
+    more: bool
+    """Another step has work to do, once these writes are under way."""

@@ -1,0 +1,29 @@
+"""What a node is told when it starts; the configuration's values, checked."""
+
+import msgspec
+
+from pandomq import limits
+
+
+class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = "n1"
+    product: str = "PandoMQ"
+    """What the server properties call us; for clients that insist on another broker's name."""
+    user: str = "guest"
+    password: str = "guest"
+    loopback_only_users: tuple[str, ...] = ("guest",)
+    heartbeat_s: int = limits.HEARTBEAT_S
+    channel_max: int = limits.CHANNEL_MAX
+    frame_bytes_max: int = limits.FRAME_BYTES_MAX
+    message_bytes_max: int = limits.MESSAGE_BYTES_MAX
+    connections_max: int = limits.CONNECTIONS_MAX
+    handshake_ms_max: int = limits.HANDSHAKE_MS_MAX
+    consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
+    memory_bytes_max: int = 4 * 1024 * limits.MIB
+    """The watermark above which publishers are held back."""
+
+    def __post_init__(self) -> None:
+        if not limits.FRAME_BYTES_MIN <= self.frame_bytes_max:
+            raise ValueError(f"frame_bytes_max must be at least {limits.FRAME_BYTES_MIN}, not {self.frame_bytes_max}")
+        if not 1 <= self.channel_max <= limits.CHANNEL_ID_MAX:
+            raise ValueError(f"channel_max must be between 1 and {limits.CHANNEL_ID_MAX}, not {self.channel_max}")

@@ -1,0 +1,78 @@
+"""One client's socket: hands bytes to the server and takes bytes from it.
+
+All sockets read into the server's one buffer; what a read brought is parsed before the next read begins, so an idle connection owns no buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from pandomq import limits
+
+if TYPE_CHECKING:
+    from pandomq.node.link import Link
+    from pandomq.runtime.server import Server
+
+
+class ClientSocket(asyncio.BufferedProtocol):
+    __slots__ = ("_server", "_transport", "link")
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self.link: Link | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
+        self.link = self._server.connected(self, _peer_name(transport))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._server.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.link is not None:
+            self._server.received(self.link, nbytes)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        if self.link is not None:
+            self._server.paused(self.link)
+
+    def resume_writing(self) -> None:
+        if self.link is not None:
+            self._server.resumed(self.link)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.link is not None:
+            self._server.lost(self.link)
+            self.link = None
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Sends what is buffered, then closes."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+
+def _peer_name(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    peer = transport.get_extra_info("peername")
+    return (peer[0], peer[1]) if peer else ("", 0)

@@ -1,0 +1,16 @@
+"""Milliseconds that never go back: the wall clock's at the start, the monotonic clock's from then on.
+
+A wall clock that jumps expires nothing; what a person sees in a header (x-death's time) is right to within the jumps since the start.
+"""
+
+import time
+
+
+class Clock:
+    __slots__ = ("_offset_ns",)
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ms(self) -> int:
+        return (time.monotonic_ns() + self._offset_ns) // 1_000_000

@@ -1,0 +1,63 @@
+"""Listening sockets.
+
+A client that says "localhost" may mean ::1, so a broker that listens on the IPv4 loopback listens on the IPv6 one too where there is one.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Final, NamedTuple
+
+BACKLOG: Final = 4096
+"""Connections the kernel holds until they are accepted; a storm beyond it is retried by TCP."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """HOST:PORT, [::1]:PORT, :PORT or PORT. Raises ValueError with what is wrong."""
+        host, colon, port = text.rpartition(":")
+        if not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"'{text}' is not an address: expected HOST:PORT, for example 127.0.0.1:5672")
+        if not colon or not host:
+            host = "127.0.0.1" if not colon else "0.0.0.0"
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def listening_sockets(address: Address) -> list[socket.socket]:
+    """One socket, or two for the loopback. Raises OSError if the address cannot be had."""
+    if address.host not in ("localhost", "127.0.0.1"):
+        return [_listening_socket(address)]
+    first = _listening_socket(Address("127.0.0.1", address.port))
+    try:
+        second = _listening_socket(Address("::1", first.getsockname()[1]))
+    except OSError as error:
+        # No IPv6 on this machine, or somebody else has that port there: the IPv4 loopback is enough.
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EADDRINUSE):
+            return [first]
+        first.close()
+        raise
+    return [first, second]
+
+
+def _listening_socket(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((address.host, address.port))
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,138 @@
+"""The event loop around one node: accepts, reads, writes, and tells the time.
+
+Reads of one turn of the loop are gathered into one batch: the first asks for a step, which runs when the loop has read from every socket that
+had something. A batch that grew large is handled at once, so that what waits to be handled stays bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, assert_never
+
+from pandomq import limits
+from pandomq.node.link import Link
+from pandomq.node.node import Node
+from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading
+from pandomq.runtime.client_socket import ClientSocket
+from pandomq.runtime.clock import Clock
+from pandomq.runtime.listen import Address, listening_sockets
+
+log = logging.getLogger("pandomq")
+
+GATHERED_BYTES_MAX: Final = 4 * limits.READ_CHUNK_BYTES
+"""What is read before it is handled."""
+DRAIN_S_MAX: Final = 2.0
+"""How long a shutdown waits for clients to answer connection.close."""
+
+
+class Server:
+    def __init__(self, node: Node, clock: Clock) -> None:
+        self._node = node
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
+        self._gathered_bytes = 0
+        self._step_asked = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._listeners: list[asyncio.Server] = []
+
+    async def listen(self, address: Address) -> list[Address]:
+        """Accepts clients there; says where it really listens (port 0 means any)."""
+        bound: list[Address] = []
+        for sock in listening_sockets(address):
+            self._listeners.append(await self._loop.create_server(lambda: ClientSocket(self), sock=sock))
+            host, port = sock.getsockname()[:2]
+            bound.append(Address(host, port))
+        self._set_timer()
+        return bound
+
+    # What the sockets report.
+
+    def connected(self, socket: ClientSocket, peer: tuple[str, int]) -> Link:
+        link = self._node.accept(socket, peer, self._clock.now_ms())
+        self._ask_step()
+        return link
+
+    def received(self, link: Link, nbytes: int) -> None:
+        self._node.receive(link, self.read_buffer[:nbytes], self._clock.now_ms())
+        self._gathered_bytes += nbytes
+        if self._gathered_bytes >= GATHERED_BYTES_MAX:
+            self._step()
+        else:
+            self._ask_step()
+
+    def paused(self, link: Link) -> None:
+        self._node.pause(link)
+
+    def resumed(self, link: Link) -> None:
+        self._node.resume(link)
+        self._ask_step()
+
+    def lost(self, link: Link) -> None:
+        self._node.lost(link, self._clock.now_ms())
+        self._ask_step()
+
+    # The step.
+
+    def _ask_step(self) -> None:
+        if not self._step_asked:
+            self._step_asked = True
+            self._loop.call_soon(self._asked_step)
+
+    def _asked_step(self) -> None:
+        self._step_asked = False
+        self._step()
+
+    def _step(self) -> None:
+        self._gathered_bytes = 0
+        self._carry_out(self._node.step(self._clock.now_ms()))
+        if self._node.next_deadline_ms < self._timer_ms:
+            self._set_timer()
+
+    def _carry_out(self, output: Output) -> None:
+        for link, data in output.writes:
+            link.socket.write(data)
+        for control in output.controls:
+            match control:
+                case Close(link):
+                    link.socket.close()
+                case Abort(link):
+                    link.socket.abort()
+                case PauseReading(link):
+                    link.socket.pause_reading()
+                case ResumeReading(link):
+                    link.socket.resume_reading()
+                case _:
+                    assert_never(control)
+        if output.more:
+            self._ask_step()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = self._node.next_deadline_ms
+        delay_s = max(0, self._timer_ms - self._clock.now_ms()) / 1000
+        self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._node.tick(self._clock.now_ms())
+        self._step()
+        self._set_timer()
+
+    # The end.
+
+    async def shut_down(self) -> None:
+        """Stops accepting, tells the clients, waits a little for their answers, and closes."""
+        for listener in self._listeners:
+            listener.close()
+        self._node.shut_down(self._clock.now_ms())
+        self._step()
+        deadline_s = self._loop.time() + DRAIN_S_MAX
+        while self._node.link_count and self._loop.time() < deadline_s:
+            await asyncio.sleep(0.01)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._node.link_count:
+            log.info("closed %d connections whose clients did not answer", self._node.link_count)
