@@ -47,8 +47,7 @@ build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it ca
 # --- proof ------------------------------------------------------------------------------------------------------------
 
 test: setup lint types  ## lint, types, and the tests on both kernels
-	$(PYTEST) $(PARALLEL) -q --kernel=plain -m "not slow" $(wildcard tests/unit tests/spec)
-	$(if $(wildcard tests/integration),$(PYTEST) $(PARALLEL) -q --kernel=plain -m "both_kernels and not slow" tests/integration)
+	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" tests
 	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" tests
 
 test-all: setup lint types  ## all tests, also the slow ones, whole on both kernels

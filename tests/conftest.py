@@ -10,7 +10,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-REQUIREMENTS = Path(__file__).parent.parent / "docs" / "requirements.toml"
+HERE = Path(__file__).parent
+REQUIREMENTS = HERE.parent / "docs" / "requirements.toml"
+WHOLE_ON_BOTH_KERNELS = (HERE / "unit", HERE / "spec")
 
 # A time limit for a single example fails on a busy machine and finds no bug: the test's own time-out bounds the whole.
 # In CI the examples are the same in each run, so that a red build is red for a reason in its change.
@@ -43,7 +45,15 @@ def pytest_report_header() -> str:
     return f"kernel: {'plain' if plain else 'fast'}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(directory) for directory in WHOLE_ON_BOTH_KERNELS):
+            item.add_marker(pytest.mark.both_kernels)
+    refuse_unknown_claims(items)
+
+
+def refuse_unknown_claims(items: list[pytest.Item]) -> None:
     """A test that claims to prove a requirement nobody has written is a typing error, not a proof."""
     known = {requirement["id"] for requirement in tomllib.loads(REQUIREMENTS.read_text())["requirement"]}
     for item in items:
