@@ -34,7 +34,7 @@ DIRECTIVES = {
 NOTICE = """
 ************************************************************************
   PandoMQ: the compiled kernel was NOT built: {compiler} failed.
-  The broker works without it, on the plain kernel, several times slower.
+  The broker works without it, on the plain kernel, much slower.
   To have it, install a C compiler and Python's headers, and then again
       pip install --force-reinstall --no-cache-dir --no-deps pandomq
 ************************************************************************
