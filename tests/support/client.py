@@ -1,0 +1,344 @@
+"""Connections and channels that show what the broker sends, method by method.
+
+Nothing is interpreted or answered behind the test's back, except that contents are put together and that methods are
+kept apart by channel. An unexpected method fails the test with what arrived instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tests.support.fields import content_header, parse_content_header
+from tests.support.frames import (
+    BODY,
+    HEADER,
+    HEARTBEAT,
+    METHOD,
+    PATIENCE_S,
+    PROTOCOL_HEADER,
+    EndOfStreamError,
+    FrameSocket,
+)
+from tests.support.methods import CONTENT_METHODS, LAYOUTS, Method, decode, encode
+
+CAPABILITIES = {
+    "publisher_confirms": True,
+    "basic.nack": True,
+    "consumer_cancel_notify": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+    "exchange_exchange_bindings": True,
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a broker is and how to log in."""
+
+    host: str
+    port: int
+    user: str = "guest"
+    password: str = "guest"
+    vhost: str = "/"
+
+    @classmethod
+    def of_url(cls, url: str) -> Address:
+        parts = urlsplit(url)
+        vhost = unquote(parts.path[1:]) or "/"
+        login = (parts.username or "guest", parts.password or "guest")
+        return cls(parts.hostname or "127.0.0.1", parts.port or 5672, *login, vhost)
+
+
+class ClosedByBrokerError(AssertionError):
+    """A close method came where something else was expected."""
+
+    def __init__(self, method: Method, wanted: str) -> None:
+        super().__init__(f"wanted {wanted}, got {method.name} {method.reply_code} {method.reply_text!r}")
+        self.method = method
+
+
+class Connection(FrameSocket):
+    """A connection with its channels' inboxes."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address.host, address.port)
+        self.address = address
+        self.frame_max = 4096
+        self.heartbeats_seen = 0
+        self.frames_seen: list[tuple[int, int, int]] = []
+        self.declared: set[tuple[str, str]] = set()
+        self._inboxes: dict[int, deque[Method]] = defaultdict(deque)
+        self._incomplete: dict[int, tuple[Method, int]] = {}
+        self._numbers = itertools.count(1)
+
+    # Opening and closing
+
+    def log_in(
+        self,
+        *,
+        mechanism: str = "PLAIN",
+        response: bytes | None = None,
+        client_properties: dict[str, Any] | None = None,
+    ) -> Method:
+        """Protocol header to tune; gives the tune."""
+        self.send_bytes(PROTOCOL_HEADER)
+        self.server_properties = self.expect("connection.start").server_properties
+        if response is None:
+            response = f"\0{self.address.user}\0{self.address.password}".encode()
+        if client_properties is None:
+            client_properties = {"product": "spec tests", "capabilities": CAPABILITIES}
+        answer: dict[str, Any] = {"mechanism": mechanism, "response": response, "locale": "en_US"}
+        self.send("connection.start-ok", 0, client_properties=client_properties, **answer)
+        return self.expect("connection.tune")
+
+    def tune_and_open(
+        self, *, channel_max: int = 2047, frame_max: int = 131072, heartbeat: int = 0, vhost: str | None = None
+    ) -> None:
+        self.send("connection.tune-ok", channel_max=channel_max, frame_max=frame_max, heartbeat=heartbeat)
+        self.frame_max = frame_max or 131072
+        self.send("connection.open", virtual_host=self.address.vhost if vhost is None else vhost)
+        self.expect("connection.open-ok")
+
+    @classmethod
+    def opened(cls, address: Address, *, client_properties: dict[str, Any] | None = None, **tune: Any) -> Connection:
+        connection = cls(address)
+        connection.log_in(client_properties=client_properties)
+        connection.tune_and_open(**tune)
+        return connection
+
+    def close(self) -> None:
+        """Close in order; the socket is gone afterwards whatever happened."""
+        try:
+            self.send("connection.close", reply_code=200, reply_text="bye")
+            while self.receive().name != "connection.close-ok":
+                pass
+        finally:
+            self.drop()
+
+    # Sending
+
+    def send(self, name: str, channel: int = 0, **arguments: Any) -> None:
+        self._remember(name, arguments)
+        self.send_frame(METHOD, channel, encode(name, **arguments))
+
+    def _remember(self, name: str, arguments: dict[str, Any]) -> None:
+        """Note what has to be deleted after the test."""
+        if name in ("queue.declare", "exchange.declare"):
+            kind = name.split(".")[0]
+            if isinstance(arguments.get(kind), str) and arguments[kind] and not arguments.get("passive"):
+                self.declared.add((kind, arguments[kind]))
+
+    # Receiving
+
+    def receive(self, channel: int = 0, timeout_s: float = PATIENCE_S) -> Method:
+        """The next method on a channel, with its content."""
+        while not self._inboxes[channel]:
+            if channel and self._inboxes[0] and self._inboxes[0][0].name == "connection.close":
+                raise ClosedByBrokerError(self._inboxes[0][0], f"a method on channel {channel}")
+            self._take_in(timeout_s)
+        return self._inboxes[channel].popleft()
+
+    def _take_in(self, timeout_s: float) -> None:
+        kind, channel, payload = self.read_frame(timeout_s)
+        self.frames_seen.append((kind, channel, len(payload)))
+        if kind == HEARTBEAT:
+            assert (channel, payload) == (0, b"")
+            self.heartbeats_seen += 1
+            return
+        if kind == METHOD:
+            assert channel not in self._incomplete, "a method in the middle of a content"
+            method = decode(payload)
+            method.channel = channel
+            if method.name in CONTENT_METHODS:
+                self._incomplete[channel] = (method, -1)
+            else:
+                self._inboxes[channel].append(method)
+            return
+        self._take_content(kind, channel, payload)
+
+    def _take_content(self, kind: int, channel: int, payload: bytes) -> None:
+        method, missing = self._incomplete[channel]
+        if missing < 0:
+            assert kind == HEADER, f"frame type {kind} in place of a content header"
+            method.header = payload
+            missing, method.properties = parse_content_header(payload)
+        else:
+            assert kind == BODY, f"frame type {kind} in place of a body"
+            assert 0 < len(payload) <= missing
+            method.body += payload
+            missing -= len(payload)
+        if missing:
+            self._incomplete[channel] = (method, missing)
+        else:
+            del self._incomplete[channel]
+            self._inboxes[channel].append(method)
+
+    def expect(self, name: str, channel: int = 0, timeout_s: float = PATIENCE_S) -> Method:
+        """The next method, which has to be this one."""
+        method = self.receive(channel, timeout_s)
+        if method.name in ("channel.close", "connection.close") and method.name != name:
+            raise ClosedByBrokerError(method, name)
+        assert method.name == name, f"wanted {name}, got {method}"
+        return method
+
+    def expect_close(self, code: int, text: str, cause: str | None = None) -> None:
+        """The broker closes the connection for this reason; then, once that is answered, the socket."""
+        _check_close(self.expect("connection.close"), code, text, cause)
+        self.send("connection.close-ok")
+        self.expect_eof()
+
+    def expect_end(self) -> None:
+        """The broker ends a conversation that it cannot follow, with or without a word about it."""
+        try:
+            assert self.receive().name == "connection.close"
+        except EndOfStreamError:
+            return
+        self.send("connection.close-ok")
+        self.expect_eof()
+
+    def expect_eof(self, timeout_s: float = PATIENCE_S) -> None:
+        try:
+            found = self.receive(0, timeout_s)
+        except EndOfStreamError:
+            return
+        raise AssertionError(f"wanted the end of the stream, got {found}")
+
+    # Channels
+
+    def channel(self, number: int | None = None) -> Channel:
+        """Open a channel."""
+        channel = Channel(self, next(self._numbers) if number is None else number)
+        channel.rpc("channel.open")
+        return channel
+
+
+class Channel:
+    """One channel of a connection; keeps no state of its own."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.connection = connection
+        self.number = number
+
+    def send(self, name: str, **arguments: Any) -> None:
+        self.connection.send(name, self.number, **arguments)
+
+    def receive(self, timeout_s: float = PATIENCE_S) -> Method:
+        return self.connection.receive(self.number, timeout_s)
+
+    def expect(self, name: str, timeout_s: float = PATIENCE_S) -> Method:
+        return self.connection.expect(name, self.number, timeout_s)
+
+    def rpc(self, name: str, **arguments: Any) -> Method:
+        self.send(name, **arguments)
+        return self.expect(name + "-ok")
+
+    def publish(
+        self,
+        body: bytes | str = b"",
+        routing_key: str = "",
+        exchange: str = "",
+        *,
+        mandatory: bool = False,
+        immediate: bool = False,
+        **properties: Any,
+    ) -> None:
+        """A whole publish: method, header and as many body frames as the agreed frame size asks for."""
+        raw = body.encode() if isinstance(body, str) else body
+        self.send("basic.publish", exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate)
+        self.send_content(raw, **properties)
+
+    def send_content(self, body: bytes, **properties: Any) -> None:
+        self.connection.send_frame(HEADER, self.number, content_header(len(body), properties))
+        room = self.connection.frame_max - 8
+        for start in range(0, len(body), room):
+            self.connection.send_frame(BODY, self.number, body[start : start + room])
+
+    # What tests do all the time
+
+    def declare_queue(self, queue: str = "", **options: Any) -> str:
+        """Declare a queue (exclusive unless said otherwise) and give its name."""
+        options.setdefault("exclusive", True)
+        name: str = self.rpc("queue.declare", queue=queue, **options).queue
+        return name
+
+    def declare_exchange(self, exchange: str, kind: str, **options: Any) -> str:
+        self.rpc("exchange.declare", exchange=exchange, type=kind, **options)
+        return exchange
+
+    def bind(self, queue: str, exchange: str, routing_key: str = "", **arguments: Any) -> None:
+        self.rpc("queue.bind", queue=queue, exchange=exchange, routing_key=routing_key, arguments=arguments)
+
+    def consume(self, queue: str, consumer_tag: str = "", **options: Any) -> str:
+        tag: str = self.rpc("basic.consume", queue=queue, consumer_tag=consumer_tag, **options).consumer_tag
+        return tag
+
+    def counts(self, queue: str) -> tuple[int, int]:
+        """Ready messages and consumers."""
+        found = self.rpc("queue.declare", queue=queue, passive=True)
+        return found.message_count, found.consumer_count
+
+    def get(self, queue: str, *, no_ack: bool = True) -> Method | None:
+        self.send("basic.get", queue=queue, no_ack=no_ack)
+        method = self.receive()
+        if method.name == "basic.get-empty":
+            return None
+        assert method.name == "basic.get-ok", method
+        return method
+
+    def drain(self, queue: str) -> list[bytes]:
+        """Bodies of all ready messages, in order; they are gone afterwards."""
+        found = []
+        while (method := self.get(queue)) is not None:
+            found.append(method.body)
+        return found
+
+    def delivery(self, timeout_s: float = PATIENCE_S) -> Method:
+        return self.expect("basic.deliver", timeout_s)
+
+    def bodies(self, count: int) -> list[bytes]:
+        return [self.delivery().body for _ in range(count)]
+
+    def confirmed(self) -> Method:
+        """The next publisher confirm; a nack fails."""
+        return self.expect("basic.ack")
+
+    def publish_confirmed(self, *args: Any, **options: Any) -> None:
+        self.publish(*args, **options)
+        self.confirmed()
+
+    def expect_nothing(self) -> None:
+        """Nothing was sent on this channel: a round trip brings its own answer and nothing before it."""
+        for _ in range(2):
+            assert self.rpc("channel.flow", active=True).active
+
+    def expect_close(self, code: int, text: str, cause: str) -> None:
+        """The broker closes this channel for this reason; the answer frees its number."""
+        _check_close(self.expect("channel.close"), code, text, cause)
+        self.send("channel.close-ok")
+
+    def refused(self, code: int, text: str, name: str, **arguments: Any) -> None:
+        """Sending this method closes the channel in this way."""
+        self.send(name, **arguments)
+        self.expect_close(code, text, name)
+
+    def refused_hard(self, code: int, text: str, name: str, **arguments: Any) -> None:
+        """Sending this method closes the connection in this way."""
+        self.send(name, **arguments)
+        self.connection.expect_close(code, text, name)
+
+
+def _check_close(method: Method, code: int, text: str, cause: str | None) -> None:
+    """Code, text and the ids of the method at fault; a text that ends in … has to begin so."""
+    ids = (0, 0) if cause is None else (LAYOUTS[cause].class_id, LAYOUTS[cause].method_id)
+    begin = text.removesuffix("…")
+    found = method.reply_text if begin == text else method.reply_text[: len(begin)]
+    assert (method.reply_code, found, method.class_id, method.method_id) == (code, begin, *ids), method.reply_text
+
+
+Connect = Callable[..., Connection]
+__all__ = ["Address", "Channel", "ClosedByBrokerError", "Connect", "Connection"]

@@ -1,0 +1,86 @@
+"""Starts a broker as a user would, in a process of its own, and ends it by its pid.
+
+`start` returns once the broker answers the protocol header. The log goes to a file; a traceback in it is a failure that
+a client may not have noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.support.frames import PROTOCOL_HEADER, FrameSocket
+
+START_PATIENCE_S = 20.0
+STOP_PATIENCE_S = 15.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class BrokerProcess:
+    """One `pandomq start` with a data directory and a log of its own."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.port = free_port()
+        self.directory = directory
+        self.log = directory / "broker.log"
+        listen = ["--listen", f"127.0.0.1:{self.port}", "--http", f"127.0.0.1:{free_port()}"]
+        start = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "t", *listen]
+        self._command = [*start, "--data", str(directory / "data"), *options]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        environment = dict(os.environ, PYTHONUNBUFFERED="1")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+            )
+        deadline = time.monotonic() + START_PATIENCE_S
+        while not self._answers():
+            assert self.alive, f"the broker ended at its start:\n{self.log_text()}"
+            assert time.monotonic() < deadline, f"the broker does not answer:\n{self.log_text()}"
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            probe = FrameSocket("127.0.0.1", self.port)
+        except OSError:
+            return False
+        try:
+            probe.send_bytes(PROTOCOL_HEADER)
+            probe.read_frame(START_PATIENCE_S)
+        finally:
+            probe.drop()
+        return True
+
+    def stop(self) -> int:
+        """Ask it to end, insist if it does not; gives the exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        try:
+            return self._process.wait(STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError(f"the broker did not end within {STOP_PATIENCE_S} s of SIGTERM") from None
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace")
