@@ -8,6 +8,8 @@ The functions below build one fault for each AMQP reply code; the text gets the 
 Who raises may leave class and method id 0: the handler that knows the method at fault fills them in.
 """
 
+from typing import Self
+
 from pandomq.limits import REPLY_TEXT_BYTES_MAX
 
 
@@ -26,7 +28,7 @@ class Fault(Exception):  # noqa: N818 - a fault is a peer's, an error would be o
     def __str__(self) -> str:
         return f"{self.reply_code} {self.reply_text}"
 
-    def at(self, class_id: int, method_id: int) -> "Fault":
+    def at(self, class_id: int, method_id: int) -> Self:
         """This fault, with the method at fault named unless it already is."""
         if self.class_id == 0 and self.method_id == 0:
             self.class_id = class_id

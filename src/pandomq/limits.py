@@ -13,7 +13,7 @@ MIB: Final = 1024 * KIB
 FRAME_OVERHEAD_BYTES: Final = 8
 """Type, channel and size before a frame's payload, and the end octet after it."""
 FRAME_BYTES_MIN: Final = 4096
-"""No peer may ask for frames smaller than this, and before tune-ok none may be larger."""
+"""No peer may ask for frames smaller than this."""
 SHORT_STRING_BYTES_MAX: Final = 255
 CHANNEL_ID_MAX: Final = 65535
 REPLY_TEXT_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
@@ -36,13 +36,16 @@ FIELD_TABLE_DEPTH_MAX: Final = 64
 """Tables and arrays nested deeper than this are refused; x-death needs three levels."""
 
 # The life of a connection.
+HANDSHAKE_FRAME_BYTES_MAX: Final = 8192
+"""Before tune-ok no frame may be larger; long tokens for a login have to fit."""
 HANDSHAKE_MS_MAX: Final = 10_000
 """From accept to connection.open; afterwards heartbeats watch the peer."""
-CLOSE_OK_WAIT_MS_MAX: Final = 5_000
+HANDSHAKE_HELD_BYTES_MAX: Final = 1 * MIB
+"""What a client may send ahead while the broker still decides about its login or its vhost."""
+CLOSE_OK_WAIT_MS_MAX: Final = 30_000
 """How long a close that the broker sent waits for its close-ok before the socket is dropped."""
 HEARTBEATS_MISSED_MAX: Final = 2
 """A peer that was silent for this many heartbeat intervals is gone."""
-SASL_RESPONSE_BYTES_MAX: Final = FRAME_BYTES_MIN
 
 # Memory of one connection.
 OUTGOING_HIGH_BYTES: Final = 1 * MIB
@@ -70,6 +73,7 @@ assert FRAME_BYTES_MIN <= FRAME_BYTES_MAX
 assert FRAME_BYTES_MAX <= READ_CHUNK_BYTES, "one read holds at least one whole frame"
 assert FRAME_BYTES_MAX <= OUTGOING_LOW_BYTES < OUTGOING_HIGH_BYTES
 assert CHANNEL_MAX <= CHANNEL_ID_MAX
-assert SASL_RESPONSE_BYTES_MAX <= FRAME_BYTES_MIN, "start-ok comes in a frame of the smallest size"
+assert FRAME_BYTES_MIN <= HANDSHAKE_FRAME_BYTES_MAX <= FRAME_BYTES_MAX
+assert READ_CHUNK_BYTES < HANDSHAKE_HELD_BYTES_MAX, "one read during the handshake is never too much"
 assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX
 assert EXPIRATION_MS_MAX >= 2**27 * 1000
