@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from pandomq.methods.basic import (
     BasicAck,
@@ -96,6 +96,14 @@ METHODS: Final[Mapping[tuple[int, int], type[Method]]] = {
 }
 """Every method by class and method id."""
 
+
+class MethodInput(NamedTuple):
+    """A method that came in on a channel; publishes and settlements come as the kernel's runs instead."""
+
+    channel: int
+    method: Method
+
+
 __all__ = [
     "METHODS",
     "AccessRequest",
@@ -150,6 +158,7 @@ __all__ = [
     "ExchangeUnbindOk",
     "Field",
     "Method",
+    "MethodInput",
     "QueueBind",
     "QueueBindOk",
     "QueueDeclare",
