@@ -1,0 +1,81 @@
+"""What /proc tells about a broker's process: memory and processor time. And our own limit on open files."""
+
+import os
+import resource
+import time
+from pathlib import Path
+
+from pandomq.bench import limits
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_LISTEN_STATE = "0A"
+_IDLE_SAMPLE_S = 0.25
+_IDLE_SHARE = 0.1
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of the whole process so far."""
+    # The command name may hold spaces, so fields are counted from its closing parenthesis.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def wait_until_idle(pid: int, timeout_s: float = limits.DRAIN_TIMEOUT_S) -> bool:
+    """Waits until the process hardly uses the processor: after a load it may still tidy up, or collect garbage."""
+    end = time.monotonic() + timeout_s
+    used_s = cpu_seconds(pid)
+    while time.monotonic() < end:
+        time.sleep(_IDLE_SAMPLE_S)
+        before_s, used_s = used_s, cpu_seconds(pid)
+        if used_s - before_s <= _IDLE_SHARE * _IDLE_SAMPLE_S:
+            return True
+    return False
+
+
+def listening_pid(port: int) -> int | None:
+    """The process on this machine that listens on the TCP port, if we may see it."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for entry in Path("/proc").iterdir():
+        if sockets and entry.name.isdigit() and sockets & _open_files(entry):
+            return int(entry.name)
+    return None
+
+
+def _listening_inodes(port: int) -> set[str]:
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if not Path(table).exists():
+            continue
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTEN_STATE and int(fields[1].rpartition(":")[2], 16) == port:
+                found.add(fields[9])
+    return found
+
+
+def _open_files(process: Path) -> set[str]:
+    try:
+        return {os.readlink(file) for file in (process / "fd").iterdir()}
+    except OSError:
+        # It ended meanwhile, or is not ours to look into.
+        return set()
+
+
+def allow_open_files(wanted: int) -> None:
+    """Raises our limit on open files; fails with a clear word rather than in the middle of a run."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + limits.FILES_SPARE
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, needed))
+        except (ValueError, OSError) as error:
+            raise OSError(f"{needed} open files are needed, the limit is {hard}: raise it (ulimit -n)") from error
+        return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

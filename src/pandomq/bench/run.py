@@ -1,0 +1,96 @@
+"""One load from set-up to clean-up: declare, warm up, measure, drain, delete."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from pandomq.bench import process, wire
+from pandomq.bench.crew import Crew, Totals
+from pandomq.bench.load import Load, Measurement
+from pandomq.bench.session import Session
+from pandomq.bench.topology import Topology
+from pandomq.bench.url import BrokerUrl, parse_url
+
+_SHOW_EVERY_NS = 500_000_000
+
+Show = Callable[[str, float, float], None]
+"""Told now and then: the phase, how much of it is done (0 to 1), and messages a second just now."""
+
+
+def show_nothing(phase: str, done: float, rate: float) -> None:
+    """For runs that nobody watches."""
+
+
+def measure(load: Load, show: Show = show_nothing, pid: int | None = None) -> Measurement:
+    """Puts the load on its broker. With `pid`, or a broker on this machine, its processor time is measured too."""
+    url = parse_url(load.url)
+    topology = Topology(load)
+    show("set up", 0, 0)
+    with Session(url) as session:
+        try:
+            topology.declare(session)
+            with contextlib.closing(Crew(load, url, topology)) as crew:
+                return _drive(load, crew, show, session.server_version, pid or local_pid(url))
+        finally:
+            _clean_up(url, topology)
+
+
+def local_pid(url: BrokerUrl) -> int | None:
+    """The broker's process, if it runs on this machine."""
+    return process.listening_pid(url.port) if url.host in ("127.0.0.1", "localhost", "::1") else None
+
+
+def _drive(load: Load, crew: Crew, show: Show, server: str, pid: int | None) -> Measurement:
+    _go_on(load, crew, show, "warm up", load.warm_up_s)
+    begun_ns = time.monotonic_ns()
+    crew.deliver_samples.begun_after_ns = crew.confirm_samples.begun_after_ns = begun_ns
+    before, own_before_s = crew.totals(), time.process_time()
+    broker_before_s = process.cpu_seconds(pid) if pid else 0.0
+    _go_on(load, crew, show, "measure", load.duration_s)
+    seconds = (time.monotonic_ns() - begun_ns) / 1e9
+    after, own_after_s = crew.totals(), time.process_time()
+    broker_after_s = process.cpu_seconds(pid) if pid else 0.0
+    missing = crew.drain()
+    messages = _messages(load, before, after) or 1
+    return Measurement(
+        load=msgspec.structs.replace(load, url=parse_url(load.url).without_password),
+        server=server,
+        seconds=seconds,
+        published_rate=(after.published - before.published) / seconds,
+        delivered_rate=(after.delivered - before.delivered) / seconds,
+        confirmed_rate=(after.confirmed - before.confirmed) / seconds,
+        refused=crew.refused,
+        missing=missing,
+        blocked=crew.blocked,
+        walked=crew.walked,
+        generator_cpu_us=(own_after_s - own_before_s) * 1e6 / messages,
+        broker_cpu_us=(broker_after_s - broker_before_s) * 1e6 / messages if pid else None,
+        delivery_latency=crew.deliver_samples.summary(),
+        confirm_latency=crew.confirm_samples.summary(),
+    )
+
+
+def _go_on(load: Load, crew: Crew, show: Show, phase: str, seconds: float) -> None:
+    begun_ns = shown_ns = time.monotonic_ns()
+    end_ns = begun_ns + int(seconds * 1e9)
+    shown = crew.totals()
+    while (now_ns := time.monotonic_ns()) < end_ns:
+        crew.turn(now_ns, end_ns)
+        if now_ns - shown_ns > _SHOW_EVERY_NS:
+            totals = crew.totals()
+            rate = _messages(load, shown, totals) * 1e9 / (now_ns - shown_ns)
+            show(phase, (now_ns - begun_ns) / (end_ns - begun_ns), rate)
+            shown, shown_ns = totals, now_ns
+
+
+def _messages(load: Load, before: Totals, after: Totals) -> int:
+    """What the load is about: deliveries, or publishes where nobody consumes."""
+    return after.delivered - before.delivered if load.consumers else after.published - before.published
+
+
+def _clean_up(url: BrokerUrl, topology: Topology) -> None:
+    # A session of its own: the one that declared may have been closed by the broker for what went wrong.
+    with contextlib.suppress(OSError, wire.BrokerRefused), Session(url) as session:
+        topology.delete(session)

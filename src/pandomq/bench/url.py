@@ -1,0 +1,30 @@
+"""Where a broker is: an AMQP URL taken apart."""
+
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+
+class BrokerUrl(NamedTuple):
+    host: str
+    port: int
+    user: str
+    password: str
+    vhost: str
+
+    @property
+    def without_password(self) -> str:
+        return f"amqp://{self.user}@{self.host}:{self.port}/{self.vhost if self.vhost != '/' else '%2F'}"
+
+
+def parse_url(text: str) -> BrokerUrl:
+    """Reads amqp://user:password@host:port/vhost; what is left out is as on a fresh broker."""
+    parts = urlsplit(text)
+    if parts.scheme != "amqp":
+        raise ValueError(f"{parts.scheme or text!r}: only amqp:// is measured (no TLS)")
+    return BrokerUrl(
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or 5672,
+        user=unquote(parts.username or "guest"),
+        password=unquote(parts.password or "guest"),
+        vhost=unquote(parts.path[1:]) or "/",
+    )
