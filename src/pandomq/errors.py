@@ -13,7 +13,7 @@ from typing import Self
 from pandomq.limits import REPLY_TEXT_BYTES_MAX
 
 
-class Fault(Exception):  # noqa: N818 - a fault is a peer's, an error would be ours
+class Fault(Exception):
     """Something that a peer did or asked for and that cannot be granted."""
 
     __slots__ = ("class_id", "method_id", "reply_code", "reply_text")

@@ -1,0 +1,356 @@
+"""The broker's side of one AMQP connection: octets in, inputs out; methods in, octets out.
+
+Decides what the peer may say when, what both keep to after the handshake, and how a connection ends. Never
+touches a socket or a clock, and knows nothing of channels but their numbers: opening and closing them is the
+broker's matter. The states and their transitions are in `states`.
+
+Callers handle the inputs of `receive` in order, and send what `data_to_send` gives after each call, so that
+replies leave in the order of what they answer. A Login, an OpenVhost, a PeerClosed and a Faulted each want an
+answer; what a client sends ahead of it is held back until then. CLOSED means: write what is left, then hang up.
+
+Time is watched by `tick`, which is due at `due_ms`. It learns of traffic by flags, not by the clock: `receive` and
+`data_to_send` raise them, and `wrote` for octets that left another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pandomq.errors import ConnectionFault, channel_error, command_invalid, login_refused, resource_error
+from pandomq.ids import VhostName
+from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.limits import CLOSE_OK_WAIT_MS_MAX, HANDSHAKE_HELD_BYTES_MAX, HEARTBEATS_MISSED_MAX
+from pandomq.methods import (
+    ConnectionBlocked,
+    ConnectionClose,
+    ConnectionCloseOk,
+    ConnectionOpen,
+    ConnectionOpenOk,
+    ConnectionStartOk,
+    ConnectionTuneOk,
+    ConnectionUnblocked,
+    ConnectionUpdateSecret,
+    Method,
+    MethodInput,
+)
+from pandomq.wire.codec import HEARTBEAT, HEARTBEAT_FRAME, decode_method, encode_frame
+from pandomq.wire.handshake import ACCEPTED_HEADERS, PROTOCOL_HEADER, find_end, next_method
+from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
+from pandomq.wire.offer import Agreed, Offer
+from pandomq.wire.sasl import read_response
+from pandomq.wire.states import HANDSHAKE, OVER, TRANSITIONS, State
+
+if TYPE_CHECKING:
+    from pandomq.kernel._fast import PublishRun, SettleRun
+
+NEVER_MS: Final = 2**63 - 1
+
+_OPEN_OK: Final = encode_frame(0, ConnectionOpenOk())
+_CLOSE_OK: Final = encode_frame(0, ConnectionCloseOk())
+_UNBLOCKED: Final = encode_frame(0, ConnectionUnblocked())
+
+
+class Scanner(Protocol):
+    """The kernel's scanner: octets to runs and frames."""
+
+    def feed(self, data: bytes) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
+
+
+class Tick(Enum):
+    """What a tick asks for."""
+
+    NOTHING = auto()
+    SEND = auto()
+    """A heartbeat is in data_to_send."""
+    DROP = auto()
+    """The peer is gone or will not answer: hang up without another word."""
+
+
+class Connection:
+    """One client."""
+
+    __slots__ = (
+        "_close_unanswered",
+        "_heard",
+        "_heard_ms",
+        "_held",
+        "_make_scanner",
+        "_offer",
+        "_out",
+        "_scanner",
+        "_tells_login_failures",
+        "_trusted",
+        "_wants_blocked",
+        "_wrote",
+        "_wrote_ms",
+        "agreed",
+        "due_ms",
+        "state",
+    )
+
+    def __init__(self, offer: Offer, make_scanner: Callable[[int, int], Scanner], now_ms: int) -> None:
+        self.state = State.HEADER
+        self.agreed: Agreed = offer.proposal
+        self.due_ms = now_ms + offer.handshake_ms_max
+        self._offer = offer
+        self._make_scanner = make_scanner
+        self._scanner: Scanner | None = None
+        self._out: list[bytes] = []
+        self._held = b""
+        self._trusted = False
+        self._tells_login_failures = False
+        self._wants_blocked = False
+        self._close_unanswered = False
+        self._heard = False
+        self._heard_ms = now_ms
+        self._wrote = False
+        self._wrote_ms = now_ms
+
+    # Octets.
+
+    def receive(self, data: bytes) -> list[Input]:
+        """What these octets mean; a fault comes last, after all that was valid before it."""
+        self._heard = True
+        if self._scanner is not None:
+            return self._scan(self._scanner, data)
+        if self.state in OVER:
+            self._search_end(data)
+            return []
+        self._held += data
+        return self._shake_hands()
+
+    def data_to_send(self) -> bytes:
+        """What is to be written now; the next call gives what came after."""
+        if not self._out:
+            return b""
+        self._wrote = True
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def send(self, channel: int, method: Method) -> None:
+        self._out.append(encode_frame(channel, method))
+
+    def wrote(self) -> None:
+        """Octets other than those of data_to_send were written: no heartbeat is needed for a while."""
+        self._wrote = True
+
+    # Answers of the broker.
+
+    def accept_login(self) -> list[Input]:
+        """Lets the client in; returns what it had sent ahead."""
+        assert self.state is State.LOGIN
+        self._trusted = True
+        self.state = State.TUNING
+        self._out.append(self._offer.tune_frame)
+        return self._shake_hands()
+
+    def refuse_login(self, login: Login, now_ms: int) -> None:
+        """Says so to clients that can hear it; others see the socket close, which is how AMQP meant it."""
+        assert self.state is State.LOGIN
+        explanation = f"Login was refused using authentication mechanism {login.mechanism}."
+        self._trusted = self._tells_login_failures
+        self.close(login_refused(f"{explanation} For details see the broker logfile."), now_ms)
+
+    def accept_vhost(self, now_ms: int) -> list[Input]:
+        """Opens the connection; returns what the client had sent ahead."""
+        assert self.state is State.VHOST
+        self.state = State.RUNNING
+        self._out.append(_OPEN_OK)
+        self._heard_ms = self._wrote_ms = now_ms
+        self.due_ms = self._next_beat_ms(now_ms)
+        self._scanner = scanner = self._make_scanner(self.agreed.frame_max, self._offer.message_bytes_max)
+        held, self._held = self._held, b""
+        return self._scan(scanner, held) if held else []
+
+    def close(self, fault: ConnectionFault, now_ms: int) -> None:
+        """Ends the connection for this reason. Who has not logged in is told nothing."""
+        if self.state in (State.CLOSING, State.CLOSED):
+            return
+        if not self._trusted:
+            self._hang_up()
+            return
+        if self.state is State.VHOST:
+            fault.at(ConnectionOpen.class_id, ConnectionOpen.method_id)
+        self.state = State.CLOSING
+        self.due_ms = now_ms + CLOSE_OK_WAIT_MS_MAX
+        self.send(0, ConnectionClose(fault.reply_code, fault.reply_text, fault.class_id, fault.method_id))
+        if self._close_unanswered:
+            # Both sides said close at once: each of them gets its answer, and ours is still to come.
+            self._out.append(_CLOSE_OK)
+            self._close_unanswered = False
+
+    def confirm_close(self) -> None:
+        """Answers the peer's close; nothing is said afterwards."""
+        assert self.state is State.ENDING
+        self._out.append(_CLOSE_OK)
+        self._hang_up()
+
+    def block(self, reason: str) -> None:
+        """Tells a client that wants to know that its publishes are held back."""
+        if self._wants_blocked and self.state is State.RUNNING:
+            self.send(0, ConnectionBlocked(reason))
+
+    def unblock(self) -> None:
+        if self._wants_blocked and self.state is State.RUNNING:
+            self._out.append(_UNBLOCKED)
+
+    # Time.
+
+    def tick(self, now_ms: int) -> Tick:
+        """Watches the handshake, the heartbeats and the wait for close-ok; to be called at due_ms or later."""
+        if self.state is State.RUNNING:
+            return self._beat(now_ms)
+        if self.state is State.CLOSED or now_ms < self.due_ms:
+            return Tick.NOTHING
+        self._hang_up()
+        return Tick.DROP
+
+    def _beat(self, now_ms: int) -> Tick:
+        # Traffic is dated by the first tick after it: late by less than one tick, which the peer's patience covers.
+        if self._heard:
+            self._heard, self._heard_ms = False, now_ms
+        if self._wrote:
+            self._wrote, self._wrote_ms = False, now_ms
+        interval_ms = self.agreed.heartbeat_s * 1000
+        self.due_ms = self._next_beat_ms(now_ms)
+        if not interval_ms:
+            return Tick.NOTHING
+        if now_ms - self._heard_ms >= interval_ms * HEARTBEATS_MISSED_MAX:
+            self._hang_up()
+            return Tick.DROP
+        if now_ms - self._wrote_ms >= interval_ms // 2:
+            self._wrote_ms = now_ms
+            self._out.append(HEARTBEAT)
+            return Tick.SEND
+        return Tick.NOTHING
+
+    def _next_beat_ms(self, now_ms: int) -> int:
+        return now_ms + self.agreed.heartbeat_s * 500 if self.agreed.heartbeat_s else NEVER_MS
+
+    # Octets to inputs.
+
+    def _shake_hands(self) -> list[Input]:
+        inputs: list[Input] = []
+        if self.state is State.HEADER and len(self._held) >= len(PROTOCOL_HEADER):
+            self._greet()
+        try:
+            while self.state in HANDSHAKE:
+                payload, end = next_method(self._held)
+                if not end:
+                    break
+                self._held = self._held[end:]
+                if payload is not None:
+                    self._method_0(decode_method(payload), inputs)
+            if len(self._held) > HANDSHAKE_HELD_BYTES_MAX:
+                raise resource_error("too much was sent ahead")
+        except ConnectionFault as fault:
+            self._fail(fault, inputs)
+        if self.state in OVER:
+            self._search_end(b"")
+        return inputs
+
+    def _greet(self) -> None:
+        header = self._held[: len(PROTOCOL_HEADER)]
+        if header in ACCEPTED_HEADERS:
+            self._held = self._held[len(PROTOCOL_HEADER) :]
+            self._out.append(self._offer.start_frame)
+            self.state = State.STARTING
+        else:
+            # Whatever it speaks, this is what we speak.
+            self._out.append(PROTOCOL_HEADER)
+            self._hang_up()
+
+    def _scan(self, scanner: Scanner, data: bytes) -> list[Input]:
+        inputs: list[Input] = []
+        for item in scanner.feed(data):
+            if isinstance(item, Frame):
+                self._frame(item, inputs)
+            elif isinstance(item, ScanFault):
+                # From here on frames cannot be told apart any more.
+                self._scanner = None
+                self._fail(ConnectionFault(*item), inputs)
+                self._search_end(data)
+            elif self.state is State.RUNNING:
+                inputs.append(item)
+        return inputs
+
+    def _frame(self, frame: Frame, inputs: list[Input]) -> None:
+        kind, channel, payload = frame
+        if kind == HEARTBEAT_FRAME:
+            return
+        try:
+            if not channel:
+                self._method_0(decode_method(payload), inputs)
+            elif self.state is State.RUNNING:
+                inputs.append(MethodInput(channel, decode_method(payload)))
+        except ConnectionFault as fault:
+            self._fail(fault, inputs)
+
+    def _search_end(self, data: bytes) -> None:
+        closes, confirms, self._held = find_end(self._held + data)
+        if closes:
+            self._peer_close()
+        if confirms and self.state is State.CLOSING:
+            self._hang_up()
+
+    def _fail(self, fault: ConnectionFault, inputs: list[Input]) -> None:
+        if self.state not in OVER:
+            self.state = State.ENDING
+            inputs.append(Faulted(fault))
+
+    def _hang_up(self) -> None:
+        self.state = State.CLOSED
+        self.due_ms = NEVER_MS
+        self._scanner = None
+        self._held = b""
+
+    # Methods on channel 0.
+
+    def _method_0(self, method: Method, inputs: list[Input]) -> None:
+        next_state = TRANSITIONS.get(self.state, {}).get(type(method))
+        if next_state is None:
+            if self.state in OVER:
+                return
+            unexpected = channel_error(f"unexpected method in connection state {self.state.name.lower()}")
+            raise unexpected.at(method.class_id, method.method_id)
+        already_over = self.state in OVER
+        match method:
+            case ConnectionStartOk():
+                inputs.append(self._login(method))
+            case ConnectionTuneOk():
+                self.agreed = self._offer.agree(method)
+            case ConnectionOpen():
+                inputs.append(OpenVhost(VhostName(method.virtual_host)))
+            case ConnectionUpdateSecret():
+                inputs.append(UpdateSecret(method.new_secret, method.reason))
+            case ConnectionClose():
+                self._peer_close()
+                if not already_over:
+                    inputs.append(PeerClosed(method.reply_code, method.reply_text))
+            case ConnectionCloseOk():
+                self._hang_up()
+            case _:
+                raise AssertionError(f"{method.amqp_name} has a transition but no meaning")
+        self.state = next_state
+
+    def _login(self, answer: ConnectionStartOk) -> Login:
+        if answer.mechanism not in self._offer.mechanisms:
+            raise command_invalid(f"invalid authentication mechanism '{answer.mechanism}'").at(
+                answer.class_id, answer.method_id
+            )
+        capabilities: Any = answer.client_properties.get("capabilities")
+        if isinstance(capabilities, dict):
+            self._tells_login_failures = capabilities.get("authentication_failure_close") is True
+            self._wants_blocked = capabilities.get("connection.blocked") is True
+        user, password = read_response(answer.mechanism, answer.response)
+        return Login(answer.mechanism, user, password, answer.client_properties)
+
+    def _peer_close(self) -> None:
+        # Before our own close is out, the peer's waits for it or for confirm_close; afterwards it is answered at once.
+        if self.state is State.CLOSING:
+            self._out.append(_CLOSE_OK)
+        else:
+            self._close_unanswered = True

@@ -1,0 +1,54 @@
+"""Frames before connection.open-ok, and the search for a decent end after the frames have been lost.
+
+During the handshake the peer may only speak on channel 0, in small frames, one at a time: the limits of the
+connection are still being agreed on, so the kernel's scanner cannot be set up yet.
+"""
+
+import re
+from typing import Final
+
+from pandomq.errors import ConnectionFault
+from pandomq.kernel.faults import bad_frame_end, frame_too_large, misplaced_frame
+from pandomq.limits import FRAME_OVERHEAD_BYTES, HANDSHAKE_FRAME_BYTES_MAX
+from pandomq.wire.codec import FRAME_END, FRAME_START, HEARTBEAT_FRAME, METHOD_FRAME
+
+PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
+ACCEPTED_HEADERS: Final = frozenset({PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"})
+"""0-9-1, and the way in which clients of 0-9 announce the same."""
+
+# A method frame on channel 0 of less than 64 KiB that holds connection.close (10, 50) or connection.close-ok (10, 51).
+_CLOSE_OR_OK: Final = re.compile(rb"\x01\x00\x00\x00\x00..\x00\x0a\x00([\x32\x33])", re.DOTALL)
+_SIGNATURE_BYTES: Final = 11
+_CLOSE: Final = b"\x32"
+
+
+def next_method(held: bytes) -> tuple[bytes | None, int]:
+    """The payload of the first method frame (None for a heartbeat) and where the frame ends: 0 if it is incomplete.
+
+    Raises a ConnectionFault for everything that has no place in a handshake.
+    """
+    if len(held) < FRAME_START.size:
+        return None, 0
+    kind, channel, size = FRAME_START.unpack_from(held)
+    if size + FRAME_OVERHEAD_BYTES > HANDSHAKE_FRAME_BYTES_MAX:
+        raise ConnectionFault(*frame_too_large(kind, size, HANDSHAKE_FRAME_BYTES_MAX))
+    end = FRAME_START.size + size
+    if len(held) <= end:
+        return None, 0
+    payload = held[FRAME_START.size : end]
+    if held[end] != FRAME_END[0]:
+        raise ConnectionFault(*bad_frame_end(kind, payload, held[end]))
+    if kind == HEARTBEAT_FRAME and not size and not channel:
+        return None, end + 1
+    if kind != METHOD_FRAME or channel:
+        raise ConnectionFault(*misplaced_frame(kind, payload))
+    return payload, end + 1
+
+
+def find_end(data: bytes) -> tuple[bool, bool, bytes]:
+    """Whether a close and whether a close-ok are in octets that cannot be read as frames any more.
+
+    The last few octets are returned as well, to be put before those that come next.
+    """
+    found = _CLOSE_OR_OK.findall(data)
+    return _CLOSE in found, any(octet != _CLOSE for octet in found), data[-(_SIGNATURE_BYTES - 1) :]

@@ -1,0 +1,69 @@
+"""Reads user and password out of what a client answers to connection.start.
+
+Only reads: who may come in is the broker's matter. A response that makes no sense is a syntax error.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pandomq.errors import ConnectionFault, command_invalid, syntax_error
+from pandomq.fieldtable import decode_table
+from pandomq.ids import UserName
+
+
+class Credentials(NamedTuple):
+    user: UserName
+    password: bytes
+
+
+def read_response(mechanism: str, response: bytes) -> Credentials:
+    """The credentials in a response; a ConnectionFault if there are none."""
+    reader = _READERS.get(mechanism)
+    if reader is None:
+        raise command_invalid(f"invalid authentication mechanism '{mechanism}'")
+    return reader(response)
+
+
+def _read_plain(response: bytes) -> Credentials:
+    # An identity to act as (before the first zero) must be empty, as in RabbitMQ.
+    parts = response.split(b"\0")
+    if len(parts) != 3 or parts[0]:
+        raise syntax_error("response to PLAIN is invalid")
+    return Credentials(_user(parts[1]), parts[2])
+
+
+def _read_amqplain(response: bytes) -> Credentials:
+    # A field table without its length.
+    try:
+        table, _ = decode_table(len(response).to_bytes(4, "big") + response)
+    except ConnectionFault:
+        raise syntax_error("response to AMQPLAIN is invalid") from None
+    user, password = _octets(table.get("LOGIN")), _octets(table.get("PASSWORD"))
+    if user is None or password is None:
+        raise syntax_error("AMQPLAIN auth info is missing LOGIN or PASSWORD field")
+    return Credentials(_user(user), password)
+
+
+def _read_anonymous(_response: bytes) -> Credentials:
+    # The response may hold a trace of who it was, which proves nothing.
+    return Credentials(UserName(""), b"")
+
+
+def _user(octets: bytes) -> UserName:
+    return UserName(octets.decode("utf-8", "surrogateescape"))
+
+
+def _octets(value: object) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else None
+
+
+_READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
+    "PLAIN": _read_plain,
+    "AMQPLAIN": _read_amqplain,
+    "ANONYMOUS": _read_anonymous,
+}
+
+MECHANISMS: Final = ("AMQPLAIN", "PLAIN")
+"""What is offered unless the configuration says otherwise."""
