@@ -1,1 +1,1 @@
-"""What a broker means: exchanges, bindings, queues, channels, consumers. Pure: bytes and time come in, bytes and a proposal go out."""
+"""What a broker means: exchanges, bindings, queues, channels, consumers. No I/O, no clock, no chance of its own."""

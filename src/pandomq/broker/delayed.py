@@ -1,32 +1,132 @@
 """Messages that wait for their time in an exchange of type x-delayed-message.
 
-Each such exchange has one DelayedMessages (`exchange.waiting`), a destination like a queue: `match` leads to it while a message has
-an x-delay above zero, so delayed messages are enqueued, logged and confirmed as all others are. Its kernel queue has no consumer.
-After Engine.enqueue into such a destination the caller says `arrived`; after Engine.restore, `restored`. In a tick the caller takes
-what is due (the dequeue is logged by that), routes it from `exchange` and enqueues it, in the same batch: nothing is lost between.
+Each such exchange has one DelayedMessages (`exchange.waiting`), a destination like a queue, over a hidden kernel queue
+without consumers: so what waits is logged, confirmed and restored like everything else. The order of time is kept beside
+it, in a heap.
+
+In a tick the caller takes what is `due`, which logs the dequeue, routes it from the exchange and enqueues it. As that
+happens in one batch, one log entry holds both: no crash in between can lose or double a message.
 """
 
-from pandomq.kernel._fast import Message, Queue
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Final
+
+import msgspec
+
+from pandomq.broker.exchanges.exchange import QueueDestination
+from pandomq.fieldtable import Int32, OctetString, Timestamp
+from pandomq.kernel import NEVER_MS, Channel, Engine, Message, Queue
+from pandomq.limits import DELAY_MS_MAX
+from pandomq.properties import decode_header, encode_header, read_headers, replace_headers
+
+X_DELAY: Final = "x-delay"
+DUE_MESSAGES_MAX: Final = 1000
+"""What one call of `due` takes: a flood of messages due at once is worked off in several batches."""
+
+_X_EXPIRATION: Final = "x-pandomq-delayed-expiration"
+"""Carries the expiration of a message while it waits: its time to live begins when it is routed."""
+
+_INT32_MIN: Final = -(2**31)
 
 
 class DelayedMessages:
-    name: str  # of the exchange
-    kernel: Queue  # hidden; logged if the exchange is durable; queue_id is its own
+    """`kernel` is logged if the exchange is durable, and takes part in nothing else: no limits, no consumers."""
 
-    def __init__(self, name: str, kernel: Queue) -> None: ...
+    __slots__ = ("_heap", "exchange_name", "kernel")
 
-    def arrived(self, message: Message, now_ms: int) -> None:
-        """The message was just enqueued into `kernel`."""
+    def __init__(self, exchange_name: str, kernel: Queue) -> None:
+        self.exchange_name = exchange_name
+        self.kernel = kernel
+        self._heap: list[tuple[int, int]] = []  # when it is due, sequence
+
+    @property
+    def name(self) -> str:
+        return self.exchange_name
+
+    def delay(self, engine: Engine, channel: Channel | None, message: Message, now_ms: int) -> None:
+        """Keeps the message for the time its x-delay says."""
+        sequence = self.kernel.next_sequence
+        engine.enqueue(channel, _set_expiration_aside(message), (self.kernel,), 0, now_ms)
+        self.restored(sequence, message, now_ms)
 
     def restored(self, sequence: int, message: Message, enqueued_ms: int) -> None:
-        """Replay put the message back under this sequence; `enqueued_ms` is the batch time of the entry that enqueued it."""
+        """The message is in `kernel` under this sequence since the batch of that time. Replay says it after restoring."""
+        heappush(self._heap, (enqueued_ms + delay_ms(read_headers(message.header)), sequence))
 
     def due(self, now_ms: int) -> list[Message]:
-        """Takes the messages whose time has come, in order of time; their x-delay is negated, as the plugin for RabbitMQ does it,
-        so that they are not delayed again when they are routed."""
-        ...
+        """Takes messages whose time has come, in the order of their times, as they are to be routed now.
+
+        Their x-delay is negated, so that no exchange delays them again and consumers see that they were.
+        """
+        messages: list[Message] = []
+        while self._heap and self._heap[0][0] <= now_ms and len(messages) < DUE_MESSAGES_MAX:
+            _, sequence = heappop(self._heap)
+            message = self.kernel.withdraw(sequence)
+            # Replay may have dropped it since: then it was due before.
+            if message is not None:
+                messages.append(_released(message))
+        return messages
 
     @property
     def next_due_ms(self) -> int:
         """NEVER_MS if nothing waits."""
-        ...
+        return self._heap[0][0] if self._heap else NEVER_MS
+
+
+def enqueue(
+    engine: Engine,
+    channel: Channel | None,
+    message: Message,
+    destinations: Sequence[QueueDestination],
+    flags: int,
+    now_ms: int,
+) -> bool:
+    """Engine.enqueue for what `Router.route` found, where DelayedMessages may be among the queues."""
+    queues = [destination.kernel for destination in destinations if not isinstance(destination, DelayedMessages)]
+    stored = True
+    if len(queues) == len(destinations):
+        return engine.enqueue(channel, message, queues, flags, now_ms)
+    for destination in destinations:
+        if isinstance(destination, DelayedMessages):
+            destination.delay(engine, channel, message, now_ms)
+    # A message that waits is not unroutable, so nothing is said about having no other queues.
+    if queues:
+        stored = engine.enqueue(channel, message, queues, flags, now_ms)
+    return stored
+
+
+def delay_ms(headers: Mapping[str, object]) -> int:
+    """How long a message with these headers has to wait; 0 if not at all.
+
+    As the plugin for RabbitMQ has it: strings of digits and floats will do, delays beyond the limit do not delay.
+    """
+    value = headers.get(X_DELAY)
+    if isinstance(value, str | OctetString):
+        value = int(value) if value.isdigit() and value.isascii() else 0
+    elif isinstance(value, float):
+        value = int(value) if abs(value) <= DELAY_MS_MAX else 0
+    if not isinstance(value, int) or isinstance(value, bool | Timestamp):
+        return 0
+    return int(value) if 0 < value <= DELAY_MS_MAX else 0
+
+
+def _set_expiration_aside(message: Message) -> Message:
+    if message.expiration_ms < 0:
+        return message
+    body_size, properties = decode_header(message.header)
+    headers = {**(properties.headers or {}), _X_EXPIRATION: properties.expiration}
+    kept = msgspec.structs.replace(properties, headers=headers, expiration=None)
+    return Message(message.routing, encode_header(body_size, kept), message.body)
+
+
+def _released(message: Message) -> Message:
+    headers = read_headers(message.header)
+    delay = -delay_ms(headers)
+    headers[X_DELAY] = Int32(delay) if delay >= _INT32_MIN else delay
+    expiration = headers.pop(_X_EXPIRATION, None)
+    if expiration is None:
+        return Message(message.routing, replace_headers(message.header, headers), message.body)
+    body_size, properties = decode_header(message.header)
+    released = msgspec.structs.replace(properties, headers=headers, expiration=expiration)
+    return Message(message.routing, encode_header(body_size, released), message.body)

@@ -1,63 +1,165 @@
 """Finds the queues of a message through exchanges, their bindings and their alternates, and remembers the way.
 
-One Router a vhost. All bindings change through it, so that it can withdraw the plans that no longer hold.
+One Router a vhost. Exchanges and bindings change through it, so that it can withdraw the plans that no longer hold. It
+never removes an exchange by itself: auto-delete exchanges that lost their last binding are named to the caller, who has to
+log it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
-from pandomq.broker.binding import Binding, Destination
+from pandomq.broker.binding import Binding, Destination, DestinationKind
+from pandomq.broker.exchanges.catalogue import predeclared
 from pandomq.broker.exchanges.exchange import Exchange, QueueDestination
-from pandomq.kernel._fast import Plan
+from pandomq.broker.route_plans import RoutePlans
+from pandomq.kernel import Plan
+from pandomq.limits import EXCHANGE_HOPS_MAX, ROUTE_PLANS_CACHED_MAX
 
-if TYPE_CHECKING:
-    from random import Random
+_NO_HEADERS: Final[Mapping[str, object]] = {}
 
 
 class Router:
-    exchanges: dict[str, Exchange]  # read only for others: add and remove change it
+    exchanges: dict[str, Exchange]
+    """Read only for others: `add` and `remove` change it."""
 
-    def __init__(self, find_queue: Callable[[str], QueueDestination | None], random: "Random", plans_max: int) -> None:
-        """With the predeclared exchanges. `find_queue` serves the default exchange."""
+    def __init__(
+        self, find_queue: Callable[[str], QueueDestination | None], plans_max: int = ROUTE_PLANS_CACHED_MAX
+    ) -> None:
+        """With the predeclared exchanges; `find_queue` looks a queue up by name, for the default exchange."""
+        self.exchanges = {exchange.name: exchange for exchange in predeclared(find_queue)}
+        self._plans = RoutePlans(plans_max)
+        self._to_queue: dict[str, dict[Binding, None]] = {}
+        self._to_exchange: dict[str, dict[Binding, None]] = {}
+
+    # What there is.
 
     def add(self, exchange: Exchange) -> None:
-        """A new exchange; plans that missed it (as an alternate) are withdrawn."""
+        """A new exchange. It may be the alternate that others missed so far."""
+        assert exchange.name not in self.exchanges
+        self.exchanges[exchange.name] = exchange
+        self._plans.withdraw(exchange.name, None)
 
     def remove(self, exchange: Exchange) -> list[Exchange]:
-        """The exchange goes, with all bindings from it and to it. Returns the auto-delete exchanges that lost their last binding
-        by that; the caller removes them too (and what they leave in turn)."""
-        ...
+        """The exchange goes, with the bindings from it and to it.
+
+        Returns the auto-delete exchanges that lost their last binding by that: the caller removes them as well.
+        """
+        assert self.exchanges[exchange.name] is exchange
+        for binding in list(exchange.bindings()):
+            self.unbind(binding)
+        emptied = self._unbind_all(self._to_exchange.get(exchange.name, ()))
+        del self.exchanges[exchange.name]
+        self._plans.withdraw(exchange.name, None)
+        return [source for source in emptied if source is not exchange]
 
     def bind(self, binding: Binding) -> bool:
-        """False if it was there already. (`Exchange.check_binding` comes first, in the handler.)"""
-        ...
+        """False if it was there already. The handler asks `Exchange.check_binding` first."""
+        source = self.exchanges[binding.source]
+        if not source.bind(binding):
+            return False
+        self._leading_to(binding.kind).setdefault(binding.destination.name, {})[binding] = None
+        self._plans.withdraw(source.name, source.key_of(binding))
+        return True
 
     def unbind(self, binding: Binding) -> bool:
-        """False if it was not there. An auto-delete source with binding_count 0 after this is to be removed by the caller."""
-        ...
+        """False if it was not there. If the source is auto-delete and has no binding left, the caller removes it."""
+        source = self.exchanges[binding.source]
+        if not source.unbind(binding):
+            return False
+        leading = self._leading_to(binding.kind)
+        bindings = leading[binding.destination.name]
+        del bindings[binding]
+        if not bindings:
+            del leading[binding.destination.name]
+        self._plans.withdraw(source.name, source.key_of(binding))
+        return True
 
     def bindings_to(self, destination: Destination) -> list[Binding]:
-        """Without the implicit one from the default exchange."""
-        ...
+        """Without a queue's implicit one from the default exchange."""
+        kind = DestinationKind.EXCHANGE if isinstance(destination, Exchange) else DestinationKind.QUEUE
+        return list(self._leading_to(kind).get(destination.name, ()))
 
     def queue_declared(self, name: str) -> None:
-        """A queue now exists: plans of the default exchange for its name are withdrawn."""
+        """`find_queue` finds it from now on."""
+        self._plans.withdraw("", name)
 
     def queue_deleted(self, queue: QueueDestination) -> list[Exchange]:
-        """Removes the queue's bindings and withdraws all plans that lead to it; returns like `remove`. `find_queue` must no longer
-        find it."""
-        ...
+        """`find_queue` no longer finds it; its bindings go. Returns auto-delete exchanges as `remove` does."""
+        self._plans.withdraw("", queue.name)
+        return self._unbind_all(self._to_queue.get(queue.name, ()))
 
     def changed(self, exchange: Exchange, routing_key: str | None) -> None:
-        """The plans that passed through the exchange (with this key; None: with any) become invalid."""
+        """What the exchange does with the key (None: with any) may be different: plans that passed it are withdrawn."""
+        self._plans.withdraw(exchange.name, routing_key)
+
+    # Where messages go.
 
     def plan(self, exchange: Exchange, routing_key: str) -> Plan | None:
-        """The way of every message with this key, or None if something on it looks at more than the key."""
-        ...
+        """The way of every message with this key alone, or None if something on that way looks at more than the key."""
+        if not exchange.static:
+            return None
+        plan = self._plans.find(exchange.name, routing_key)
+        if plan is not None:
+            return plan
+        queues: dict[QueueDestination, None] = {}
+        # These names include alternates that do not exist: the plan depends on them, too.
+        passed = self._walk(exchange, (routing_key,), _NO_HEADERS, queues)
+        if not all(self.exchanges[name].static for name in passed if name in self.exchanges):
+            return None
+        plan = Plan([queue.kernel for queue in queues])
+        self._plans.remember(plan, exchange.name, routing_key, (name for name in passed if name != exchange.name))
+        return plan
 
     def route(
         self, exchange: Exchange, routing_keys: Sequence[str], headers: Mapping[str, object]
     ) -> list[QueueDestination]:
-        """Each queue once. DelayedMessages may be among them: see `delayed`. Give `headers.MessageHeaders(message)` to have headers and
-        properties read only if they are needed."""
-        ...
+        """Each queue once. DelayedMessages may be among them: `delayed.enqueue` knows what to do.
+
+        As headers give MessageHeaders(message), which reads headers and properties only if somebody needs them.
+        """
+        queues: dict[QueueDestination, None] = {}
+        self._walk(exchange, routing_keys, headers, queues)
+        return list(queues)
+
+    def _walk(
+        self,
+        start: Exchange,
+        routing_keys: Sequence[str],
+        headers: Mapping[str, object],
+        queues: dict[QueueDestination, None],
+    ) -> Iterable[str]:
+        # Fills in the queues and returns the names of the exchanges that had a say. Each is visited once, nearest first,
+        # so cycles end, and the limit on hops does not depend on the order of bindings.
+        passed = {start.name: None}
+        here = [start]
+        for _ in range(EXCHANGE_HOPS_MAX + 1):
+            ahead: list[Exchange] = []
+            for exchange in here:
+                matched = False
+                for key in routing_keys if exchange.keyed else routing_keys[:1]:
+                    for destination in exchange.match(key, headers):
+                        matched = True
+                        if not isinstance(destination, Exchange):
+                            queues[destination] = None  # type: ignore[index]  # no exchange, so a queue
+                        elif destination.name not in passed:
+                            passed[destination.name] = None
+                            ahead.append(destination)
+                alternate = exchange.alternate
+                if not matched and alternate is not None and alternate not in passed:
+                    passed[alternate] = None
+                    if alternate in self.exchanges:
+                        ahead.append(self.exchanges[alternate])
+            if not ahead:
+                break
+            here = ahead
+        return passed
+
+    def _leading_to(self, kind: DestinationKind) -> dict[str, dict[Binding, None]]:
+        return self._to_queue if kind is DestinationKind.QUEUE else self._to_exchange
+
+    def _unbind_all(self, bindings: Iterable[Binding]) -> list[Exchange]:
+        sources: dict[Exchange, None] = {}
+        for binding in list(bindings):
+            self.unbind(binding)
+            sources[self.exchanges[binding.source]] = None
+        return [source for source in sources if source.auto_delete and not source.binding_count]

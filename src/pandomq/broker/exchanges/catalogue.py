@@ -1,30 +1,70 @@
 """Which types of exchange there are, and which exchanges every vhost has from the start."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.broker.exchanges.exchange import Exchange
+from pandomq.broker.exchanges.consistent_hash import ConsistentHashExchange
+from pandomq.broker.exchanges.default import DefaultExchange
+from pandomq.broker.exchanges.delayed import DELAYED_TYPE, DelayedExchange
+from pandomq.broker.exchanges.direct import DirectExchange
+from pandomq.broker.exchanges.exchange import Exchange, QueueDestination, Traits
+from pandomq.broker.exchanges.fanout import FanoutExchange
+from pandomq.broker.exchanges.headers import HeadersExchange
+from pandomq.broker.exchanges.random import RandomExchange
+from pandomq.broker.exchanges.topic import TopicExchange
 
 if TYPE_CHECKING:
     from random import Random
 
-TYPE_NAMES: tuple[str, ...]  # what exchange.declare accepts, sorted
+TYPES: Final[dict[str, type[Exchange]]] = {
+    exchange_type.type_name: exchange_type
+    for exchange_type in (
+        DirectExchange,
+        FanoutExchange,
+        TopicExchange,
+        HeadersExchange,
+        ConsistentHashExchange,
+        RandomExchange,
+        DelayedExchange,
+    )
+}
+"""What exchange.declare accepts."""
+
+TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
+
+_PREDECLARED: Final = (
+    ("amq.direct", DirectExchange, Traits(durable=True)),
+    ("amq.fanout", FanoutExchange, Traits(durable=True)),
+    ("amq.topic", TopicExchange, Traits(durable=True)),
+    ("amq.headers", HeadersExchange, Traits(durable=True)),
+    ("amq.match", HeadersExchange, Traits(durable=True)),
+    (TRACE_EXCHANGE, TopicExchange, Traits(durable=True, internal=True)),
+)
 
 
 def make_exchange(
     name: str,
     type_name: str,
     *,
-    durable: bool,
-    auto_delete: bool,
-    internal: bool,
+    durable: bool = False,
+    auto_delete: bool = False,
+    internal: bool = False,
     arguments: Mapping[str, Any],
     random: "Random",
 ) -> Exchange:
-    """An exchange of a known type, with arguments that `exchange_arguments.check_declare` accepted."""
-    ...
+    """Of a type and with arguments that `exchange_arguments.check_declare` accepted."""
+    return _make(name, type_name, Traits(durable, auto_delete, internal, arguments), random)
 
 
-def predeclared(find_queue: Callable[[str], Any], random: "Random") -> list[Exchange]:
-    """The default exchange and the amq.* ones; `find_queue` looks a queue up by name."""
-    ...
+def _make(name: str, type_name: str, traits: Traits, random: "Random") -> Exchange:
+    if type_name == DelayedExchange.type_name:
+        return DelayedExchange(name, traits, _make(name, traits.arguments[DELAYED_TYPE], traits, random))
+    if type_name == RandomExchange.type_name:
+        return RandomExchange(name, traits, random)
+    return TYPES[type_name](name, traits)
+
+
+def predeclared(find_queue: Callable[[str], QueueDestination | None]) -> list[Exchange]:
+    """The default exchange first, then the amq.* ones; `find_queue` looks a queue up by name."""
+    others = (exchange_type(name, traits) for name, exchange_type, traits in _PREDECLARED)
+    return [DefaultExchange(find_queue), *others]

@@ -1,57 +1,134 @@
 """What all exchanges have in common.
 
-An exchange knows its bindings and says, for a routing key and headers, where they lead; the `Router` follows the way
-through further exchanges and removes doubles.
+An exchange knows its bindings and says, for a routing key and headers, where they lead. It follows no way further than
+that: the `Router` goes on through other exchanges and alternates, and removes doubles.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Protocol
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import msgspec
 
 from pandomq.broker.binding import Binding, Destination
-from pandomq.kernel._fast import Queue
+
+if TYPE_CHECKING:
+    from pandomq.broker.delayed import DelayedMessages
+    from pandomq.kernel import Queue
+
+ALTERNATE_EXCHANGE = "alternate-exchange"
 
 
 class QueueDestination(Destination, Protocol):
-    """The router's view of a queue of the broker."""
+    """The router's view of a queue of the broker; it is hashed by identity."""
 
     @property
-    def kernel(self) -> Queue: ...
+    def kernel(self) -> "Queue": ...
 
 
-class Exchange(ABC):
-    """Made by `catalogue.make_exchange`; its bindings change through `Router.bind` and `Router.unbind`."""
+class Traits(msgspec.Struct, frozen=True):
+    """What a declare says about an exchange besides name and type."""
 
-    static: bool = True  # the route depends on exchange and key only
-    keyed: ClassVar[bool] = True  # each routing key of a message (CC, BCC) counts; False: only the first does
+    durable: bool = False
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Exchange:
+    """Made by `catalogue.make_exchange`. Its bindings change through `Router.bind` and `Router.unbind` only.
+
+    Subclasses say `_add`, `_drop` and `match`. (It is no ABC: `isinstance` of those is slow, and the router asks it.)
+    """
+
+    type_name: ClassVar[str]
+
+    static: bool = True
+    """The route depends on exchange and key only, so it can be remembered."""
+    keyed: bool = True
+    """Each routing key of a message (CC, BCC) counts; otherwise the first alone does."""
 
     name: str
-    type_name: str
     durable: bool
     auto_delete: bool
     internal: bool
     arguments: Mapping[str, Any]
-    alternate: str | None  # the exchange that gets what matches nothing here; it need not exist
+    alternate: str | None
+    """The exchange that gets what matches nothing here; it need not exist. Who changes it tells `Router.changed`."""
+    waiting: "DelayedMessages | None" = None
+    """Of x-delayed-message only: where messages wait. Set by whoever has an engine for its hidden queue."""
 
-    @abstractmethod
+    def __init__(self, name: str, traits: Traits) -> None:
+        self.name = name
+        self.durable = traits.durable
+        self.auto_delete = traits.auto_delete
+        self.internal = traits.internal
+        self.arguments = traits.arguments
+        # The default exchange is no alternate: like RabbitMQ, an empty name means none.
+        self.alternate = self.arguments.get(ALTERNATE_EXCHANGE) or None
+        self._bindings: dict[Binding, Binding] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @classmethod
+    def check_arguments(cls, arguments: Mapping[str, Any]) -> None:
+        """Of a declare: raises the ChannelFault that RabbitMQ gives if this type cannot take them."""
+
     def check_binding(self, routing_key: str, arguments: Mapping[str, Any]) -> None:
-        """Raises the ChannelFault RabbitMQ gives for a binding that means nothing to this type."""
+        """Raises the ChannelFault that RabbitMQ gives for a binding that means nothing to this type."""
 
-    @abstractmethod
     def bind(self, binding: Binding) -> bool:
         """False if it was there already."""
+        if binding in self._bindings:
+            return False
+        self._bindings[binding] = binding
+        self._add(binding)
+        return True
 
-    @abstractmethod
     def unbind(self, binding: Binding) -> bool:
         """False if it was not there."""
+        known = self._bindings.pop(binding, None)
+        if known is None:
+            return False
+        self._drop(known)
+        return True
 
-    @abstractmethod
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:
-        """Where the bindings lead; doubles are possible."""
+        """Where the bindings lead for this key and these headers; doubles are possible.
 
-    @abstractmethod
-    def bindings(self) -> Iterable[Binding]: ...
+        `headers` may be a MessageHeaders, which also knows the other properties.
+        """
+        raise NotImplementedError
+
+    def key_of(self, binding: Binding) -> str | None:
+        """The only routing key whose route the binding can change; None if there are others."""
+        return None
+
+    def bindings(self) -> Collection[Binding]:
+        return self._bindings.keys()
 
     @property
-    @abstractmethod
-    def binding_count(self) -> int: ...
+    def binding_count(self) -> int:
+        return len(self._bindings)
+
+    def _add(self, binding: Binding) -> None:
+        raise NotImplementedError
+
+    def _drop(self, binding: Binding) -> None:
+        raise NotImplementedError
+
+
+class DestinationCounts(dict[Destination, int]):
+    """Destinations in the order of their first binding, each once, with the number of bindings that lead to it."""
+
+    __slots__ = ()
+
+    def add(self, destination: Destination) -> None:
+        self[destination] = self.get(destination, 0) + 1
+
+    def drop(self, destination: Destination) -> None:
+        left = self[destination] - 1
+        if left:
+            self[destination] = left
+        else:
+            del self[destination]

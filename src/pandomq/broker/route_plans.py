@@ -1,0 +1,87 @@
+"""Remembers where static routes lead, and which exchanges each of them passed: a change withdraws those it may concern.
+
+A plan is remembered under the exchange and key it starts from. It keeps one key on its whole way, so whoever changes what
+an exchange does with a key finds the plans that passed it with that key, and pays for nothing but those.
+"""
+
+from collections.abc import Iterable
+
+from pandomq.kernel import Plan
+
+
+class _Remembered:
+    __slots__ = ("key", "plan", "source", "via")
+
+    def __init__(self, plan: Plan, source: str, key: str, via: tuple[str, ...]) -> None:
+        self.plan = plan
+        self.source = source
+        self.key = key
+        self.via = via
+
+
+class RoutePlans:
+    """Exchanges are known by name here, since a plan may also depend on one that does not exist (an alternate)."""
+
+    def __init__(self, plans_max: int) -> None:
+        self._plans_max = plans_max
+        self._count = 0
+        self._from: dict[str, dict[str, _Remembered]] = {}
+        # By an exchange on the way that is not the first one, and key. The innermost dicts are sets that keep their order.
+        self._via: dict[str, dict[str, dict[_Remembered, None]]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def find(self, source: str, key: str) -> Plan | None:
+        remembered = self._from.get(source, {}).get(key)
+        return None if remembered is None else remembered.plan
+
+    def remember(self, plan: Plan, source: str, key: str, via: Iterable[str]) -> None:
+        """`via` are the other exchanges it depends on. There must be no plan of this source and key."""
+        if self._count >= self._plans_max:
+            self.withdraw_all()
+        remembered = _Remembered(plan, source, key, tuple(via))
+        plans = self._from.setdefault(source, {})
+        assert key not in plans
+        plans[key] = remembered
+        for name in remembered.via:
+            self._via.setdefault(name, {}).setdefault(key, {})[remembered] = None
+        self._count += 1
+
+    def withdraw(self, exchange: str, key: str | None) -> None:
+        """The plans that passed the exchange with this key (None: with any) no longer hold."""
+        plans = self._from.get(exchange, {})
+        passing = self._via.get(exchange, {})
+        if key is not None:
+            concerned = [plans[key]] if key in plans else []
+            concerned.extend(passing.get(key, ()))
+        else:
+            concerned = list(plans.values())
+            for remembered in passing.values():
+                concerned.extend(remembered)
+        for remembered_plan in concerned:
+            self._forget(remembered_plan)
+
+    def withdraw_all(self) -> None:
+        for plans in self._from.values():
+            for remembered in plans.values():
+                remembered.plan.valid = False
+        self._from.clear()
+        self._via.clear()
+        self._count = 0
+
+    def _forget(self, remembered: _Remembered) -> None:
+        remembered.plan.valid = False
+        self._count -= 1
+        plans = self._from[remembered.source]
+        del plans[remembered.key]
+        if not plans:
+            del self._from[remembered.source]
+        for name in remembered.via:
+            by_key = self._via[name]
+            passing = by_key[remembered.key]
+            del passing[remembered]
+            if not passing:
+                del by_key[remembered.key]
+                if not by_key:
+                    del self._via[name]
