@@ -1,1 +1,3 @@
-"""What a person types: `pandomq start`, `pandomq bench`, …; reads options and environment, prints, and calls the rooms below."""
+"""What a person types: `pandomq start`, `pandomq bench`, …; reads options and environment, prints, and calls the rooms
+below.
+"""

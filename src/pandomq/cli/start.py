@@ -23,10 +23,12 @@ log = logging.getLogger("pandomq")
 def start(
     name: Annotated[str, typer.Option(help="The broker's name.")] = "n1",
     listen: Annotated[
-        str, typer.Option(help="Where clients connect: HOST:PORT. Port 0 takes a free one.", envvar="PANDOMQ_NODE_LISTEN")
+        str,
+        typer.Option(help="Where clients connect: HOST:PORT. Port 0 takes a free one.", envvar="PANDOMQ_NODE_LISTEN"),
     ] = "127.0.0.1:5672",
     data: Annotated[
-        Path | None, typer.Option(help="The broker's directory.  [default: pandomq-data/NAME]", envvar="PANDOMQ_NODE_DATA")
+        Path | None,
+        typer.Option(help="The broker's directory.  [default: pandomq-data/NAME]", envvar="PANDOMQ_NODE_DATA"),
     ] = None,
     memory_mb: Annotated[
         int | None,
@@ -53,7 +55,9 @@ def start(
     try:
         run(settings, address, data or Path("pandomq-data") / name, _ready)
     except OSError as error:
-        typer.echo(f"pandomq: cannot start broker {name} on {address}: {error.strerror or error}. {_advice(error)}", err=True)
+        typer.echo(
+            f"pandomq: cannot start broker {name} on {address}: {error.strerror or error}. {_advice(error)}", err=True
+        )
         raise typer.Exit(1) from None
 
 

@@ -1,7 +1,8 @@
 """The memory watermark: above it publishers are held back, consumers go on.
 
-What counts is what the broker itself accounts for (bodies, headers and a fixed cost a message), not the size of the process: that one shrinks
-late or never, and would keep publishers waiting after the queues are empty. The alarm ends somewhat below the mark, so that it does not flutter.
+What counts is what the broker itself accounts for (bodies, headers and a fixed cost a message), not the size of the
+process: that one shrinks late or never, and would keep publishers waiting after the queues are empty. The alarm ends
+somewhat below the mark, so that it does not flutter.
 """
 
 from typing import Final

@@ -1,12 +1,13 @@
 """When to look at which link again, at a cost that does not grow with the number of idle links.
 
-Heartbeats and handshakes need seconds, not milliseconds: links wait in buckets of one second, and only the buckets that are due are opened.
-A link is in one bucket at a time; links that went away in between are dropped when their bucket is opened.
+Heartbeats and handshakes need no exact time: links wait in buckets of a quarter of a second, and only the buckets
+that are due are opened. A link is in one bucket at a time; links that went away in between are dropped when their
+bucket is opened.
 """
 
 from typing import Final, Generic, TypeVar
 
-BUCKET_MS: Final = 1000
+BUCKET_MS: Final = 250
 T = TypeVar("T")
 
 

@@ -1,8 +1,9 @@
 """The log as the node sees it, and the one that lives in memory.
 
-Everything that must survive is an entry in a log (see `broker.Broker.handle`). An entry is opaque bytes; it has an index, and once the log
-says that the index is committed, the replies and confirms that waited for it may go out. A log on disk or in a cluster says so some time
-after `sync`; the one in memory says so at once, and keeps nothing: what it held is lost with the process, as are the queues themselves.
+Everything that must survive is an entry in a log (see `broker.Broker.handle`). An entry is opaque bytes; it has an
+index, and once the log says that the index is committed, the replies and confirms that waited for it may go out. A
+log on disk or in a cluster says so some time after `sync`; the one in memory says so at once, and keeps nothing: what
+it held is lost with the process, as are the queues themselves.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,8 @@ class Log(Protocol):
         """Takes the entry and gives the index it will have."""
 
     def sync(self) -> None:
-        """The end of a batch: what was appended is to be made safe. The commit callback is told the index once it is, now or later."""
+        """The end of a batch: what was appended is to be made safe. The commit callback is told the index once it
+        is, now or later."""
 
 
 class MemoryLog:

@@ -1,6 +1,7 @@
 """One client's socket: hands bytes to the server and takes bytes from it.
 
-All sockets read into the server's one buffer; what a read brought is parsed before the next read begins, so an idle connection owns no buffer.
+All sockets read into the server's one buffer; what a read brought is parsed before the next read begins, so an idle
+connection owns no buffer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Milliseconds that never go back: the wall clock's at the start, the monotonic clock's from then on.
 
-A wall clock that jumps expires nothing; what a person sees in a header (x-death's time) is right to within the jumps since the start.
+A wall clock that jumps expires nothing; what a person sees in a header (x-death's time) is right to within the jumps
+since the start.
 """
 
 import time

@@ -1,6 +1,7 @@
 """Listening sockets.
 
-A client that says "localhost" may mean ::1, so a broker that listens on the IPv4 loopback listens on the IPv6 one too where there is one.
+A client that says "localhost" may mean ::1, so a broker that listens on the IPv4 loopback listens on the IPv6 one too
+where there is one.
 """
 
 from __future__ import annotations

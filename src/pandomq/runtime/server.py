@@ -1,7 +1,8 @@
 """The event loop around one node: accepts, reads, writes, and tells the time.
 
-Reads of one turn of the loop are gathered into one batch: the first asks for a step, which runs when the loop has read from every socket that
-had something. A batch that grew large is handled at once, so that what waits to be handled stays bounded.
+Reads of one turn of the loop are gathered into one batch: the first asks for a step, which runs when the loop has
+read from every socket that had something. A batch that grew large is handled at once, so that what waits to be
+handled stays bounded.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _UNBLOCKED: Final = encode_frame(0, ConnectionUnblocked())
 class Scanner(Protocol):
     """The kernel's scanner: octets to runs and frames."""
 
-    def feed(self, data: bytes) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
+    def feed(self, data: bytes | memoryview) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
 
 
 class Tick(Enum):
@@ -110,7 +110,7 @@ class Connection:
 
     # Octets.
 
-    def receive(self, data: bytes) -> list[Input]:
+    def receive(self, data: bytes | memoryview) -> list[Input]:
         """What these octets mean; a fault comes last, after all that was valid before it."""
         self._heard = True
         if self._scanner is not None:
@@ -136,6 +136,10 @@ class Connection:
     def wrote(self) -> None:
         """Octets other than those of data_to_send were written: no heartbeat is needed for a while."""
         self._wrote = True
+
+    def excuse(self) -> None:
+        """The peer's octets are left unread on purpose: its silence means nothing."""
+        self._heard = True
 
     # Answers of the broker.
 
@@ -263,7 +267,7 @@ class Connection:
             self._out.append(PROTOCOL_HEADER)
             self._hang_up()
 
-    def _scan(self, scanner: Scanner, data: bytes) -> list[Input]:
+    def _scan(self, scanner: Scanner, data: bytes | memoryview) -> list[Input]:
         inputs: list[Input] = []
         for item in scanner.feed(data):
             if isinstance(item, Frame):
@@ -289,7 +293,7 @@ class Connection:
         except ConnectionFault as fault:
             self._fail(fault, inputs)
 
-    def _search_end(self, data: bytes) -> None:
+    def _search_end(self, data: bytes | memoryview) -> None:
         closes, confirms, self._held = find_end(self._held + data)
         if closes:
             self._peer_close()
