@@ -43,6 +43,8 @@ def decode_method(payload: bytes) -> Method:
         raise _unknown(payload)
     try:
         return reader(payload)
+    except ConnectionFault as fault:
+        raise fault.at(*_IDS.unpack(ids)) from None
     except UnicodeDecodeError:
         raise frame_error("Malformed UTF-8 in shortstr") from None
     except (IndexError, struct.error):
