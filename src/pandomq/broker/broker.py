@@ -1,0 +1,286 @@
+"""One broker: what its clients ask for, in batches, and what it proposes to the log.
+
+Pure: time is `now_ms` (milliseconds since 1970), chance is injected, bytes for clients are left in their sessions.
+For each batch the caller does, in this order:
+
+    outcome = broker.handle(batch, now_ms)        or broker.tick(now_ms)
+    index = append outcome.proposal to the log    (0 if there is none)
+    broker.sealed(index)
+    broker.committed(index)                       now or later, whenever the log says so
+    write what broker.take_dirty() has to say
+
+and again with an empty batch while `broker.active`. A client in `outcome.closing` has broken the protocol: the caller
+closes the connection with the fault and then says `disconnect`; the broker has already stopped to listen to it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from pandomq import kernel
+from pandomq.broker.access import Everything, Permissions
+from pandomq.broker.channel import Channel
+from pandomq.broker.client import Client
+from pandomq.broker.commands import Command, encode_command
+from pandomq.broker.dead_letters import publish_dead
+from pandomq.broker.deadlines import meet_deadlines
+from pandomq.broker.deaths import DeathRegister
+from pandomq.broker.dispatch import HANDLERS
+from pandomq.broker.held_replies import HeldReplies
+from pandomq.broker.hooks import BrokerHooks
+from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.naming import NameMaker
+from pandomq.broker.removal import leave_channel, leave_client
+from pandomq.broker.replay import apply_entry
+from pandomq.broker.state import State
+from pandomq.broker.timers import Timers
+from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid, not_allowed
+from pandomq.fieldtable import FieldTable
+from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, Method, MethodInput
+
+if TYPE_CHECKING:
+    from random import Random
+
+Input: TypeAlias = "kernel.PublishRun | kernel.SettleRun | MethodInput"
+
+NO_ROUTE = 312
+
+
+class Outcome(NamedTuple):
+    proposal: bytes | None
+    closing: tuple[tuple[Client, ConnectionFault], ...]
+
+
+class Broker:
+    def __init__(
+        self,
+        *,
+        node_name: str,
+        encode: Callable[[int, Method], bytes],
+        encode_payload: Callable[[Method], bytes],
+        random: "Random",
+        limits: BrokerLimits,
+    ) -> None:
+        self.node_name = node_name
+        self.encode = encode
+        self.encode_payload = encode_payload
+        self.limits = limits
+        self.permissions: Permissions = Everything()
+        self.engine = kernel.Engine(BrokerHooks(self))
+        self.state = State(self.engine, random, limits)
+        self.names = NameMaker(random)
+        self.held = HeldReplies()
+        self.timers = Timers()
+        self.deaths = DeathRegister()
+        self.clients: dict[Client, None] = {}
+        self.now_ms = 0
+        self._clients_so_far = 0
+        self._unsealed = False
+        self._closing: list[tuple[Client, ConnectionFault]] = []
+        self._failed_channels: list[Channel] = []
+        self._failed_clients: list[Client] = []
+
+    # Clients come and go.
+
+    def connect(
+        self,
+        *,
+        user: str,
+        vhost: str,
+        peer: str,
+        client_properties: FieldTable,
+        frame_max: int,
+        channel_max: int,
+        now_ms: int,
+    ) -> Client:
+        """Raises ConnectionFault (530) if there is no such vhost."""
+        home = self.state.vhosts.get(vhost)
+        if home is None:
+            raise not_allowed(f"vhost {vhost} not found")
+        self._clients_so_far += 1
+        client = Client(
+            self,
+            self._clients_so_far,
+            user=user,
+            vhost=home,
+            peer=peer,
+            client_properties=client_properties,
+            frame_max=frame_max,
+            channel_max=channel_max,
+            now_ms=now_ms,
+        )
+        self.clients[client] = None
+        return client
+
+    def disconnect(self, client: Client, now_ms: int) -> None:
+        """The socket is gone, or about to be: what the client had goes, too. Wants an (empty) batch after it, see
+        `active`."""
+        if client.gone:
+            return
+        self.now_ms = now_ms
+        client.gone = True
+        if not client.failed:
+            leave_client(self, client)
+        client.session.close(now_ms)
+        del self.clients[client]
+        self._unsealed = True
+
+    # Batches.
+
+    def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
+        self.now_ms = now_ms
+        engine = self.engine
+        for client, inputs in batch:
+            for item in inputs:
+                if client.failed or client.gone:
+                    break
+                if isinstance(item, MethodInput):
+                    self._method(client, item.channel, item.method)
+                elif isinstance(item, kernel.PublishRun):
+                    engine.publish(client.session, item, now_ms)
+                else:
+                    engine.settle(client.session, item, now_ms)
+                if self._failed_channels or self._failed_clients:
+                    self.finish_faults()
+        return self._finish(now_ms)
+
+    def tick(self, now_ms: int) -> Outcome:
+        self.now_ms = now_ms
+        meet_deadlines(self, now_ms)
+        return self._finish(now_ms)
+
+    def _finish(self, now_ms: int) -> Outcome:
+        engine = self.engine
+        for _ in range(self.limits.dead_letter_rounds_max):
+            if engine.dead:
+                publish_dead(self, now_ms)
+            if engine.returned:
+                self._return_unroutable()
+            engine.deliver(now_ms)
+            if not engine.dead and not engine.returned:
+                break
+        if engine.waiting_for_time:
+            for queue in engine.waiting_for_time:
+                self.timers.watch_messages(queue)
+            engine.waiting_for_time.clear()
+        self._unsealed = False
+        closing = tuple(self._closing)
+        self._closing.clear()
+        return Outcome(engine.seal(now_ms), closing)
+
+    def _return_unroutable(self) -> None:
+        for channel, message, _flags in self.engine.returned:
+            if channel.open:
+                # Not held back: the confirm that follows it is not, either.
+                payload = self.encode_payload(BasicReturn(NO_ROUTE, "NO_ROUTE", message.exchange, message.routing_key))
+                channel.session.write_content(channel.number, payload, message)
+        self.engine.returned.clear()
+
+    def _method(self, client: Client, number: int, method: Method) -> None:
+        channel = client.channels.get(number)
+        try:
+            if channel is None:
+                self._open(client, number, method)
+            elif channel.closing:
+                self._agree(channel, method)
+            else:
+                handler = HANDLERS.get(type(method))
+                if handler is None:
+                    raise command_invalid("unimplemented method")
+                handler(self, channel, method)
+        except ChannelFault as fault:
+            fault.at(method.class_id, method.method_id)
+            assert channel is not None
+            self.channel_failed(channel, fault)
+        except ConnectionFault as fault:
+            fault.at(method.class_id, method.method_id)
+            self.client_failed(client, fault)
+
+    def _open(self, client: Client, number: int, method: Method) -> None:
+        if not isinstance(method, ChannelOpen):
+            raise channel_error("expected 'channel.open'")
+        if len(client.channels) >= client.channel_max > 0:
+            raise not_allowed(
+                f"number of channels opened ({len(client.channels)}) has reached the negotiated channel_max "
+                f"({client.channel_max})"
+            )
+        channel = client.channels[number] = Channel(client, number)
+        channel.reply(ChannelOpenOk())
+
+    def _agree(self, channel: Channel, method: Method) -> None:
+        # The broker has closed the channel. Until the client says that it knows, whatever it sent before it knew is
+        # passed over.
+        if isinstance(method, ChannelCloseOk):
+            channel.kernel.close(self.now_ms)
+            del channel.client.channels[channel.number]
+        elif isinstance(method, ChannelClose):
+            channel.reply(ChannelCloseOk())
+
+    # Faults. They may be found in the middle of a run, while the kernel works on the channel: it stops to count at
+    # once, but is taken apart after the run only.
+
+    def channel_failed(self, channel: Channel, fault: ChannelFault) -> None:
+        if channel.closing or channel.client.failed:
+            return
+        channel.closing = True
+        channel.kernel.open = False
+        channel.reply(ChannelClose(fault.reply_code, fault.reply_text, fault.class_id, fault.method_id))
+        self._failed_channels.append(channel)
+
+    def client_failed(self, client: Client, fault: ConnectionFault) -> None:
+        if client.failed:
+            return
+        client.failed = True
+        for channel in client.channels.values():
+            channel.kernel.open = False
+        self._closing.append((client, fault))
+        self._failed_clients.append(client)
+
+    def finish_faults(self) -> None:
+        channels, clients = self._failed_channels, self._failed_clients
+        self._failed_channels, self._failed_clients = [], []
+        for channel in channels:
+            leave_channel(self, channel)
+            # What the client still sends on this number is passed over by a channel that only stands for it.
+            channel.kernel = kernel.Channel(channel.client.session, channel.number, channel)
+            channel.kernel.open = False
+        for client in clients:
+            leave_client(self, client)
+
+    # The log.
+
+    def issue(self, command: Command) -> None:
+        """Changes shared state: here now, everywhere by the log."""
+        encoded = encode_command(command)
+        self.state.apply(command)
+        self.engine.log_command(encoded)
+        self.held.command_logged()
+
+    def sealed(self, index: int) -> None:
+        """The last outcome's proposal got this index; 0 if there was none."""
+        self.engine.sealed(index)
+        self.held.sealed(index)
+
+    def committed(self, index: int) -> None:
+        """Whatever waited for entries up to this one may go out."""
+        self.engine.committed(index)
+        self.held.committed(index)
+
+    def apply(self, index: int, term: int, entry: bytes) -> None:
+        """Replays an entry of the log."""
+        apply_entry(self, index, term, entry)
+
+    # What the caller needs to know.
+
+    def take_dirty(self) -> list[Client]:
+        """Clients whose session has bytes to write, each once."""
+        return [session.owner for session in self.engine.take_dirty()]
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When `tick` is wanted; NEVER_MS if not."""
+        return self.timers.next_ms
+
+    @property
+    def active(self) -> bool:
+        """Another batch, even an empty one, would do something."""
+        return self._unsealed or self.engine.active or bool(self.engine.dead)

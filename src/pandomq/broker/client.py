@@ -1,0 +1,88 @@
+"""A client: one connection that has logged in to a vhost."""
+
+from typing import TYPE_CHECKING, Any
+
+from pandomq import kernel
+from pandomq.broker.channel import Channel
+from pandomq.fieldtable import FieldTable, decode_table, encode_table
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.queue import Queue
+    from pandomq.broker.vhost import Vhost
+
+
+class Client:
+    """`session` is the kernel's; whoever drives the broker writes what it takes from it to the socket."""
+
+    __slots__ = (
+        "_private_queues",
+        "_properties",
+        "broker",
+        "cancel_notify",
+        "channel_max",
+        "channels",
+        "connected_ms",
+        "failed",
+        "gone",
+        "number",
+        "peer",
+        "session",
+        "user",
+        "vhost",
+    )
+
+    def __init__(
+        self,
+        broker: "Broker",
+        number: int,
+        *,
+        user: str,
+        vhost: "Vhost",
+        peer: str,
+        client_properties: FieldTable,
+        frame_max: int,
+        channel_max: int,
+        now_ms: int,
+    ) -> None:
+        self.broker = broker
+        self.number = number
+        self.user = user
+        self.vhost = vhost
+        self.peer = peer
+        # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
+        self._properties = encode_table(client_properties)
+        self.cancel_notify = _capability(client_properties, "consumer_cancel_notify")
+        self.channel_max = channel_max
+        self.connected_ms = now_ms
+        self.channels: dict[int, Channel] = {}
+        self._private_queues: dict[Queue, None] | None = None
+        self.failed = False
+        """The connection is being closed for a fault: nothing it sends counts any more."""
+        self.gone = False
+        self.session = kernel.Session(
+            broker.engine, self, vhost.routes_of(user), frame_max, broker.limits.outgoing_bytes_max
+        )
+
+    @property
+    def properties(self) -> FieldTable:
+        return decode_table(self._properties)[0]
+
+    @property
+    def private_queues(self) -> "list[Queue]":
+        """The exclusive queues, in the order of their declaration."""
+        return list(self._private_queues or ())
+
+    def add_private_queue(self, queue: "Queue") -> None:
+        if self._private_queues is None:
+            self._private_queues = {}
+        self._private_queues[queue] = None
+
+    def remove_private_queue(self, queue: "Queue") -> None:
+        if self._private_queues is not None:
+            self._private_queues.pop(queue, None)
+
+
+def _capability(properties: dict[str, Any], name: str) -> bool:
+    capabilities = properties.get("capabilities")
+    return isinstance(capabilities, dict) and capabilities.get(name) is True

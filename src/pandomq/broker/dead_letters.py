@@ -1,0 +1,60 @@
+"""Where messages go that expired, were rejected, pushed out or delivered too often: to their queue's dead-letter
+exchange.
+
+A dead letter is a new message with the old body, the headers that `deaths` writes and no expiration. It is enqueued
+in the batch in which it died, so one log entry holds its leaving and its arrival. If the exchange is missing or leads
+nowhere, it is dropped.
+"""
+
+from typing import TYPE_CHECKING
+
+from pandomq import kernel
+from pandomq.broker.copies import routing_keys_of
+from pandomq.broker.deaths import REASONS, History
+from pandomq.broker.publishing import destinations_of, enqueue
+from pandomq.broker.queue import Queue
+from pandomq.errors import Fault
+from pandomq.properties import read_headers
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+
+
+def publish_dead(broker: "Broker", now_ms: int) -> None:
+    """All that the kernel has found dead so far. Some of them may push others out: those are dead for the next call."""
+    dead = list(broker.engine.dead)
+    broker.engine.dead.clear()
+    for place, message, reason, _delivery_count in dead:
+        _publish(broker, place.owner, message, REASONS[reason], now_ms)
+
+
+def _publish(broker: "Broker", queue: Queue, message: kernel.Message, reason: str, now_ms: int) -> None:
+    settings = queue.settings
+    vhost = queue.vhost
+    assert settings.dead_letter_exchange is not None
+    exchange = vhost.router.exchanges.get(settings.dead_letter_exchange)
+    if exchange is None:
+        return
+    keys = _copied_keys(message) if message.special & kernel.SPECIAL_COPIES else None
+    own_key = settings.dead_letter_key
+    header, history = broker.deaths.record(
+        message, queue.name, reason, keys, now_ms // 1000, keys is not None and own_key is not None
+    )
+    routing = kernel.routing_of(exchange.name, message.routing_key if own_key is None else own_key)
+    letter = kernel.Message(routing, header, message.body)
+    queues = destinations_of(vhost, exchange, letter, keys if own_key is None else None)
+    if reason != "rejected":
+        queues = [place for place in queues if not _is_cycle(place, history)]
+    enqueue(broker, None, vhost, letter, queues)
+
+
+def _is_cycle(place: kernel.Queue, history: History) -> bool:
+    return isinstance(place.owner, Queue) and history.cycles_through(place.owner.name)
+
+
+def _copied_keys(message: kernel.Message) -> list[str] | None:
+    # A publisher's CC was checked; here it can only be wrong in a message that another version of the broker let pass.
+    try:
+        return routing_keys_of(message, read_headers(message.header))
+    except Fault:
+        return None

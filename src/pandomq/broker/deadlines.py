@@ -1,0 +1,68 @@
+"""What happens when a deadline has come."""
+
+from typing import TYPE_CHECKING, assert_never
+
+from pandomq.broker.publishing import destinations_of, enqueue
+from pandomq.broker.removal import delete_queue
+from pandomq.broker.timers import Kind
+from pandomq.errors import precondition_failed
+
+if TYPE_CHECKING:
+    from pandomq import kernel
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.delayed import DelayedMessages
+    from pandomq.broker.queue import Queue
+    from pandomq.broker.vhost import Vhost
+
+
+def meet_deadlines(broker: "Broker", now_ms: int) -> None:
+    for kind, subject in broker.timers.take_due(now_ms):
+        match kind:
+            case Kind.MESSAGES:
+                _expire_messages(broker, subject, now_ms)
+            case Kind.QUEUE:
+                _expire_queue(broker, subject, now_ms)
+            case Kind.DELAYED:
+                vhost, waiting = subject
+                _send_delayed(broker, vhost, waiting, now_ms)
+            case Kind.ACKS:
+                _close_late_channels(broker, now_ms)
+            case _:
+                assert_never(kind)
+
+
+def _expire_messages(broker: "Broker", queue: "kernel.Queue", now_ms: int) -> None:
+    queue.timer_armed = False
+    if not queue.deleted:
+        queue.expire(now_ms)
+        broker.timers.watch_messages(queue)
+
+
+def _expire_queue(broker: "Broker", queue: "Queue", now_ms: int) -> None:
+    if queue.kernel.deleted:
+        return
+    used_ms = now_ms if queue.kernel.consumer_count else queue.used_ms
+    due_ms = used_ms + queue.settings.expires_ms
+    if due_ms <= now_ms:
+        delete_queue(broker, queue)
+    else:
+        broker.timers.watch_queue(queue, due_ms)
+
+
+def _send_delayed(broker: "Broker", vhost: "Vhost", waiting: "DelayedMessages", now_ms: int) -> None:
+    if waiting.kernel.deleted:
+        return
+    exchange = vhost.router.exchanges[waiting.exchange_name]
+    for message in waiting.due(now_ms):
+        enqueue(broker, None, vhost, message, destinations_of(vhost, exchange, message))
+    broker.timers.watch_delayed(vhost, waiting)
+
+
+def _close_late_channels(broker: "Broker", now_ms: int) -> None:
+    for channel in broker.timers.late_channels(list(broker.clients), now_ms):
+        fault = precondition_failed(
+            f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
+            f"{channel.timeout_ms} ms. This timeout value can be configured, see consumers doc guide to learn more"
+        )
+        broker.channel_failed(channel, fault)
+    broker.finish_faults()

@@ -1,0 +1,17 @@
+"""What one broker allows: the part of the limits that its configuration may change."""
+
+import msgspec
+
+from pandomq import limits
+
+
+class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    message_bytes_max: int = limits.MESSAGE_BYTES_MAX
+    consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
+    """How long a delivery may stay unacknowledged; 0 is forever."""
+    route_plans_max: int = limits.ROUTE_PLANS_CACHED_MAX
+    outgoing_bytes_max: int = limits.OUTGOING_HIGH_BYTES
+    transaction_bytes_max: int = limits.TRANSACTION_BYTES_MAX
+    dead_letter_rounds_max: int = 16
+    """How often, within one batch, dead letters may push other messages out of their queues; the rest waits for the
+    next batch."""

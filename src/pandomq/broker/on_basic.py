@@ -1,0 +1,124 @@
+"""Class basic, without what comes in runs: publishes and settlements."""
+
+from typing import TYPE_CHECKING
+
+from pandomq.broker import reply_to
+from pandomq.broker.access import Right, demand
+from pandomq.broker.consumers import add_consumer, limit_time, remove_consumer
+from pandomq.broker.queue_arguments import QUORUM
+from pandomq.broker.removal import consumer_left
+from pandomq.errors import not_allowed, not_implemented, resource_locked
+from pandomq.kernel.constants import NACK
+from pandomq.methods import (
+    BasicCancel,
+    BasicCancelOk,
+    BasicConsume,
+    BasicConsumeOk,
+    BasicGet,
+    BasicGetEmpty,
+    BasicGetOk,
+    BasicQos,
+    BasicQosOk,
+    BasicRecover,
+    BasicRecoverAsync,
+    BasicRecoverOk,
+)
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+
+
+def qos(broker: "Broker", channel: "Channel", method: BasicQos) -> None:
+    if method.prefetch_size:
+        raise not_implemented(f"prefetch_size!=0 ({method.prefetch_size})")
+    if method.global_:
+        channel.kernel.set_prefetch(method.prefetch_count)
+    else:
+        channel.prefetch_count = method.prefetch_count
+        # As in RabbitMQ, a limit for each consumer lifts the one for all.
+        channel.kernel.set_prefetch(0)
+    channel.reply(BasicQosOk())
+
+
+def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
+    tag = method.consumer_tag
+    if tag in channel.consumers:
+        raise not_allowed(f"attempt to reuse consumer tag '{tag}'")
+    tag = tag or broker.names.consumer_tag()
+    name = channel.queue_name(method.queue)
+    if name == reply_to.PSEUDO_QUEUE:
+        reply_to.consume(broker, channel, tag, method)
+    else:
+        client = channel.client
+        demand(client, Right.READ, "queue", name)
+        queue = client.vhost.queue(name)
+        queue.check_access(client)
+        add_consumer(
+            broker,
+            channel,
+            queue,
+            tag,
+            no_ack=method.no_ack,
+            exclusive=method.exclusive,
+            arguments=method.arguments,
+        )
+    if not method.no_wait:
+        channel.reply(BasicConsumeOk(tag))
+
+
+def cancel(broker: "Broker", channel: "Channel", method: BasicCancel) -> None:
+    consumer = remove_consumer(channel, method.consumer_tag)
+    if not method.no_wait:
+        channel.reply(BasicCancelOk(method.consumer_tag))
+    if consumer is not None:
+        consumer_left(broker, consumer)
+
+
+def cancel_ok(broker: "Broker", channel: "Channel", method: BasicCancelOk) -> None:
+    """A client agrees that its queue is gone, though nobody asked it to answer."""
+
+
+def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
+    client = channel.client
+    name = channel.queue_name(method.queue)
+    demand(client, Right.READ, "queue", name)
+    queue = client.vhost.queue(name)
+    queue.check_access(client)
+    if queue.settings.single_active and queue.settings.type == QUORUM:
+        raise resource_locked(
+            f"cannot obtain access to locked {queue.resource}. basic.get operations are not supported by quorum "
+            "queues with single active consumer"
+        )
+    queue.used_ms = broker.now_ms
+    if not method.no_ack:
+        limit_time(broker, channel, queue)
+    taken = queue.kernel.take(channel.kernel, method.no_ack, broker.now_ms)
+    if taken is None:
+        channel.reply(BasicGetEmpty())
+        return
+    tag, redelivered, message, left = taken
+    reply = BasicGetOk(tag, redelivered, message.exchange, message.routing_key, left)
+    channel.reply_with_content(reply, message)
+
+
+def recover(broker: "Broker", channel: "Channel", method: BasicRecover) -> None:
+    _recover(broker, channel, method.requeue)
+    channel.reply(BasicRecoverOk())
+
+
+def recover_async(broker: "Broker", channel: "Channel", method: BasicRecoverAsync) -> None:
+    _recover(broker, channel, method.requeue)
+
+
+def _recover(broker: "Broker", channel: "Channel", requeue: bool) -> None:
+    if not requeue:
+        raise not_implemented("requeue=false")
+    transaction = channel.transaction
+    if transaction is None or not transaction.settled_count:
+        channel.kernel.recover(broker.now_ms)
+        return
+    # What the transaction has settled is no longer the channel's to recover.
+    for tag in channel.kernel.outstanding(0, True):
+        if not transaction.is_settled(tag):
+            broker.engine.settle_one(channel.kernel, NACK, tag, False, True, broker.now_ms)

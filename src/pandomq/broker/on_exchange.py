@@ -1,0 +1,109 @@
+"""Class exchange."""
+
+from typing import TYPE_CHECKING
+
+from pandomq.broker.access import Right, demand
+from pandomq.broker.commands import BindExchange, DeclareExchange, UnbindExchange
+from pandomq.broker.exchange_arguments import check_declare, check_equivalent, check_type
+from pandomq.broker.exchanges.delayed import DelayedExchange
+from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
+from pandomq.broker.removal import delete_exchange, delete_orphans
+from pandomq.errors import access_refused, precondition_failed
+from pandomq.fieldtable import encode_table
+from pandomq.methods import (
+    ExchangeBind,
+    ExchangeBindOk,
+    ExchangeDeclare,
+    ExchangeDeclareOk,
+    ExchangeDelete,
+    ExchangeDeleteOk,
+    ExchangeUnbind,
+    ExchangeUnbindOk,
+)
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+
+
+def declare(broker: "Broker", channel: "Channel", method: ExchangeDeclare) -> None:
+    client = channel.client
+    vhost = client.vhost
+    name = without_line_ends(method.exchange)
+    if not method.passive:
+        check_type(method.type)
+    check_not_default(name)
+    demand(client, Right.CONFIGURE, "exchange", name)
+    if method.passive:
+        vhost.exchange(name)
+    elif name in vhost.router.exchanges:
+        check_equivalent(vhost.router.exchanges[name], method, vhost.name)
+    else:
+        check_not_reserved("exchange", name)
+        check_declare(method, vhost.name)
+        broker.issue(
+            DeclareExchange(
+                vhost.name,
+                name,
+                method.type,
+                method.durable,
+                method.auto_delete,
+                method.internal,
+                encode_table(method.arguments),
+                broker.state.next_queue_id if method.type == DelayedExchange.type_name else 0,
+            )
+        )
+    if not method.no_wait:
+        channel.reply_when_settled(ExchangeDeclareOk())
+
+
+def delete(broker: "Broker", channel: "Channel", method: ExchangeDelete) -> None:
+    client = channel.client
+    vhost = client.vhost
+    name = without_line_ends(method.exchange)
+    check_not_default(name)
+    if name.startswith("amq."):
+        raise access_refused(f"deletion of system exchange '{name}' in vhost '{vhost.name}' not allowed")
+    demand(client, Right.CONFIGURE, "exchange", name)
+    exchange = vhost.router.exchanges.get(name)
+    if exchange is not None:
+        if method.if_unused and exchange.binding_count:
+            raise precondition_failed(f"exchange '{name}' in vhost '{vhost.name}' in use")
+        delete_exchange(broker, vhost, exchange)
+    if not method.no_wait:
+        channel.reply_when_settled(ExchangeDeleteOk())
+
+
+def bind(broker: "Broker", channel: "Channel", method: ExchangeBind) -> None:
+    _check_ends(channel, method)
+    vhost = channel.client.vhost
+    source = vhost.exchange(method.source)
+    vhost.exchange(method.destination)
+    source.check_binding(method.routing_key, method.arguments)
+    broker.issue(
+        BindExchange(vhost.name, method.source, method.destination, method.routing_key, encode_table(method.arguments))
+    )
+    if not method.no_wait:
+        channel.reply_when_settled(ExchangeBindOk())
+
+
+def unbind(broker: "Broker", channel: "Channel", method: ExchangeUnbind) -> None:
+    """Of what is not bound, or not there, there is nothing to undo: no error."""
+    _check_ends(channel, method)
+    vhost = channel.client.vhost
+    if method.source in vhost.router.exchanges and method.destination in vhost.router.exchanges:
+        broker.issue(
+            UnbindExchange(
+                vhost.name, method.source, method.destination, method.routing_key, encode_table(method.arguments)
+            )
+        )
+        delete_orphans(broker, vhost)
+    if not method.no_wait:
+        channel.reply_when_settled(ExchangeUnbindOk())
+
+
+def _check_ends(channel: "Channel", method: ExchangeBind | ExchangeUnbind) -> None:
+    demand(channel.client, Right.WRITE, "exchange", method.destination)
+    check_not_default(method.destination)
+    check_not_default(method.source)
+    demand(channel.client, Right.READ, "exchange", method.source)

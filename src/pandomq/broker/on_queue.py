@@ -1,0 +1,210 @@
+"""Class queue."""
+
+from typing import TYPE_CHECKING
+
+from pandomq.broker import reply_to
+from pandomq.broker.access import Right, demand
+from pandomq.broker.binding import Binding
+from pandomq.broker.commands import BindQueue, DeclareQueue, UnbindQueue
+from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
+from pandomq.broker.queue import Queue
+from pandomq.broker.queue_arguments import check_new, check_same, check_server_named
+from pandomq.broker.removal import delete_orphans, delete_queue, tell_cancelled
+from pandomq.errors import access_refused, precondition_failed
+from pandomq.fieldtable import encode_table
+from pandomq.methods import (
+    QueueBind,
+    QueueBindOk,
+    QueueDeclare,
+    QueueDeclareOk,
+    QueueDelete,
+    QueueDeleteOk,
+    QueuePurge,
+    QueuePurgeOk,
+    QueueUnbind,
+    QueueUnbindOk,
+)
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+    from pandomq.methods import Method
+
+
+def declare(broker: "Broker", channel: "Channel", method: QueueDeclare) -> None:
+    client = channel.client
+    vhost = client.vhost
+    name = without_line_ends(method.queue)
+    if name.startswith(reply_to.PSEUDO_QUEUE):
+        answer = reply_to.declare(vhost, name)
+        channel.last_queue = name
+        if not method.no_wait:
+            channel.reply(answer)
+        return
+    if method.passive:
+        demand(client, Right.CONFIGURE, "queue", name)
+        queue = vhost.queue(name)
+        queue.check_access(client)
+    else:
+        queue = _declared(broker, channel, method, name)
+    queue.used_ms = broker.now_ms
+    channel.last_queue = queue.name
+    if not method.no_wait:
+        # Messages that consumers are about to get do not count as ready.
+        if queue.kernel.consumer_count:
+            broker.engine.deliver(broker.now_ms)
+        _answer(channel, queue, QueueDeclareOk(queue.name, queue.kernel.ready_count, queue.kernel.consumer_count))
+
+
+def _declared(broker: "Broker", channel: "Channel", method: QueueDeclare, name: str) -> Queue:
+    client = channel.client
+    vhost = client.vhost
+    if name:
+        check_not_reserved("queue", name)
+    else:
+        check_server_named(method.arguments)
+        name = broker.names.queue()
+    demand(client, Right.CONFIGURE, "queue", name)
+    # An exclusive queue ends with its connection, so durability has no meaning for it.
+    durable = method.durable and not method.exclusive
+    queue = vhost.queues.get(name)
+    if queue is not None:
+        queue.check_declared_by(client, method.exclusive)
+        if (
+            queue.durable is not durable
+            or queue.auto_delete is not method.auto_delete
+            or method.arguments != queue.arguments
+        ):
+            received = (durable, method.auto_delete, method.arguments)
+            check_same(queue.resource, received, (queue.durable, queue.auto_delete, queue.arguments))
+        return queue
+    return _created(broker, channel, method, name, durable)
+
+
+def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: str, durable: bool) -> Queue:
+    client = channel.client
+    vhost = client.vhost
+    arguments = method.arguments
+    if arguments:
+        resource = f"queue '{name}' in vhost '{vhost.name}'"
+        check_new(arguments, resource, durable=durable, exclusive=method.exclusive, auto_delete=method.auto_delete)
+        if "x-dead-letter-exchange" in arguments:
+            demand(client, Right.READ, "queue", name)
+            demand(client, Right.WRITE, "exchange", arguments["x-dead-letter-exchange"])
+    if method.exclusive:
+        queue = Queue(
+            vhost,
+            name,
+            auto_delete=method.auto_delete,
+            arguments=arguments,
+            owner=client,
+            user=client.user,
+            now_ms=broker.now_ms,
+        )
+        vhost.add_queue(queue)
+        client.add_private_queue(queue)
+    else:
+        broker.issue(
+            DeclareQueue(
+                vhost.name,
+                name,
+                broker.state.next_queue_id,
+                durable,
+                method.auto_delete,
+                encode_table(arguments),
+                client.user,
+                broker.now_ms,
+            )
+        )
+        queue = vhost.queues[name]
+    if queue.settings.expires_ms > 0:
+        broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
+    return queue
+
+
+def delete(broker: "Broker", channel: "Channel", method: QueueDelete) -> None:
+    client = channel.client
+    name = without_line_ends(channel.queue_name(method.queue))
+    demand(client, Right.CONFIGURE, "queue", name)
+    queue = client.vhost.queues.get(name)
+    if queue is None:
+        if not method.no_wait:
+            channel.reply_when_settled(QueueDeleteOk(0))
+        return
+    queue.check_access(client)
+    if method.if_unused and queue.kernel.consumer_count:
+        raise precondition_failed(f"{queue.resource} in use")
+    if method.if_empty and queue.kernel.ready_count:
+        raise precondition_failed(f"{queue.resource} not empty")
+    message_count = queue.kernel.ready_count
+    consumers = delete_queue(broker, queue)
+    if not method.no_wait:
+        _answer(channel, queue, QueueDeleteOk(message_count))
+    # The one who deletes hears that it is done before its own consumers hear that they are.
+    tell_cancelled(consumers)
+
+
+def purge(broker: "Broker", channel: "Channel", method: QueuePurge) -> None:
+    client = channel.client
+    name = channel.queue_name(method.queue)
+    demand(client, Right.READ, "queue", name)
+    queue = client.vhost.queue(name)
+    queue.check_access(client)
+    message_count = queue.kernel.purge()
+    if not method.no_wait:
+        channel.reply_when_committed(QueuePurgeOk(message_count))
+
+
+def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
+    name, routing_key = _binding_names(channel, method)
+    client = channel.client
+    vhost = client.vhost
+    queue = vhost.queue(name)
+    queue.check_access(client)
+    vhost.exchange(method.exchange).check_binding(routing_key, method.arguments)
+    if queue.owner is None:
+        arguments = encode_table(method.arguments)
+        broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
+    else:
+        vhost.router.bind(Binding.to_queue(method.exchange, queue, routing_key, method.arguments))
+    if not method.no_wait:
+        _answer(channel, queue, QueueBindOk())
+
+
+def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
+    """Of what is not bound, or not there, there is nothing to undo: no error."""
+    name, routing_key = _binding_names(channel, method)
+    client = channel.client
+    vhost = client.vhost
+    queue = vhost.queues.get(name)
+    if queue is None or method.exchange not in vhost.router.exchanges:
+        channel.reply(QueueUnbindOk())
+        return
+    queue.check_access(client)
+    if queue.owner is None:
+        arguments = encode_table(method.arguments)
+        broker.issue(UnbindQueue(vhost.name, method.exchange, name, routing_key, arguments))
+    else:
+        broker.state.unbind(vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments))
+    delete_orphans(broker, vhost)
+    _answer(channel, queue, QueueUnbindOk())
+
+
+def _binding_names(channel: "Channel", method: QueueBind | QueueUnbind) -> tuple[str, str]:
+    # Without any name the last declared queue is meant, and its name is also the routing key.
+    name = channel.queue_name(method.queue)
+    routing_key = method.routing_key if method.queue else method.routing_key or name
+    if name.startswith(reply_to.ADDRESS_PREFIX):
+        raise access_refused("cannot bind or unbind to a volatile (direct reply-to) queue")
+    demand(channel.client, Right.WRITE, "queue", name)
+    check_not_default(method.exchange)
+    demand(channel.client, Right.READ, "exchange", method.exchange)
+    return name, routing_key
+
+
+def _answer(channel: "Channel", queue: Queue, method: "Method") -> None:
+    # Nobody else knows a private queue: what is said about it waits for nothing.
+    if queue.owner is None:
+        channel.reply_when_settled(method)
+    else:
+        channel.reply(method)

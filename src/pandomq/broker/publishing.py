@@ -1,0 +1,143 @@
+"""What happens to a publish that has no plan: checks, routing, and a plan for the next one like it.
+
+The kernel asks here for the first message of a route, for messages with something special about them, and in
+transactions.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pandomq import kernel
+from pandomq.broker import access, delayed
+from pandomq.broker.content_header import expiration_of, spans_of, with_expiration
+from pandomq.broker.copies import routing_keys_of, without_bcc
+from pandomq.broker.exchanges.message_headers import MessageHeaders
+from pandomq.broker.reply_to import addressed
+from pandomq.errors import access_refused, not_implemented, precondition_failed, syntax_error
+from pandomq.limits import EXPIRATION_MS_MAX
+from pandomq.properties import read_headers, read_property
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+    from pandomq.broker.exchanges.exchange import Exchange
+    from pandomq.broker.vhost import Vhost
+
+
+def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags: int) -> None:
+    """Raises ChannelFault or ConnectionFault."""
+    if flags & kernel.IMMEDIATE:
+        raise not_implemented("immediate=true")
+    if flags & kernel.OVERSIZED:
+        size_max = broker.limits.message_bytes_max
+        raise precondition_failed(f"message size {message.body_size} is larger than configured max size {size_max}")
+    client = channel.client
+    vhost = client.vhost
+    access.demand(client, access.Right.WRITE, "exchange", message.exchange)
+    exchange = vhost.exchange(message.exchange)
+    if exchange.internal:
+        raise access_refused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
+    special = message.special
+    routing_keys = None
+    if special:
+        message = _checked(channel, message)
+        if special & kernel.SPECIAL_COPIES:
+            routing_keys = routing_keys_of(message, read_headers(message.header))
+            message = without_bcc(message)
+    plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
+    if plan is not None:
+        queues = plan.queues
+        if not special:
+            client.session.routes.put(message.routing, plan)
+    else:
+        queues = _route(vhost, exchange, message, routing_keys)
+    if channel.transaction is not None:
+        channel.transaction.publish(message, queues, flags & kernel.MANDATORY)
+    else:
+        enqueue(broker, channel.kernel, vhost, message, queues, flags & kernel.MANDATORY)
+
+
+def destinations_of(
+    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None = None
+) -> Sequence[kernel.Queue]:
+    """`routing_keys` is given if there are more than the message's own."""
+    plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
+    return _route(vhost, exchange, message, routing_keys) if plan is None else plan.queues
+
+
+def enqueue(
+    broker: "Broker",
+    channel: kernel.Channel | None,
+    vhost: "Vhost",
+    message: kernel.Message,
+    queues: Sequence[kernel.Queue],
+    flags: int = 0,
+) -> bool:
+    """False if a queue refused it."""
+    for queue in queues:
+        if isinstance(queue.owner, delayed.DelayedMessages):
+            return _delay(broker, channel, vhost, message, queues, flags)
+    return broker.engine.enqueue(channel, message, queues, flags, broker.now_ms)
+
+
+def _delay(
+    broker: "Broker",
+    channel: kernel.Channel | None,
+    vhost: "Vhost",
+    message: kernel.Message,
+    queues: Sequence[kernel.Queue],
+    flags: int,
+) -> bool:
+    owners = [queue.owner for queue in queues]
+    accepted = delayed.enqueue(broker.engine, channel, message, owners, flags, broker.now_ms)
+    for owner in owners:
+        if isinstance(owner, delayed.DelayedMessages):
+            broker.timers.watch_delayed(vhost, owner)
+    return accepted
+
+
+def _route(
+    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None
+) -> list[kernel.Queue]:
+    keys = (message.routing_key,) if routing_keys is None else routing_keys
+    return [destination.kernel for destination in vhost.router.route(exchange, keys, MessageHeaders(message))]
+
+
+def _checked(channel: "Channel", message: kernel.Message) -> kernel.Message:
+    """The message as it may be routed; what is special about it was looked at."""
+    special = message.special
+    if special & kernel.SPECIAL_MALFORMED:
+        raise syntax_error("the properties of the message cannot be read")
+    if special & kernel.SPECIAL_REPLY_TO:
+        message = addressed(channel, message)
+    if special & kernel.SPECIAL_EXPIRATION:
+        message = _with_plain_expiration(message)
+    if special & kernel.SPECIAL_USER_ID:
+        user = read_property(message.header, "user_id")
+        if user != channel.client.user:
+            raise precondition_failed(
+                f"user_id property set to '{user}' but authenticated user was '{channel.client.user}'"
+            )
+    return message
+
+
+def _with_plain_expiration(message: kernel.Message) -> kernel.Message:
+    header = message.header
+    spans = spans_of(header)
+    text = expiration_of(header, spans).decode("utf-8", "replace")
+    # RabbitMQ reads as many digits as there are, and looks at what is left.
+    sign, unsigned = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    digits = unsigned[: len(unsigned) - len(unsigned.lstrip("0123456789"))]
+    left = unsigned[len(digits) :]
+    if not digits:
+        wrong = "no_integer"
+    elif left:
+        wrong = f'{{leftover_string,"{left}"}}'
+    elif sign == "-" and int(digits):
+        wrong = f"{{value_negative,-{int(digits)}}}"
+    elif int(digits) > EXPIRATION_MS_MAX:
+        wrong = f"{{value_too_large,{int(digits)}}}"
+    else:
+        plain = str(int(digits)).encode()
+        return kernel.Message(message.routing, with_expiration(header, spans, plain), message.body)
+    raise precondition_failed(f"invalid expiration '{text}': {wrong}")

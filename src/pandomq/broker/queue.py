@@ -1,0 +1,81 @@
+"""A queue as its declarer sees it: name, kind, owner and arguments. What it holds is in its kernel queue."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from pandomq import kernel
+from pandomq.broker.queue_settings import settings_of
+from pandomq.errors import resource_locked
+
+if TYPE_CHECKING:
+    from pandomq.broker.client import Client
+    from pandomq.broker.vhost import Vhost
+
+NO_ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Queue:
+    __slots__ = (
+        "arguments",
+        "auto_delete",
+        "durable",
+        "exclusive_consumer",
+        "kernel",
+        "name",
+        "owner",
+        "settings",
+        "used_ms",
+        "user",
+        "vhost",
+    )
+
+    def __init__(
+        self,
+        vhost: "Vhost",
+        name: str,
+        *,
+        queue_id: int = 0,
+        durable: bool = False,
+        auto_delete: bool = False,
+        arguments: Mapping[str, Any] = NO_ARGUMENTS,
+        owner: "Client | None" = None,
+        user: str,
+        now_ms: int,
+    ) -> None:
+        self.vhost = vhost
+        self.name = name
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.arguments = arguments or NO_ARGUMENTS
+        self.settings = settings_of(arguments)
+        self.owner = owner
+        """The connection an exclusive queue belongs to."""
+        self.user = user
+        self.used_ms = now_ms
+        """When it was last declared, asked for a message or left by its last consumer: x-expires counts from then."""
+        self.exclusive_consumer: kernel.Consumer | None = None
+        self.kernel = kernel.Queue(vhost.engine, self, queue_id, durable)
+        if arguments:
+            self.settings.configure(self.kernel)
+
+    @property
+    def resource(self) -> str:
+        """As error texts name it."""
+        return f"queue '{self.name}' in vhost '{self.vhost.name}'"
+
+    def check_access(self, client: "Client") -> None:
+        """Raises ChannelFault (405) if it is another connection's."""
+        if self.owner is not None and self.owner is not client:
+            raise self.locked()
+
+    def check_declared_by(self, client: "Client", exclusive: bool) -> None:
+        """A second declare must agree about the owner, too."""
+        if self.owner is not (client if exclusive else None):
+            raise self.locked()
+
+    def locked(self) -> Exception:
+        return resource_locked(
+            f"cannot obtain exclusive access to locked {self.resource}. It could be originally declared on another "
+            "connection or the exclusive property value does not match that of the original declaration."
+        )

@@ -1,0 +1,87 @@
+"""What goes when something goes: consumers with their queue, auto-delete queues with their last consumer, bindings
+with either end, auto-delete exchanges with their last binding, and the rest of a channel or a connection.
+"""
+
+from typing import TYPE_CHECKING
+
+from pandomq import kernel
+from pandomq.broker.commands import DeleteExchange, DeleteQueue
+from pandomq.methods import BasicCancel
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
+    from pandomq.broker.exchanges.exchange import Exchange
+    from pandomq.broker.queue import Queue
+    from pandomq.broker.vhost import Vhost
+
+
+def delete_queue(broker: "Broker", queue: "Queue") -> list[kernel.Consumer]:
+    """Returns the consumers it had; the caller tells them by `tell_cancelled`."""
+    consumers = queue.kernel.consumers()
+    vhost = queue.vhost
+    if queue.owner is None:
+        broker.issue(DeleteQueue(vhost.name, queue.name))
+    else:
+        queue.owner.remove_private_queue(queue)
+        vhost.remove_queue(queue)
+    for consumer in consumers:
+        consumer.channel.owner.pop_consumer(consumer.tag.decode())
+    if vhost.orphans:
+        delete_orphans(broker, vhost)
+    return consumers
+
+
+def tell_cancelled(consumers: list[kernel.Consumer]) -> None:
+    """Their queue is gone. Clients that did not ask to be told simply get nothing any more."""
+    for consumer in consumers:
+        channel: Channel = consumer.channel.owner
+        if channel.client.cancel_notify and not channel.closing and not channel.client.failed:
+            channel.reply(BasicCancel(consumer.tag.decode(), True))
+
+
+def delete_exchange(broker: "Broker", vhost: "Vhost", exchange: "Exchange") -> None:
+    broker.issue(DeleteExchange(vhost.name, exchange.name))
+    delete_orphans(broker, vhost)
+
+
+def delete_orphans(broker: "Broker", vhost: "Vhost") -> None:
+    """Each deletion may leave further exchanges without a binding; every one is a command of its own, see `state`."""
+    while vhost.orphans:
+        exchange = vhost.orphans.pop()
+        if vhost.router.exchanges.get(exchange.name) is exchange and not exchange.binding_count:
+            broker.issue(DeleteExchange(vhost.name, exchange.name))
+
+
+def consumer_left(broker: "Broker", consumer: kernel.Consumer) -> None:
+    """After the consumer was cancelled or its channel closed."""
+    queue: Queue = consumer.queue.owner
+    if queue.exclusive_consumer is consumer:
+        queue.exclusive_consumer = None
+    if queue.kernel.deleted or queue.kernel.consumer_count:
+        return
+    queue.used_ms = broker.now_ms
+    if queue.auto_delete:
+        delete_queue(broker, queue)
+
+
+def leave_channel(broker: "Broker", channel: "Channel") -> None:
+    """Consumers go, unacked messages go back to their queues, an open transaction is forgotten."""
+    consumers = list(channel.consumers.values())
+    channel.transaction = None
+    channel.reply_queue = None
+    channel.kernel.close(broker.now_ms)
+    for consumer in consumers:
+        channel.pop_consumer(consumer.tag.decode())
+        consumer_left(broker, consumer)
+
+
+def leave_client(broker: "Broker", client: "Client") -> None:
+    """The same for all channels, and then the exclusive queues."""
+    for channel in client.channels.values():
+        if not channel.closing:
+            leave_channel(broker, channel)
+    client.channels.clear()
+    for queue in client.private_queues:
+        delete_queue(broker, queue)

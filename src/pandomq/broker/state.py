@@ -1,0 +1,131 @@
+"""What all brokers of a cluster share: vhosts, exchanges, shared queues and their bindings.
+
+It changes by `apply` only, and the same commands in the same order give the same state on every broker. Private
+queues, which no other broker knows, live in the same vhosts but come and go without commands; so whatever depends on
+them (whether an exchange lost its last binding) is decided where they are and written to the log as a command of its
+own.
+"""
+
+from typing import TYPE_CHECKING, assert_never
+
+from pandomq import kernel
+from pandomq.broker.binding import Binding
+from pandomq.broker.commands import (
+    BindExchange,
+    BindQueue,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeleteQueue,
+    UnbindExchange,
+    UnbindQueue,
+)
+from pandomq.broker.delayed import DelayedMessages
+from pandomq.broker.exchanges.catalogue import make_exchange
+from pandomq.broker.queue import Queue
+from pandomq.broker.vhost import Vhost
+from pandomq.fieldtable import decode_table
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from pandomq.broker.limits import BrokerLimits
+
+
+class State:
+    __slots__ = ("_engine", "_random", "logged", "next_queue_id", "vhosts")
+
+    def __init__(self, engine: kernel.Engine, random: "Random", limits: "BrokerLimits") -> None:
+        self._engine = engine
+        self._random = random
+        self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits)}
+        self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
+        """What the numbers in log records mean."""
+        self.next_queue_id = 1
+
+    def apply(self, command: Command) -> None:
+        vhost = self.vhosts[command.vhost]
+        match command:
+            case DeclareQueue():
+                self._declare_queue(vhost, command)
+            case DeleteQueue():
+                queue = vhost.queues[command.name]
+                del self.logged[queue.kernel.queue_id]
+                vhost.remove_queue(queue)
+            case DeclareExchange():
+                self._declare_exchange(vhost, command)
+            case DeleteExchange():
+                self._delete_exchange(vhost, command)
+            case BindQueue():
+                vhost.router.bind(_queue_binding(vhost, command))
+            case UnbindQueue():
+                self.unbind(vhost, _queue_binding(vhost, command))
+            case BindExchange():
+                vhost.router.bind(_exchange_binding(vhost, command))
+            case UnbindExchange():
+                self.unbind(vhost, _exchange_binding(vhost, command))
+            case _:
+                assert_never(command)
+
+    def unbind(self, vhost: Vhost, binding: Binding) -> None:
+        """By itself this is for bindings to private queues, which no other broker knows of."""
+        if vhost.router.unbind(binding):
+            source = vhost.router.exchanges[binding.source]
+            if source.auto_delete and not source.binding_count:
+                vhost.orphans.append(source)
+
+    def _declare_queue(self, vhost: Vhost, command: DeclareQueue) -> None:
+        assert command.name not in vhost.queues
+        queue = Queue(
+            vhost,
+            command.name,
+            queue_id=command.queue_id,
+            durable=command.durable,
+            auto_delete=command.auto_delete,
+            arguments=decode_table(command.arguments)[0],
+            user=command.user,
+            now_ms=command.now_ms,
+        )
+        self._number(command.queue_id, vhost, queue)
+        vhost.add_queue(queue)
+
+    def _declare_exchange(self, vhost: Vhost, command: DeclareExchange) -> None:
+        exchange = make_exchange(
+            command.name,
+            command.type,
+            durable=command.durable,
+            auto_delete=command.auto_delete,
+            internal=command.internal,
+            arguments=decode_table(command.arguments)[0],
+            random=self._random,
+        )
+        if command.waiting_queue_id:
+            hidden = kernel.Queue(self._engine, None, command.waiting_queue_id, command.durable)
+            exchange.waiting = hidden.owner = DelayedMessages(command.name, hidden)
+            self._number(command.waiting_queue_id, vhost, exchange.waiting)
+        vhost.router.add(exchange)
+
+    def _delete_exchange(self, vhost: Vhost, command: DeleteExchange) -> None:
+        exchange = vhost.router.exchanges[command.name]
+        waiting = exchange.waiting
+        if waiting is not None:
+            del self.logged[waiting.kernel.queue_id]
+            waiting.kernel.delete()
+        vhost.orphans += vhost.router.remove(exchange)
+
+    def _number(self, queue_id: int, vhost: Vhost, queue: Queue | DelayedMessages) -> None:
+        assert queue_id not in self.logged
+        self.logged[queue_id] = (vhost, queue)
+        self.next_queue_id = max(self.next_queue_id, queue_id + 1)
+
+
+def _queue_binding(vhost: Vhost, command: BindQueue | UnbindQueue) -> Binding:
+    arguments = decode_table(command.arguments)[0]
+    return Binding.to_queue(command.source, vhost.queues[command.queue], command.routing_key, arguments)
+
+
+def _exchange_binding(vhost: Vhost, command: BindExchange | UnbindExchange) -> Binding:
+    arguments = decode_table(command.arguments)[0]
+    destination = vhost.router.exchanges[command.destination]
+    return Binding.to_exchange(command.source, destination, command.routing_key, arguments)

@@ -1,0 +1,115 @@
+"""Everything that happens because time passes: one heap of deadlines.
+
+    messages   the first message of a queue expires
+    queue      a queue with x-expires was not used
+    delayed    a delayed message is due
+    acks       a delivery was not acknowledged in time
+
+A deadline that no longer holds is not searched for and removed; it is recognised when it comes.
+"""
+
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final
+
+from pandomq import kernel
+
+if TYPE_CHECKING:
+    from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
+    from pandomq.broker.delayed import DelayedMessages
+    from pandomq.broker.queue import Queue
+    from pandomq.broker.vhost import Vhost
+
+ACK_SWEEP_MS_MIN: Final = 1000
+"""Channels are looked through for late acks at most this often; the look is over all of them."""
+
+
+class Kind(IntEnum):
+    MESSAGES = 0
+    QUEUE = 1
+    DELAYED = 2
+    ACKS = 3
+
+
+class Timers:
+    """Says what is due; what that means is `deadlines`' business."""
+
+    __slots__ = ("_delayed_ms", "_heap", "_number", "_shortest_ack_ms", "_sweep_ms")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Kind, Any]] = []
+        self._number = 0
+        self._delayed_ms: dict[DelayedMessages, int] = {}
+        self._shortest_ack_ms = kernel.NEVER_MS
+        self._sweep_ms = kernel.NEVER_MS
+
+    @property
+    def next_ms(self) -> int:
+        return self._heap[0][0] if self._heap else kernel.NEVER_MS
+
+    def take_due(self, now_ms: int) -> list[tuple[Kind, Any]]:
+        due: list[tuple[Kind, Any]] = []
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            at_ms, _, kind, subject = heappop(heap)
+            if kind is Kind.DELAYED:
+                waiting = subject[1]
+                if self._delayed_ms.get(waiting) != at_ms:
+                    continue
+                del self._delayed_ms[waiting]
+            elif kind is Kind.ACKS:
+                if self._sweep_ms != at_ms:
+                    continue
+                self._sweep_ms = kernel.NEVER_MS
+            due.append((kind, subject))
+        return due
+
+    def watch_messages(self, queue: kernel.Queue) -> None:
+        """Of a queue in Engine.waiting_for_time."""
+        at_ms = queue.next_deadline_ms
+        if not queue.timer_armed and not queue.deleted and at_ms != kernel.NEVER_MS:
+            queue.timer_armed = True
+            self._push(at_ms, Kind.MESSAGES, queue)
+
+    def watch_queue(self, queue: "Queue", at_ms: int) -> None:
+        self._push(at_ms, Kind.QUEUE, queue)
+
+    def watch_delayed(self, vhost: "Vhost", waiting: "DelayedMessages") -> None:
+        at_ms = waiting.next_due_ms
+        if at_ms < self._delayed_ms.get(waiting, kernel.NEVER_MS):
+            self._delayed_ms[waiting] = at_ms
+            self._push(at_ms, Kind.DELAYED, (vhost, waiting))
+
+    def watch_acks(self, timeout_ms: int, now_ms: int) -> None:
+        """Some consumer must acknowledge within this time."""
+        self._shortest_ack_ms = min(self._shortest_ack_ms, timeout_ms)
+        self._sweep_at(now_ms + timeout_ms)
+
+    def late_channels(self, clients: "list[Client]", now_ms: int) -> "list[Channel]":
+        """Those with a delivery that should have been acknowledged by now; also sets the time of the next look."""
+        late = []
+        # Whatever is delivered from now on cannot be late before this.
+        next_ms = now_ms + self._shortest_ack_ms
+        for client in clients:
+            for channel in client.channels.values():
+                if channel.timeout_ms and not channel.closing:
+                    due_ms = channel.kernel.oldest_delivery_ms + channel.timeout_ms
+                    if due_ms <= now_ms:
+                        late.append(channel)
+                    else:
+                        next_ms = min(next_ms, due_ms)
+        self._sweep_at(max(next_ms, now_ms + ACK_SWEEP_MS_MIN))
+        return late
+
+    def _sweep_at(self, at_ms: int) -> None:
+        if at_ms < self._sweep_ms:
+            self._sweep_ms = at_ms
+            self._push(at_ms, Kind.ACKS, None)
+
+    def _push(self, at_ms: int, kind: Kind, subject: Any) -> None:
+        self._number += 1
+        heappush(self._heap, (at_ms, self._number, kind, subject))
+
+    def __len__(self) -> int:
+        return len(self._heap)
