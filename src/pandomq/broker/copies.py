@@ -7,7 +7,7 @@ Only messages with SPECIAL_COPIES have either.
 from collections.abc import Mapping
 from typing import Final
 
-from pandomq.broker.field_text import type_name
+from pandomq.broker.field_text import name_of, type_name
 from pandomq.errors import precondition_failed
 from pandomq.fieldtable import OctetString
 from pandomq.kernel import Message
@@ -18,7 +18,7 @@ BCC: Final = "BCC"
 
 
 def routing_keys_of(message: Message, headers: Mapping[str, object]) -> list[str]:
-    """The message's own routing key, then those of CC and BCC, each once. Raises ChannelFault (406) if one is no array."""
+    """The message's own routing key, then those of CC and BCC, each once. Raises ChannelFault (406) for other types."""
     keys = {message.routing_key: None}
     for name in (CC, BCC):
         if name not in headers:
@@ -27,10 +27,8 @@ def routing_keys_of(message: Message, headers: Mapping[str, object]) -> list[str
         if not isinstance(copies, list):
             raise precondition_failed(f'invalid message: {{unacceptable_type_in_header,"{name}",{type_name(copies)}}}')
         for key in copies:
-            if isinstance(key, str):
-                keys[key] = None
-            elif isinstance(key, OctetString):
-                keys[key.decode("utf-8", "surrogateescape")] = None
+            if isinstance(key, str | OctetString):
+                keys[name_of(key)] = None
     return list(keys)
 
 

@@ -1,8 +1,8 @@
 """Messages that wait for their time in an exchange of type x-delayed-message.
 
 Each such exchange has one DelayedMessages (`exchange.waiting`), a destination like a queue, over a hidden kernel queue
-without consumers: so what waits is logged, confirmed and restored like everything else. The order of time is kept beside
-it, in a heap.
+without consumers: so what waits is logged, confirmed and restored like everything else. The order of time is kept
+beside it, in a heap.
 
 In a tick the caller takes what is `due`, which logs the dequeue, routes it from the exchange and enqueues it. As that
 happens in one batch, one log entry holds both: no crash in between can lose or double a message.
@@ -51,7 +51,7 @@ class DelayedMessages:
         self.restored(sequence, message, now_ms)
 
     def restored(self, sequence: int, message: Message, enqueued_ms: int) -> None:
-        """The message is in `kernel` under this sequence since the batch of that time. Replay says it after restoring."""
+        """The message is in `kernel` under this sequence since that batch's time. Replay says so after restoring."""
         heappush(self._heap, (enqueued_ms + delay_ms(read_headers(message.header)), sequence))
 
     def due(self, now_ms: int) -> list[Message]:

@@ -78,6 +78,11 @@ def plain(value: Any) -> str:
     return term(value)
 
 
+def name_of(value: str | OctetString) -> str:
+    """A long string as the name of something: as names are decoded from methods."""
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+
+
 def _binary(value: str | bytes) -> str:
     if not value:
         return "<<>>"

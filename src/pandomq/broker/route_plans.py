@@ -1,7 +1,7 @@
 """Remembers where static routes lead, and which exchanges each of them passed: a change withdraws those it may concern.
 
-A plan is remembered under the exchange and key it starts from. It keeps one key on its whole way, so whoever changes what
-an exchange does with a key finds the plans that passed it with that key, and pays for nothing but those.
+A plan is remembered under the exchange and key it starts from. It keeps one key on its whole way, so whoever changes
+what an exchange does with a key finds the plans that passed it with that key, and pays for nothing but those.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class RoutePlans:
         self._plans_max = plans_max
         self._count = 0
         self._from: dict[str, dict[str, _Remembered]] = {}
-        # By an exchange on the way that is not the first one, and key. The innermost dicts are sets that keep their order.
+        # By an exchange on the way other than the first, and key. The innermost dict is a set that keeps its order.
         self._via: dict[str, dict[str, dict[_Remembered, None]]] = {}
 
     def __len__(self) -> int:

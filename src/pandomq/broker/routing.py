@@ -1,8 +1,8 @@
 """Finds the queues of a message through exchanges, their bindings and their alternates, and remembers the way.
 
 One Router a vhost. Exchanges and bindings change through it, so that it can withdraw the plans that no longer hold. It
-never removes an exchange by itself: auto-delete exchanges that lost their last binding are named to the caller, who has to
-log it.
+never removes an exchange by itself: auto-delete exchanges that lost their last binding are named to the caller, who has
+to log it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -128,8 +128,8 @@ class Router:
         headers: Mapping[str, object],
         queues: dict[QueueDestination, None],
     ) -> Iterable[str]:
-        # Fills in the queues and returns the names of the exchanges that had a say. Each is visited once, nearest first,
-        # so cycles end, and the limit on hops does not depend on the order of bindings.
+        # Fills in the queues and returns the names of the exchanges that had a say. Each is visited once, the nearest
+        # first: so cycles end, and the limit on hops does not depend on the order of bindings.
         passed = {start.name: None}
         here = [start]
         for _ in range(EXCHANGE_HOPS_MAX + 1):

@@ -12,7 +12,7 @@ from pandomq.broker.binding import Binding, Destination
 from pandomq.broker.exchanges.exchange import Exchange, Traits
 from pandomq.broker.exchanges.hash_ring import HashRing, hash_value
 from pandomq.broker.exchanges.message_headers import MessageHeaders
-from pandomq.broker.field_text import plain, term, type_name
+from pandomq.broker.field_text import name_of, plain, term, type_name
 from pandomq.errors import precondition_failed
 from pandomq.fieldtable import OctetString, encode_table
 
@@ -28,7 +28,7 @@ class ConsistentHashExchange(Exchange):
 
     def __init__(self, name: str, traits: Traits) -> None:
         super().__init__(name, traits)
-        self._header: str | None = self.arguments.get(HASH_HEADER)
+        self._header = name_of(self.arguments[HASH_HEADER]) if HASH_HEADER in self.arguments else None
         self._property: str | None = self.arguments.get(HASH_PROPERTY)
         self.static = self._header is None and self._property is None
         self._ring: HashRing[Destination] = HashRing()

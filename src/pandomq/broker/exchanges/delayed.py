@@ -1,4 +1,4 @@
-"""The x-delayed-message exchange: routes as the type that x-delayed-type names, but messages with an x-delay wait first.
+"""The x-delayed-message exchange: routes as the type that x-delayed-type names; messages with an x-delay wait first.
 
 While a message has to wait its only destination is `waiting`; when its time has come it is routed once more, with its
 x-delay negated, and takes its way.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import msgspec
 
 from pandomq.broker.binding import Binding, Destination
+from pandomq.broker.field_text import name_of
 
 if TYPE_CHECKING:
     from pandomq.broker.delayed import DelayedMessages
@@ -64,7 +65,7 @@ class Exchange:
         self.internal = traits.internal
         self.arguments = traits.arguments
         # The default exchange is no alternate: like RabbitMQ, an empty name means none.
-        self.alternate = self.arguments.get(ALTERNATE_EXCHANGE) or None
+        self.alternate = name_of(self.arguments.get(ALTERNATE_EXCHANGE, "")) or None
         self._bindings: dict[Binding, Binding] = {}
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """A ring of hash values, shared out among members by weight.
 
-Each member owns points on the ring that depend on its own identity alone, in proportion to its weight; a value belongs to
-the owner of the next point. So the ring is a function of its members, not of their history, and adding or removing one
+Each member owns points on the ring that depend on its own identity alone, in proportion to its weight; a value belongs
+to the owner of the next point. So the ring is a function of its members, not of their history; to add or remove one
 moves only the values that it gets or had. (Above POINTS_MAX points everybody's are halved in number; then more moves.)
 """
 

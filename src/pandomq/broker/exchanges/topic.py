@@ -1,8 +1,8 @@
 """The topic exchange: keys are words separated by dots; in a binding's key * stands for one word, # for any number.
 
 The patterns form a trie, one edge a word. A routing key is followed through it as through a finite automaton: at each
-word there is a set of nodes that the words so far can lead to. So the cost depends on the patterns that match a beginning
-of the key, never on those that do not, and patterns with many # cost no more than their length.
+word there is a set of nodes that the words so far can lead to. So the cost depends on the patterns that match a
+beginning of the key, never on those that do not, and patterns with many # cost no more than their length.
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,8 +74,8 @@ class TopicExchange(Exchange):
         self._root = _Node()
 
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:
-        # A node behind a # stays reachable for all words that follow, so those are collected once and kept. All others have
-        # exactly one way to them, from their parent at the word before: no node is ever listed twice.
+        # A node behind a # stays reachable for all words that follow, so those are collected once and kept. All others
+        # have exactly one way to them, from their parent at the word before: no node is ever listed twice.
         behind_any: list[_Node] = []
         seen: set[_Node] = set()
         here = [self._root]
