@@ -14,45 +14,82 @@ releases what waited for it. `now_ms` is the batch's time.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
+
+from pandomq.kernel.constants import (
+    CONFIRM as CONFIRM,
+)
+from pandomq.kernel.constants import (
+    DELIVERY_LIMIT as DELIVERY_LIMIT,
+)
+from pandomq.kernel.constants import (
+    DROP_HEAD as DROP_HEAD,
+)
+from pandomq.kernel.constants import (
+    EXPIRED as EXPIRED,
+)
+from pandomq.kernel.constants import (
+    IMMEDIATE as IMMEDIATE,
+)
+from pandomq.kernel.constants import (
+    MANDATORY as MANDATORY,
+)
+from pandomq.kernel.constants import (
+    MAXLEN as MAXLEN,
+)
+from pandomq.kernel.constants import (
+    NEVER_MS as NEVER_MS,
+)
+from pandomq.kernel.constants import (
+    NORMAL as NORMAL,
+)
+from pandomq.kernel.constants import (
+    OVERSIZED as OVERSIZED,
+)
+from pandomq.kernel.constants import (
+    RECORD_COMMAND as RECORD_COMMAND,
+)
+from pandomq.kernel.constants import (
+    RECORD_DEQUEUE as RECORD_DEQUEUE,
+)
+from pandomq.kernel.constants import (
+    RECORD_ENQUEUE as RECORD_ENQUEUE,
+)
+from pandomq.kernel.constants import (
+    REJECT_PUBLISH as REJECT_PUBLISH,
+)
+from pandomq.kernel.constants import (
+    REJECT_PUBLISH_DEAD_LETTER as REJECT_PUBLISH_DEAD_LETTER,
+)
+from pandomq.kernel.constants import (
+    REJECTED as REJECTED,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_COPIES as SPECIAL_COPIES,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_DELAY as SPECIAL_DELAY,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_EXPIRATION as SPECIAL_EXPIRATION,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_MALFORMED as SPECIAL_MALFORMED,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_REPLY_TO as SPECIAL_REPLY_TO,
+)
+from pandomq.kernel.constants import (
+    SPECIAL_USER_ID as SPECIAL_USER_ID,
+)
+from pandomq.kernel.constants import (
+    TRANSACTION as TRANSACTION,
+)
+from pandomq.kernel.faults import Frame as Frame
+from pandomq.kernel.faults import ScanFault as ScanFault
+from pandomq.kernel.hooks import Hooks as Hooks
 
 KIND: Final[str]  # "fast" or "plain"
-
-# Publish flags, as Hooks.publish sees them.
-MANDATORY: Final = 1
-IMMEDIATE: Final = 2
-OVERSIZED: Final = 4  # the body was longer than the scanner's limit; it was skipped, message.body is empty and message.body_size tells
-
-# Message.special: why a message may not take a remembered plan but must be looked at by Hooks.publish.
-SPECIAL_USER_ID: Final = 1  # carries a user-id
-SPECIAL_COPIES: Final = 2  # its headers hold CC or BCC
-SPECIAL_REPLY_TO: Final = 4  # reply-to begins with amq.rabbitmq.reply-to
-SPECIAL_EXPIRATION: Final = 8  # expiration is not a number of milliseconds
-SPECIAL_DELAY: Final = 16  # its headers hold x-delay
-SPECIAL_MALFORMED: Final = 32  # the properties cannot be read
-
-# Channel.mode
-NORMAL: Final = 0
-CONFIRM: Final = 1
-TRANSACTION: Final = 2  # each publish and each settlement goes to Hooks
-
-# Overflow
-DROP_HEAD: Final = 0
-REJECT_PUBLISH: Final = 1
-REJECT_PUBLISH_DEAD_LETTER: Final = 2  # refused, and given to `dead` with MAXLEN
-
-# Why a message is in Engine.dead
-EXPIRED: Final = 0
-REJECTED: Final = 1
-MAXLEN: Final = 2
-DELIVERY_LIMIT: Final = 3
-
-# Kinds of log records (see `records.py`)
-RECORD_ENQUEUE: Final = 1
-RECORD_DEQUEUE: Final = 2
-RECORD_COMMAND: Final = 3
-
-NEVER_MS: Final[int]  # a deadline that does not come (2**63 - 1)
 
 class Message:
     """What was published, and where to. Immutable, shared by all queues that hold it."""
@@ -75,17 +112,6 @@ class Message:
 
 def routing_of(exchange: str, routing_key: str) -> bytes:
     """The bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
-
-class Frame(NamedTuple):
-    kind: int  # 1 method, 8 heartbeat; content frames never come here
-    channel: int
-    payload: bytes
-
-class ScanFault(NamedTuple):
-    reply_code: int  # always a connection error: 501 frame error, 505 unexpected frame, 502 syntax error
-    reply_text: str
-    class_id: int
-    method_id: int
 
 class PublishRun:
     """Consecutive complete publishes, on any channels, in the order in which they became complete."""
@@ -128,29 +154,20 @@ class Routes:
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
 
-class Hooks(Protocol):
-    """The slow paths, called in the middle of a run. They may close channels (Channel.open = False): the run skips what follows on those."""
-
-    def publish(self, channel: Channel, message: Message, flags: int) -> None:
-        """No valid plan, a special message, a flag other than MANDATORY, or a transaction. Does all of it: faults, routing, Routes.put,
-        Engine.enqueue. (The channel's publish number was already counted.)"""
-    def settle(self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
-        """The channel is in TRANSACTION mode."""
-    def unknown_tag(self, channel: Channel, method_id: int, tag: int) -> None:
-        """A settlement named a tag that is not outstanding (for multiple: beyond the last one delivered, or 0 with nothing outstanding is fine)."""
-    def unknown_channel(self, session: Session, number: int, class_id: int, method_id: int) -> None:
-        """A publish or settlement on a channel that is not open. The rest of the run is dropped."""
-    def redelivered_copy(self, message: Message, delivery_count: int) -> Message:
-        """The message with its x-delivery-count header, for queues with counts_deliveries."""
-
 class Engine:
     """All queues and sessions of one broker."""
 
     term: int  # stamped on every message enqueued from now on
     commit_index: int
-    dead: list[tuple[Queue, Message, int, int]]  # queue, message, reason, delivery count; the caller takes them and clears the list
-    returned: list[tuple[Channel, Message, int]]  # mandatory and unroutable; the caller writes basic.return before `seal`
-    waiting_for_time: list[Queue]  # their first message has a deadline and Queue.timer_armed is False; the caller arms a timer and clears the list
+    dead: list[
+        tuple[Queue, Message, int, int]
+    ]  # queue, message, reason, delivery count; the caller takes them and clears the list
+    returned: list[
+        tuple[Channel, Message, int]
+    ]  # mandatory and unroutable; the caller writes basic.return before `seal`
+    waiting_for_time: list[
+        Queue
+    ]  # their first message has a deadline and Queue.timer_armed is False; the caller arms a timer and clears the list
     held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
     held_messages: int
     # Counters since start.
@@ -163,8 +180,12 @@ class Engine:
     def __init__(self, hooks: Hooks) -> None: ...
     def publish(self, session: Session, run: PublishRun, now_ms: int) -> None: ...
     def settle(self, session: Session, run: SettleRun, now_ms: int) -> None: ...
-    def settle_one(self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int) -> None: ...
-    def enqueue(self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int) -> bool:
+    def settle_one(
+        self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int
+    ) -> None: ...
+    def enqueue(
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+    ) -> bool:
         """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if MANDATORY.
         Writes one log record for the logged queues if the message is persistent. False if a queue refused it; then, with a channel in
         CONFIRM mode, its last counted publish will be nacked."""
@@ -247,7 +268,9 @@ class Consumer:
     unacked_count: int
     active: bool  # False while another one is the single active consumer
     delivered: int
-    def __init__(self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any) -> None: ...
+    def __init__(
+        self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
+    ) -> None: ...
     # Registers itself with queue and channel.
     def cancel(self) -> None: ...  # leaves queue and channel; its unacked messages stay with the channel
 

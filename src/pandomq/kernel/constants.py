@@ -1,0 +1,66 @@
+"""The numbers that both twins of the kernel and their callers share."""
+
+from typing import Final
+
+# Publish flags, as Hooks.publish sees them.
+MANDATORY: Final = 1
+IMMEDIATE: Final = 2
+OVERSIZED: Final = 4
+"""The body was longer than the scanner's limit and was skipped: message.body is empty, message.body_size tells."""
+
+# Message.special: why a message may not take a remembered plan but must be looked at by Hooks.publish.
+SPECIAL_USER_ID: Final = 1
+"""It carries a user-id."""
+SPECIAL_COPIES: Final = 2
+"""Its headers hold CC or BCC."""
+SPECIAL_REPLY_TO: Final = 4
+"""Its reply-to begins with amq.rabbitmq.reply-to."""
+SPECIAL_EXPIRATION: Final = 8
+"""Its expiration is not a number of milliseconds in plain digits, or too large."""
+SPECIAL_DELAY: Final = 16
+"""Its headers hold x-delay."""
+SPECIAL_MALFORMED: Final = 32
+"""Its properties cannot be read."""
+
+# Channel.mode
+NORMAL: Final = 0
+CONFIRM: Final = 1
+TRANSACTION: Final = 2
+"""Each publish and each settlement goes to Hooks."""
+
+# What a full queue does
+DROP_HEAD: Final = 0
+REJECT_PUBLISH: Final = 1
+REJECT_PUBLISH_DEAD_LETTER: Final = 2
+"""The message is refused, and given to Engine.dead with MAXLEN."""
+
+# Why a message is in Engine.dead
+EXPIRED: Final = 0
+REJECTED: Final = 1
+MAXLEN: Final = 2
+DELIVERY_LIMIT: Final = 3
+
+# Kinds of log records (see records.py)
+RECORD_ENQUEUE: Final = 1
+RECORD_DEQUEUE: Final = 2
+RECORD_COMMAND: Final = 3
+
+NEVER_MS: Final = 2**63 - 1
+"""A deadline that does not come."""
+
+# Settlements, by the method id of class basic.
+ACK: Final = 80
+REJECT: Final = 90
+NACK: Final = 120
+
+# Kinds of frames.
+METHOD: Final = 1
+HEADER: Final = 2
+BODY: Final = 3
+HEARTBEAT: Final = 8
+FRAME_END: Final = 0xCE
+"""The octet after each frame."""
+
+BASIC: Final = 60
+PUBLISH: Final = 40
+DELIVER: Final = 60

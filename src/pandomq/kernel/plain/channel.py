@@ -1,0 +1,177 @@
+"""A channel: publish numbers, consumers, and the window of unacked deliveries."""
+
+from typing import TYPE_CHECKING, Any
+
+from pandomq.kernel.constants import ACK, CONFIRM, NORMAL
+from pandomq.kernel.plain.chain import Chain
+from pandomq.kernel.plain.confirms import Confirms
+from pandomq.kernel.plain.window import Unacked, Window
+
+if TYPE_CHECKING:
+    from pandomq.kernel.plain.consumer import Consumer
+    from pandomq.kernel.plain.queue import Queue
+    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.session import Session
+
+
+class Channel:
+    """See the contract."""
+
+    def __init__(self, session: "Session", number: int, owner: Any) -> None:
+        self.owner = owner
+        self.session = session
+        self.number = number
+        self.open = True
+        self.mode = NORMAL
+        self.prefetch_max = 0
+        self.credit_used = 0  # unacked deliveries to consumers; what basic.get took does not count
+        self.is_held = False
+        self.is_waking = False  # in the engine's list of channels to wake
+        self.is_touched = False  # in the engine's list of channels with something to seal
+        self.subscriptions: dict[Consumer, None] = {}
+        self.resting = Chain()
+        self.window = Window()
+        self.confirms = Confirms(self)
+        session.channels[number] = self
+
+    @property
+    def unacked_count(self) -> int:
+        return len(self.window)
+
+    @property
+    def published_count(self) -> int:
+        return self.confirms.published
+
+    @property
+    def unconfirmed_count(self) -> int:
+        return self.confirms.published - self.confirms.settled
+
+    def consumers(self) -> list["Consumer"]:
+        return list(self.subscriptions)
+
+    # --- publishes
+
+    def count_publish(self) -> None:
+        if self.mode == CONFIRM:
+            self.confirms.published += 1
+            self.touch()
+
+    def publish_logged(self) -> None:
+        """The last counted publish is in the batch's log entry."""
+        self.confirms.depend_on_batch(max(self.confirms.published, 1))
+        self.touch()
+
+    def settlement_logged(self) -> None:
+        """Whatever is published after this proves it."""
+        self.confirms.depend_on_batch(self.confirms.published + 1)
+        self.touch()
+
+    def touch(self) -> None:
+        if not self.is_touched:
+            self.is_touched = True
+            self.session.engine.touched_channels.append(self)
+
+    # --- deliveries
+
+    @property
+    def is_shut(self) -> bool:
+        """Nothing is delivered on it."""
+        return self.is_held or not self.open
+
+    def next_tag(self) -> int:
+        self.window.last_tag += 1
+        return self.window.last_tag
+
+    def keep_unacked(self, tag: int, queue: "Queue", entry: "Entry", consumer: "Consumer | None", now_ms: int) -> None:
+        queue.unacked_count += 1
+        self.window.add(tag, Unacked(queue, entry, consumer, now_ms))
+
+    @property
+    def oldest_delivery_ms(self) -> int:
+        return self.window.oldest_delivery_ms
+
+    def outstanding(self, tag: int, multiple: bool) -> list[int]:
+        return self.window.outstanding(tag, multiple) or []
+
+    def settle(self, method_id: int, tag: int, multiple: bool, requeue: bool) -> bool:
+        """False, and nothing happened, if the tag is unknown."""
+        tags = self.window.outstanding(tag, multiple)
+        if tags is None:
+            return False
+        for one in tags:
+            unacked = self._release(one)
+            queue, entry = unacked.queue, unacked.entry
+            if method_id == ACK:
+                self.session.engine.acked += 1
+                queue.acknowledge(entry)
+            elif requeue:
+                queue.requeue(entry)
+            else:
+                queue.reject(entry)
+            if not requeue and queue.logged and entry.message.persistent:
+                self.settlement_logged()
+        return True
+
+    def _release(self, tag: int) -> Unacked:
+        unacked = self.window.pop(tag)
+        if unacked.consumer is not None:
+            unacked.consumer.settled()
+        return unacked
+
+    def recover(self, now_ms: int) -> None:
+        for tag in self.window.outstanding(0, True) or ():
+            unacked = self._release(tag)
+            unacked.queue.requeue(unacked.entry)
+
+    # --- credit
+
+    def set_prefetch(self, prefetch_max: int) -> None:
+        self.prefetch_max = prefetch_max
+        self.wake_later()
+
+    def give_credit(self) -> None:
+        self.credit_used -= 1
+        self.wake_later()
+
+    def hold(self) -> None:
+        self.is_held = True
+
+    def release(self) -> None:
+        self.is_held = False
+        self.wake_later()
+
+    def wake_later(self) -> None:
+        if self.resting.first is not None and not self.is_waking:
+            self.is_waking = True
+            self.session.engine.waking_channels.append(self)
+
+    def wake(self) -> bool:
+        """Wakes as many as there is credit for. True if more of them should wake in case these do not use it up."""
+        if self.is_shut:
+            return False
+        unlimited = self.prefetch_max == 0
+        free = self.prefetch_max - self.credit_used
+        woken = False
+        while (unlimited or free > 0) and (consumer := self.resting.first) is not None:
+            consumer.wake()
+            woken = True
+            if consumer.queue.ready.count:
+                free -= 1
+        return woken and self.resting.first is not None
+
+    # --- end
+
+    def close(self, now_ms: int) -> None:
+        self.open = False
+        for consumer in self.consumers():
+            consumer.cancel()
+        self.recover(now_ms)
+        if self.session.channels.get(self.number) is self:
+            del self.session.channels[self.number]
+
+    def check(self) -> None:
+        assert self.credit_used >= sum(consumer.unacked_count for consumer in self.subscriptions)
+        assert self.credit_used <= len(self.window)
+        self.window.check()
+        self.confirms.check()
+        self.resting.check()

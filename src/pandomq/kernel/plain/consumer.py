@@ -1,0 +1,129 @@
+"""One subscription of a channel to a queue."""
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from pandomq.kernel.constants import BASIC, DELIVER
+
+if TYPE_CHECKING:
+    from pandomq.kernel.plain.chain import Chain
+    from pandomq.kernel.plain.channel import Channel
+    from pandomq.kernel.plain.queue import Queue
+    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.rotation import Turn
+
+
+class Consumer:
+    """Registers itself with queue and channel. `chain`, `before` and `after` belong to the chain it is in."""
+
+    __slots__ = (
+        "active",
+        "after",
+        "before",
+        "chain",
+        "channel",
+        "deliver_start",
+        "delivered",
+        "no_ack",
+        "owner",
+        "prefetch_max",
+        "priority",
+        "queue",
+        "registered",
+        "served",
+        "tag",
+        "turn",
+        "unacked_count",
+    )
+
+    def __init__(
+        self, channel: "Channel", queue: "Queue", tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
+    ) -> None:
+        self.owner = owner
+        self.channel = channel
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.prefetch_max = prefetch_max
+        self.priority = priority
+        self.unacked_count = 0
+        self.active = False
+        self.delivered = 0
+        self.registered = True
+        self.served = False  # it got something since it was last woken
+        self.deliver_start = struct.pack(">HHB", BASIC, DELIVER, len(tag)) + tag
+        self.chain: Chain | None = None
+        self.before: Consumer | None = None
+        self.after: Consumer | None = None
+        self.turn: Turn
+        channel.subscriptions[self] = None
+        queue.add_consumer(self)
+
+    def has_obstacle(self) -> bool:
+        """Whether it may not take a message now."""
+        channel = self.channel
+        return (
+            channel.is_shut
+            or channel.session.is_full
+            or 0 < self.prefetch_max <= self.unacked_count
+            or 0 < channel.prefetch_max <= channel.credit_used
+        )
+
+    def rest(self) -> None:
+        """Goes where its obstacle's end will wake it."""
+        channel = self.channel
+        if channel.is_shut:
+            channel.resting.append(self)
+        elif channel.session.is_full:
+            # Those that got nothing come first next time: else the same one could fill the session again and again.
+            (channel.session.served if self.served else channel.session.starved).append(self)
+        elif 0 < self.prefetch_max <= self.unacked_count:
+            return
+        else:
+            channel.resting.append(self)
+
+    def wake(self) -> None:
+        """Waits for its turn again, unless it does so already or must not."""
+        if self.chain is self.turn or not self.registered or not self.active:
+            return
+        if self.chain is not None:
+            self.chain.remove(self)
+        self.served = False
+        self.turn.append(self)
+        self.queue.activate_if_ready()
+
+    def deliver(self, entry: "Entry", now_ms: int) -> None:
+        """Writes the delivery; the entry has just left the ready ones."""
+        queue, channel = self.queue, self.channel
+        self.served = True
+        self.delivered += 1
+        message = queue.delivered_form(entry)
+        tag = channel.next_tag()
+        channel.session.write_delivery(channel.number, self.deliver_start, tag, entry.redelivered, message)
+        if self.no_ack:
+            queue.gone(entry)
+        else:
+            self.unacked_count += 1
+            channel.credit_used += 1
+            channel.keep_unacked(tag, queue, entry, self, now_ms)
+
+    def settled(self) -> None:
+        """One of its messages is no longer unacked."""
+        self.unacked_count -= 1
+        self.channel.give_credit()
+        if self.chain is None and (self.prefetch_max == 0 or self.unacked_count < self.prefetch_max):
+            self.wake()
+
+    def cancel(self) -> None:
+        if not self.registered:
+            return
+        self.registered = False
+        if self.chain is not None:
+            self.chain.remove(self)
+        del self.channel.subscriptions[self]
+        self.queue.remove_consumer(self)
+
+    def check(self) -> None:
+        assert self.unacked_count >= 0
+        assert self.prefetch_max == 0 or self.unacked_count <= self.prefetch_max
+        assert self.registered or self.chain is None

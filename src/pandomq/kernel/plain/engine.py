@@ -1,0 +1,196 @@
+"""All queues and sessions of one broker, and the batch that is being worked on."""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSACTION
+from pandomq.kernel.plain.channel import Channel
+from pandomq.kernel.plain.log import LogBatch
+from pandomq.kernel.plain.message import Message
+from pandomq.kernel.plain.queue import Queue
+from pandomq.kernel.plain.queue_consumers import QueueConsumers
+from pandomq.kernel.plain.runs import PublishRun, SettleRun
+from pandomq.kernel.plain.session import Session
+
+
+class Engine:
+    """See the contract."""
+
+    def __init__(self, hooks: Any) -> None:
+        self.hooks = hooks
+        self.term = 0
+        self.commit_index = 0
+        self.dead: list[tuple[Queue, Message, int, int]] = []
+        self.returned: list[tuple[Channel, Message, int]] = []
+        self.waiting_for_time: list[Queue] = []
+        self.held_bytes = 0
+        self.held_messages = 0
+        self.published = 0
+        self.unroutable = 0
+        self.delivered = 0
+        self.redelivered = 0
+        self.acked = 0
+        self.confirmed = 0
+        self.log = LogBatch()
+        self.active_queues: deque[QueueConsumers] = deque()
+        self.waking_channels: list[Channel] = []
+        self.touched_channels: list[Channel] = []
+        self.dirty_sessions: list[Session] = []
+        # Which channel has confirms that wait for which index; indexes never fall.
+        self.confirms_waiting: deque[tuple[int, Channel]] = deque()
+
+    # --- in
+
+    def publish(self, session: Session, run: PublishRun, now_ms: int) -> None:
+        hooks, channels, find = self.hooks, session.channels, session.routes.find
+        for number, message, flags in run.items:
+            channel = channels.get(number)
+            if channel is None:
+                if not session.closed:
+                    hooks.unknown_channel(session, number, BASIC, PUBLISH)
+                return
+            if not channel.open:
+                continue
+            self.published += 1
+            channel.count_publish()
+            plan = None
+            if not message.special and flags <= MANDATORY and channel.mode != TRANSACTION:
+                plan = find(message.routing)
+            if plan is None:
+                hooks.publish(channel, message, flags)
+            else:
+                self.enqueue(channel, message, plan.queues, flags, now_ms)
+
+    def enqueue(
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+    ) -> bool:
+        if not queues:
+            self.unroutable += 1
+            if flags & MANDATORY and channel is not None:
+                self.returned.append((channel, message, flags))
+            return True
+        accepting = [queue for queue in queues if not queue.deleted and not queue.refuses(message, now_ms)]
+        if message.persistent:
+            self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
+        for queue in accepting:
+            queue.insert(message, now_ms)
+        if len(accepting) == len(queues) or all(queue.deleted or queue in accepting for queue in queues):
+            return True
+        if channel is not None:
+            self.refuse(channel)
+        return False
+
+    def _log_enqueue(self, channel: Channel | None, message: Message, queues: list[Queue]) -> None:
+        if queues:
+            self.log.enqueue(message, queues)
+            if channel is not None:
+                channel.publish_logged()
+
+    def refuse(self, channel: Channel) -> None:
+        if channel.mode == CONFIRM:
+            channel.confirms.refuse()
+
+    def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
+        for queue, sequence, term in places:
+            if not queue.deleted:
+                queue.restore(message, sequence, term, now_ms)
+
+    def settle(self, session: Session, run: SettleRun, now_ms: int) -> None:
+        for number, method_id, tag, multiple, requeue in run.items:
+            channel = session.channels.get(number)
+            if channel is None:
+                if not session.closed:
+                    self.hooks.unknown_channel(session, number, BASIC, method_id)
+                return
+            if not channel.open:
+                continue
+            if channel.mode == TRANSACTION:
+                self.hooks.settle(channel, method_id, tag, multiple, requeue)
+            else:
+                self.settle_one(channel, method_id, tag, multiple, requeue, now_ms)
+
+    def settle_one(
+        self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int
+    ) -> None:
+        if not channel.settle(method_id, tag, multiple, requeue):
+            self.hooks.unknown_tag(channel, method_id, tag)
+
+    # --- what is held
+
+    def hold(self, message: Message) -> None:
+        if not message.holders:
+            self.held_messages += 1
+            self.held_bytes += len(message.header) + len(message.body)
+        message.holders += 1
+
+    def let_go(self, message: Message) -> None:
+        message.holders -= 1
+        if not message.holders:
+            self.held_messages -= 1
+            self.held_bytes -= len(message.header) + len(message.body)
+
+    # --- out
+
+    @property
+    def active(self) -> bool:
+        return bool(self.active_queues or self.waking_channels)
+
+    def deliver(self, now_ms: int) -> None:
+        # A woken consumer may find that another one took its message; then its channel's credit goes to the next.
+        check_again: list[Channel] = []
+        while True:
+            for channel in self._woken_channels():
+                if channel.wake():
+                    check_again.append(channel)
+            if self.active_queues:
+                queue = self.active_queues.popleft()
+                queue.is_active = False
+                assert isinstance(queue, Queue)
+                queue.run(now_ms)
+            elif check_again:
+                for channel in check_again:
+                    channel.wake_later()
+                check_again = []
+            elif not self.waking_channels:
+                return
+
+    def _woken_channels(self) -> list[Channel]:
+        channels, self.waking_channels = self.waking_channels, []
+        for channel in channels:
+            channel.is_waking = False
+        return channels
+
+    def take_dirty(self) -> list[Session]:
+        sessions, self.dirty_sessions = self.dirty_sessions, []
+        for session in sessions:
+            session.is_dirty = False
+        return [session for session in sessions if session.pending_bytes]
+
+    # --- log
+
+    def log_command(self, command: bytes) -> None:
+        self.log.command(command)
+
+    def seal(self, now_ms: int) -> bytes | None:
+        return self.log.seal(now_ms)
+
+    def sealed(self, index: int) -> None:
+        channels, self.touched_channels = self.touched_channels, []
+        for channel in channels:
+            channel.is_touched = False
+            channel.confirms.sealed(index)
+
+    def committed(self, index: int) -> None:
+        self.commit_index = max(self.commit_index, index)
+        while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
+            self.confirms_waiting.popleft()[1].confirms.committed(self.commit_index)
+
+    def check(self) -> None:
+        self.log.check()
+        assert self.held_messages >= 0
+        assert (self.held_messages == 0) == (self.held_bytes == 0)
+        assert all(queue.is_active for queue in self.active_queues)
+        assert all(channel.is_waking for channel in self.waking_channels)
+        indexes = [index for index, _ in self.confirms_waiting]
+        assert indexes == sorted(indexes)

@@ -1,0 +1,69 @@
+"""A published message: the bytes a consumer gets, and what was read out of them once."""
+
+from pandomq.kernel.plain.fields import Traits, find_field, traits_of
+from pandomq.limits import SHORT_STRING_BYTES_MAX
+
+
+class Message:
+    """Immutable but for `holders`, which counts the queues and windows that hold it."""
+
+    __slots__ = (
+        "body",
+        "body_size",
+        "expiration_ms",
+        "header",
+        "holders",
+        "persistent",
+        "priority",
+        "routing",
+        "special",
+    )
+
+    routing: bytes
+    header: bytes
+    body: bytes
+    body_size: int
+    persistent: bool
+    priority: int
+    expiration_ms: int
+    special: int
+    holders: int
+
+    def __init__(self, routing: bytes, header: bytes, body: bytes) -> None:
+        self.routing = routing
+        self.header = header
+        self.body = body
+        self.body_size = len(body)
+        self.persistent, self.priority, self.expiration_ms, self.special = traits_of(header)
+        self.holders = 0
+
+    @property
+    def exchange(self) -> str:
+        return self.routing[1 : 1 + self.routing[0]].decode("utf-8", "surrogateescape")
+
+    @property
+    def routing_key(self) -> str:
+        return self.routing[2 + self.routing[0] :].decode("utf-8", "surrogateescape")
+
+    def find_header(self, name: bytes) -> bytes | None:
+        return find_field(self.header, name)
+
+
+def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, traits: Traits) -> Message:
+    """A message whose header was read before."""
+    message = Message.__new__(Message)
+    message.routing = routing
+    message.header = header
+    message.body = body
+    message.body_size = body_size
+    message.persistent, message.priority, message.expiration_ms, message.special = traits
+    message.holders = 0
+    return message
+
+
+def routing_of(exchange: str, routing_key: str) -> bytes:
+    names = [name.encode("utf-8", "surrogateescape") for name in (exchange, routing_key)]
+    for name in names:
+        if len(name) > SHORT_STRING_BYTES_MAX:
+            raise ValueError(f"{len(name)} bytes, but a short string has at most {SHORT_STRING_BYTES_MAX}")
+    return b"".join(bytes((len(name),)) + name for name in names)

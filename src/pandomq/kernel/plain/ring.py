@@ -1,0 +1,114 @@
+"""Entries of one queue and one priority, in order of their sequence.
+
+Nearly everything happens at the two ends. An entry that leaves from the middle becomes a hole, so that those behind it
+need not move; the first slot never is a hole, and holes never outnumber entries for long.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from pandomq.kernel.plain.message import Message
+
+COMPACT_MIN: Final = 32
+"""Fewer dead slots than this are not worth a move."""
+
+
+class Entry:
+    """A message's place in a queue; it keeps it while it is unacked, to come back to it."""
+
+    __slots__ = ("deadline_ms", "delivery_count", "message", "redelivered", "sequence", "term")
+
+    def __init__(self, message: Message, sequence: int, term: int, deadline_ms: int) -> None:
+        self.message = message
+        self.sequence = sequence
+        self.term = term
+        self.deadline_ms = deadline_ms
+        self.delivery_count = 0
+        self.redelivered = False
+
+
+class Hole:
+    """What an entry leaves behind in the middle."""
+
+    __slots__ = ("sequence",)
+
+    def __init__(self, sequence: int) -> None:
+        self.sequence = sequence
+
+
+def _sequence(slot: Entry | Hole) -> int:
+    return slot.sequence
+
+
+class Ring:
+    """A list whose front slots up to `_head` are used up."""
+
+    __slots__ = ("_head", "_holes", "_slots")
+
+    def __init__(self) -> None:
+        self._slots: list[Entry | Hole] = []
+        self._head = 0
+        self._holes = 0
+
+    def __len__(self) -> int:
+        return len(self._slots) - self._head - self._holes
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (slot for slot in self._slots[self._head :] if isinstance(slot, Entry))
+
+    @property
+    def first(self) -> Entry:
+        slot = self._slots[self._head]
+        assert isinstance(slot, Entry)
+        return slot
+
+    def append(self, entry: Entry) -> None:
+        self._slots.append(entry)
+
+    def pop_first(self) -> Entry:
+        entry = self.first
+        self._head += 1
+        self._skip_holes()
+        return entry
+
+    def remove(self, sequence: int) -> Entry | None:
+        """None if there is no such entry."""
+        at = bisect_left(self._slots, sequence, lo=self._head, key=_sequence)
+        if at == len(self._slots):
+            return None
+        entry = self._slots[at]
+        if entry.sequence != sequence or isinstance(entry, Hole):
+            return None
+        self._slots[at] = Hole(sequence)
+        self._holes += 1
+        self._skip_holes()
+        return entry
+
+    def merge(self, entries: list[Entry]) -> None:
+        """Puts entries, sorted by sequence, to their places; cheap if those are near the front."""
+        at = bisect_left(self._slots, entries[-1].sequence, lo=self._head, key=_sequence)
+        front = self._slots[self._head : at]
+        # Both parts are sorted, so this is one merge.
+        self._slots[:at] = sorted([*entries, *front], key=_sequence) if front else entries
+        self._head = 0
+
+    def _skip_holes(self) -> None:
+        slots, head = self._slots, self._head
+        while head < len(slots) and isinstance(slots[head], Hole):
+            head += 1
+            self._holes -= 1
+        self._head = head
+        if head >= COMPACT_MIN and head * 2 > len(slots):
+            del slots[:head]
+            self._head = 0
+        elif self._holes >= COMPACT_MIN and self._holes * 2 > len(slots) - head:
+            self._slots = [slot for slot in slots[head:] if isinstance(slot, Entry)]
+            self._head = self._holes = 0
+
+    def check(self) -> None:
+        live = self._slots[self._head :]
+        assert sum(isinstance(slot, Hole) for slot in live) == self._holes
+        assert not live or isinstance(live[0], Entry)
+        assert all(one.sequence < next_one.sequence for one, next_one in pairwise(live))

@@ -1,0 +1,43 @@
+"""Remembered decisions of the broker: where messages of one exchange and key go."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandomq.kernel.plain.queue import Queue
+
+
+class Plan:
+    """Where messages go; whoever routes marks it invalid when that changes."""
+
+    __slots__ = ("queues", "valid")
+
+    def __init__(self, queues: Sequence["Queue"]) -> None:
+        self.queues: tuple[Queue, ...] = tuple(queues)
+        self.valid = True
+
+
+class Routes:
+    """Plans by Message.routing; starts anew when it is full."""
+
+    __slots__ = ("_capacity", "_plans")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._plans: dict[bytes, Plan] = {}
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def put(self, routing: bytes, plan: Plan) -> None:
+        if len(self._plans) >= self._capacity and routing not in self._plans:
+            self._plans.clear()
+        self._plans[routing] = plan
+
+    def find(self, routing: bytes) -> Plan | None:
+        """The plan if it still holds."""
+        plan = self._plans.get(routing)
+        return plan if plan is not None and plan.valid else None
+
+    def clear(self) -> None:
+        self._plans.clear()
