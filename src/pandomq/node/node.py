@@ -15,8 +15,9 @@ from random import Random
 from typing import assert_never
 
 from pandomq import __version__, limits
-from pandomq.broker.broker import Broker, BrokerLimits, Outcome
+from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.client import Client
+from pandomq.broker.limits import BrokerLimits
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import LogIndex
 from pandomq.kernel import PublishRun, Scanner, SettleRun
