@@ -1,13 +1,15 @@
-"""Hypothesis strategies for field tables, properties and methods."""
+"""Hypothesis strategies for field tables, properties and methods, and what reading them may come to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
 
 from pandomq import fieldtable
+from pandomq.errors import ConnectionFault
 from pandomq.methods import METHODS, Method, WireType
 from pandomq.properties import Properties
 
@@ -88,3 +90,12 @@ def instances(method: type[Method]) -> st.SearchStrategy[Method]:
 
 
 METHOD_INSTANCES: st.SearchStrategy[Method] = st.sampled_from(list(METHODS.values())).flatmap(instances)
+
+
+def fault_of(read: Callable[[], object]) -> ConnectionFault | None:
+    """The fault that reading came to, None if it went well; everything else goes up."""
+    try:
+        read()
+    except ConnectionFault as fault:
+        return fault
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from pandomq.properties import (
     read_property,
     replace_headers,
 )
-from tests.unit.amqp_values import PROPERTIES, TABLES
+from tests.unit.amqp_values import PROPERTIES, TABLES, fault_of
 
 SIZES = st.integers(0, 2**64 - 1)
 
@@ -87,10 +88,8 @@ def test_damaged_headers_decode_or_are_syntax_errors(properties: Properties, dat
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     payload = bytes(damaged)[: data.draw(st.integers(0, len(damaged)))]
     for read in (decode_header, read_headers, lambda octets: replace_headers(octets, {}, drop_expiration=True)):
-        try:
-            read(payload)
-        except ConnectionFault as fault:
-            assert fault.reply_code == 502
+        fault = fault_of(partial(read, payload))
+        assert fault is None or fault.reply_code == 502
 
 
 def test_a_property_that_is_too_long_is_a_bug() -> None:

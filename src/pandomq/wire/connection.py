@@ -12,15 +12,13 @@ Time is watched by `tick`, which is due at `due_ms`. It learns of traffic by fla
 `data_to_send` raise them, and `wrote` for octets that left another way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from pandomq.errors import ConnectionFault, channel_error, command_invalid, login_refused, resource_error
 from pandomq.ids import VhostName
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel import Frame, PublishRun, ScanFault, SettleRun
 from pandomq.limits import CLOSE_OK_WAIT_MS_MAX, HANDSHAKE_HELD_BYTES_MAX, HEARTBEATS_MISSED_MAX
 from pandomq.methods import (
     ConnectionBlocked,
@@ -42,10 +40,8 @@ from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import read_response
 from pandomq.wire.states import HANDSHAKE, OVER, TRANSITIONS, State
 
-if TYPE_CHECKING:
-    from pandomq.kernel._fast import PublishRun, SettleRun
-
 NEVER_MS: Final = 2**63 - 1
+"""The due_ms of a connection that needs no watching."""
 
 _OPEN_OK: Final = encode_frame(0, ConnectionOpenOk())
 _CLOSE_OK: Final = encode_frame(0, ConnectionCloseOk())
@@ -125,9 +121,10 @@ class Connection:
         """What is to be written now; the next call gives what came after."""
         if not self._out:
             return b""
-        self._wrote = True
         data = b"".join(self._out)
         self._out.clear()
+        # A heartbeat on its own has been dated by the tick that made it.
+        self._wrote = self._wrote or data != HEARTBEAT
         return data
 
     def send(self, channel: int, method: Method) -> None:
@@ -185,6 +182,8 @@ class Connection:
             # Both sides said close at once: each of them gets its answer, and ours is still to come.
             self._out.append(_CLOSE_OK)
             self._close_unanswered = False
+        if self._scanner is None:
+            self._search_end(b"")
 
     def confirm_close(self) -> None:
         """Answers the peer's close; nothing is said afterwards."""

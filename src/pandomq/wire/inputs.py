@@ -3,16 +3,12 @@
 Methods on channels other than 0 come as `MethodInput`, publishes and settlements as the kernel's runs, untouched.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pandomq.errors import ConnectionFault
 from pandomq.ids import UserName, VhostName
+from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import MethodInput
-
-if TYPE_CHECKING:
-    from pandomq.kernel._fast import PublishRun, SettleRun
 
 
 class Login(NamedTuple):
@@ -50,4 +46,4 @@ class Faulted(NamedTuple):
     fault: ConnectionFault
 
 
-Input: TypeAlias = "Login | OpenVhost | MethodInput | UpdateSecret | PeerClosed | Faulted | PublishRun | SettleRun"
+Input = Login | OpenVhost | MethodInput | UpdateSecret | PeerClosed | Faulted | PublishRun | SettleRun
