@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 POINTS_PER_WEIGHT: Final = 128
 """Shares then differ from the weights by about a tenth of themselves, and less with larger weights."""
-POINTS_MAX: Final = 2**17
+POINTS_MAX: Final = 2**16
 
 _DIGEST: Final = Struct(">8Q")
 
@@ -27,8 +27,11 @@ class HashRing(Generic[_Member]):
         self._weight_total = 0
         self._density: float = POINTS_PER_WEIGHT
         self._owners: dict[int, _Member] = {}
-        self._points: list[int] = []  # the sorted keys of _owners; brought up to date when somebody looks
-        self._stale = False
+        # The sorted keys of _owners, brought up to date when somebody looks: until then there may be some too many, and new
+        # ones at the end. (A list that is sorted but for its end is sorted quickly.)
+        self._points: list[int] = []
+        self._surplus = False
+        self._unsorted = False
 
     def add(self, member: _Member, identity: bytes, weight: int) -> None:
         assert member not in self._members
@@ -45,13 +48,14 @@ class HashRing(Generic[_Member]):
             for point in self._points_of(identity, weight):
                 if self._owners.get(point) is member:
                     del self._owners[point]
-            self._stale = True
+            self._surplus = True
 
     def find(self, value: int) -> _Member | None:
         """The member that a 64-bit value belongs to; None of an empty ring."""
-        if self._stale:
-            self._points = sorted(self._owners)
-            self._stale = False
+        self._drop_surplus()
+        if self._unsorted:
+            self._points.sort()
+            self._unsorted = False
         points = self._points
         if not points:
             return None
@@ -66,15 +70,24 @@ class HashRing(Generic[_Member]):
             return False
         self._density = density
         self._owners.clear()
+        self._points.clear()
         for member, (identity, weight) in self._members.items():
             self._place(member, identity, weight)
         return True
 
     def _place(self, member: _Member, identity: bytes, weight: int) -> None:
+        self._drop_surplus()
         for point in self._points_of(identity, weight):
             # Two members hardly ever meet in one of 2^64 points; if so the first keeps it.
-            self._owners.setdefault(point, member)
-        self._stale = True
+            if point not in self._owners:
+                self._owners[point] = member
+                self._points.append(point)
+        self._unsorted = True
+
+    def _drop_surplus(self) -> None:
+        if self._surplus:
+            self._points = [point for point in self._points if point in self._owners]
+            self._surplus = False
 
     def _points_of(self, identity: bytes, weight: int) -> Iterator[int]:
         return islice(_endless_points(identity), max(1, int(weight * self._density)))

@@ -53,7 +53,7 @@ def test_due_in_order_of_time(delays: list[tuple[int, int]], looks: list[int]) -
 
 def test_header_is_negated_and_the_rest_stays() -> None:
     engine, waiting = store()
-    properties = {"delivery_mode": 2, "expiration": "700", "message_id": "m"}
+    properties: dict[str, Any] = {"delivery_mode": 2, "expiration": "700", "message_id": "m"}
     waiting.delay(engine, None, message(b"body", {"x-delay": Int32(5), "o": "p"}, **properties), 0)
     (released,) = waiting.due(5)
     assert decode_header(released.header) == (4, Properties(headers={"x-delay": -5, "o": "p"}, **properties))

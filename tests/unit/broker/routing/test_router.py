@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -285,7 +286,7 @@ def test_hops_are_bounded(world: World) -> None:
     chain = [make(f"hop{number}", "fanout") for number in range(EXCHANGE_HOPS_MAX + 2)]
     for source in chain:
         world.router.add(source)
-    for source, further in zip(chain, chain[1:], strict=False):
+    for source, further in pairwise(chain):
         world.router.bind(binding(source, further))
     world.router.bind(binding(chain[-1], world.queues["q0"]))
     assert world.routed(chain[0], ["k"], {}) == []

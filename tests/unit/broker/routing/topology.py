@@ -97,7 +97,8 @@ def matches(source: Exchange, bound: Binding, keys: Sequence[str], headers: Mapp
             return any(topic_matches(bound.routing_key, key) for key in keys)
         case "headers":
             return headers_match(bound.arguments, headers)
-    raise AssertionError(source.type_name)
+        case other:
+            raise AssertionError(other)
 
 
 def reached(
