@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pandomq.errors import ConnectionFault
 from pandomq.ids import VhostName
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel import Frame, PublishRun, ScanFault, SettleRun
 from pandomq.methods import (
     ConnectionOpen,
     ConnectionOpenOk,
@@ -19,7 +19,7 @@ from pandomq.methods import (
     Method,
 )
 from pandomq.wire.codec import decode_method, encode_frame
-from pandomq.wire.connection import Connection
+from pandomq.wire.connection import Connection, Scanner
 from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed
 from pandomq.wire.offer import Offer
 from pandomq.wire.states import State
@@ -70,8 +70,10 @@ def body_frame(payload: bytes) -> bytes:
     return struct.pack(">BHI", BODY_FRAME, 1, len(payload)) + payload + b"\xce"
 
 
-def new_connection(offer: Offer = OFFER, now_ms: int = 0) -> Connection:
-    return Connection(offer, TinyScanner, now_ms)
+def new_connection(
+    offer: Offer = OFFER, now_ms: int = 0, make_scanner: Callable[[int, int], Scanner] = TinyScanner
+) -> Connection:
+    return Connection(offer, make_scanner, now_ms)
 
 
 def frames_of(data: bytes) -> list[tuple[int, int, bytes]]:
@@ -150,6 +152,11 @@ def fault_in(inputs: list[Input]) -> ConnectionFault:
     return faulted.fault
 
 
+def entries(run: Any) -> list[Any]:
+    """What a run consists of; where runs are cut depends on where reads were."""
+    return [run[position] for position in range(len(run))]
+
+
 class Conversation(NamedTuple):
     """What came of a stream of octets, comparable: who says what, in order."""
 
@@ -157,9 +164,13 @@ class Conversation(NamedTuple):
     octets: bytes
 
 
-def converse(pieces: list[bytes], let_in: Callable[[Login], bool] = lambda _: True) -> Conversation:
+def converse(
+    pieces: list[bytes],
+    let_in: Callable[[Login], bool] = lambda _: True,
+    make_scanner: Callable[[int, int], Scanner] = TinyScanner,
+) -> Conversation:
     """Feeds the pieces to a new connection and answers as a broker does that lets everybody in."""
-    connection = new_connection()
+    connection = new_connection(make_scanner=make_scanner)
     seen: list[Any] = []
     octets = b""
 
@@ -184,6 +195,10 @@ def converse(pieces: list[bytes], let_in: Callable[[Login], bool] = lambda _: Tr
                 case PeerClosed():
                     seen.append(item)
                     connection.confirm_close()
+                case PublishRun():
+                    seen.extend((at, sent.routing, sent.header, sent.body, flags) for at, sent, flags in entries(item))
+                case SettleRun():
+                    seen.extend(entries(item))
                 case _:
                     seen.append(item)
             octets += connection.data_to_send()

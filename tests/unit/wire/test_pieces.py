@@ -7,9 +7,21 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.methods import ChannelOpen, ConnectionClose, ConnectionCloseOk, ConnectionUpdateSecret, QueueDeclare
-from pandomq.wire.codec import HEARTBEAT, encode_frame
-from tests.unit.amqp_values import METHOD_INSTANCES
+from pandomq.kernel import Scanner
+from pandomq.methods import (
+    BasicAck,
+    BasicNack,
+    BasicPublish,
+    BasicReject,
+    ChannelOpen,
+    ConnectionClose,
+    ConnectionCloseOk,
+    ConnectionUpdateSecret,
+    QueueDeclare,
+)
+from pandomq.properties import Properties, encode_header
+from pandomq.wire.codec import HEARTBEAT, encode_content, encode_frame
+from tests.unit.amqp_values import METHOD_INSTANCES, instances
 from tests.unit.wire.peer import HEADER, Conversation, body_frame, converse, open_vhost, start_ok, tune_ok
 
 CLOSE_OK = b"\x00\x0a\x00\x33"
@@ -35,6 +47,18 @@ PIECES_OF_CONVERSATION = st.one_of(
     ),
     st.builds(encode_frame, st.integers(0, 3), METHOD_INSTANCES),
     st.binary(max_size=30),
+)
+PUBLISHES = st.builds(
+    lambda channel, key, body, frame_max: encode_content(
+        channel, BasicPublish("", key), encode_header(len(body), Properties(delivery_mode=2)), body, frame_max
+    ),
+    st.integers(1, 3),
+    st.text(max_size=5),
+    st.binary(max_size=200),
+    st.integers(20, 100),
+)
+SETTLEMENTS = st.builds(
+    encode_frame, st.integers(1, 3), instances(BasicAck) | instances(BasicNack) | instances(BasicReject)
 )
 STREAMS = st.builds(
     lambda start, rest: start + b"".join(rest),
@@ -72,3 +96,14 @@ def test_damaged_conversations_break_nothing(stream: bytes, damage: list[tuple[i
     whole = bytes(damaged)
     half = len(whole) // 2
     assert same(whole, converse([whole], lambda _: let_in), converse([whole[:half], whole[half:]], lambda _: let_in))
+
+
+@given(
+    st.lists(PIECES_OF_CONVERSATION | PUBLISHES | SETTLEMENTS, max_size=8), st.lists(st.integers(0, 1500), max_size=8)
+)
+def test_the_cuts_do_not_matter_to_the_kernel_either(parts: list[bytes], cuts: list[int]) -> None:
+    stream = HANDSHAKE + b"".join(parts)
+    bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    pieces = [stream[start:end] for start, end in pairwise(bounds)]
+    cut, whole = converse(pieces, make_scanner=Scanner), converse([stream], make_scanner=Scanner)
+    assert same(stream, cut, whole)
