@@ -9,7 +9,7 @@ happens in one batch, one log entry holds both: no crash in between can lose or 
 """
 
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 import msgspec
@@ -53,6 +53,11 @@ class DelayedMessages:
     def restored(self, sequence: int, message: Message, enqueued_ms: int) -> None:
         """The message is in `kernel` under this sequence since that batch's time. Replay says so after restoring."""
         heappush(self._heap, (enqueued_ms + delay_ms(read_headers(message.header)), sequence))
+        # A broker that only replays never asks what is due: messages leave `kernel` without the heap's knowledge.
+        if len(self._heap) > 2 * self.kernel.ready_count + DUE_MESSAGES_MAX:
+            present = {entry[0] for entry in self.kernel.snapshot()}
+            self._heap = [entry for entry in self._heap if entry[1] in present]
+            heapify(self._heap)
 
     def due(self, now_ms: int) -> list[Message]:
         """Takes messages whose time has come, in the order of their times, as they are to be routed now.

@@ -27,8 +27,8 @@ class HashRing(Generic[_Member]):
         self._weight_total = 0
         self._density: float = POINTS_PER_WEIGHT
         self._owners: dict[int, _Member] = {}
-        # The sorted keys of _owners, brought up to date when somebody looks: until then there may be some too many, and new
-        # ones at the end. (A list that is sorted but for its end is sorted quickly.)
+        # The sorted keys of _owners, brought up to date when somebody looks: until then there may be some too many, and
+        # new ones at the end. (A list that is sorted but for its end is sorted quickly.)
         self._points: list[int] = []
         self._surplus = False
         self._unsorted = False

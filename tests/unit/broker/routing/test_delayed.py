@@ -79,6 +79,18 @@ def test_restored_messages_wait_for_the_same_time() -> None:
     assert [entry.body for entry in waiting.due(150)] == [b"kept"]
 
 
+def test_a_broker_that_only_replays_forgets_what_was_dropped() -> None:
+    engine, waiting = store()
+    delayed = message(b"", {"x-delay": 5})
+    for sequence in range(1, 5 * DUE_MESSAGES_MAX):
+        engine.restore(delayed, [(waiting.kernel, sequence, 1)], sequence)
+        waiting.restored(sequence, delayed, sequence)
+        if sequence > 3:
+            waiting.kernel.drop(sequence - 3, 1)
+    assert len(waiting._heap) <= 2 * 3 + DUE_MESSAGES_MAX + 1
+    assert len(waiting.due(10**6)) == 3
+
+
 def test_a_flood_is_taken_in_portions() -> None:
     engine, waiting = store()
     for _ in range(DUE_MESSAGES_MAX + 1):
