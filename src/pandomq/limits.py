@@ -44,6 +44,8 @@ HANDSHAKE_HELD_BYTES_MAX: Final = 1 * MIB
 """What a client may send ahead while the broker still decides about its login or its vhost."""
 CLOSE_OK_WAIT_MS_MAX: Final = 30_000
 """How long a close that the broker sent waits for its close-ok before the socket is dropped."""
+LINGER_MS: Final = 2_000
+"""How long a closed connection's socket waits for the client to hang up first."""
 HEARTBEATS_MISSED_MAX: Final = 2
 """A peer that was silent for this many heartbeat intervals is gone."""
 

@@ -17,6 +17,7 @@ class Link:
         "blocked",
         "client",
         "connection",
+        "ended",
         "gone",
         "login",
         "peer",
@@ -33,6 +34,8 @@ class Link:
         """Once the connection is open."""
         self.login: Login | None = None
         """Between log-in and open."""
+        self.ended = False
+        """Nothing is sent any more; the socket lingers until the client has hung up, too."""
         self.gone = False
         self.blocked = False
         """It published while an alarm was raised: it is not read from until the alarm ends."""

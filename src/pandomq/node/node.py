@@ -93,7 +93,7 @@ class Node:
         return link
 
     def receive(self, link: Link, data: memoryview, now_ms: int) -> None:
-        if link.gone:
+        if link.gone or link.ended:
             return
         inputs = link.connection.receive(data)
         while inputs:
@@ -123,7 +123,7 @@ class Node:
 
     def tick(self, now_ms: int) -> None:
         for link in self._deadlines.take_due(now_ms):
-            if link.gone:
+            if link.gone or link.ended:
                 continue
             if link.reading_paused:
                 # Its heartbeats wait unread in the socket, because we asked for it.
@@ -204,7 +204,8 @@ class Node:
             self._resumed.clear()
         if self._talking:
             for link in self._talking:
-                self._take_own(link, writes)
+                if not link.ended:
+                    self._take_own(link, writes)
             self._talking.clear()
         return writes
 
@@ -226,6 +227,7 @@ class Node:
         if data and not link.gone:
             writes.append((link, data))
         if link.connection.state is State.CLOSED and not link.gone:
+            link.ended = True
             self._controls.append(Close(link))
 
     # Inputs.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Close(NamedTuple):
-    """Send what is buffered, then close the socket."""
+    """Send what is buffered, say that nothing follows, and hang up once the client has, or after a while."""
 
     link: Link
 

@@ -57,9 +57,16 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Sends what is buffered, then closes."""
-        if self._transport is not None:
-            self._transport.close()
+        """Sends what is buffered and then an end of file; the socket lingers.
+
+        A client may still be writing what it had queued before its close. If the socket were gone by then, the client
+        would meet a broken pipe instead of our close-ok.
+        """
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._server.later(limits.LINGER_MS, self.abort)
 
     def abort(self) -> None:
         if self._transport is not None:

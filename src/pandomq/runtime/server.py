@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final, assert_never
 
 from pandomq import limits
@@ -74,6 +75,9 @@ class Server:
     def lost(self, link: Link) -> None:
         self._node.lost(link, self._clock.now_ms())
         self._ask_step()
+
+    def later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        self._loop.call_later(delay_ms / 1000, call)
 
     # The step.
 
