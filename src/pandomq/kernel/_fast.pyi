@@ -1,96 +1,93 @@
 """The per-message work of a broker, in batches.
 
-This is the contract of two twins: `_fast.pyx` (compiled, over C-level buffers) and `_plain.py` (the readable oracle). Both give the same
-bytes, the same log records and the same events for the same calls; tests drive them in lockstep.
+This is the contract of two twins: `_fast.pyx` (compiled, over C-level buffers) and `_plain.py` (the readable oracle).
+Both give the same bytes, the same log records and the same events for the same calls; tests drive them in lockstep.
 
-What the kernel decides: how bytes become runs of publishes and settlements, what a queue holds and in which order, which consumer gets the
-next message, which delivery tag means which message, when a confirm may go out, and the bytes of deliveries and confirms.
-What it never does: look at a clock, read or write a file or socket, route (it asks `Hooks.publish` and remembers the plan), build dead letters,
-know of users, vhosts or policies.
+What the kernel decides: how bytes become runs of publishes and settlements, what a queue holds and in which order,
+which consumer gets the next message, which delivery tag means which message, when a confirm may go out, and the bytes
+of deliveries and confirms. What it never does: look at a clock, read or write a file or socket, route (it asks
+`Hooks.publish` and remembers the plan), build dead letters, know of users, vhosts or policies.
 
-One *batch* is: any number of `Engine.publish`, `Engine.settle`, `Engine.enqueue` and queue calls; then the caller handles `dead` and `returned`;
-then `Engine.deliver`; then `Engine.seal` gives the records for the log, `Engine.sealed` names the index they got, and `Engine.committed`
-releases what waited for it. `now_ms` is the batch's time.
+One *batch* is: any number of `Engine.publish`, `Engine.settle`, `Engine.enqueue` and queue calls; then the caller
+handles `dead` and `returned`; then `Engine.deliver`; then `Engine.seal` gives the records for the log, `Engine.sealed`
+names the index they got, and `Engine.committed` releases what waited for it. `now_ms` is the batch's time.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 from pandomq.kernel.constants import (
-    CONFIRM as CONFIRM,
+    CONFIRM,
+    DELIVERY_LIMIT,
+    DROP_HEAD,
+    EXPIRED,
+    IMMEDIATE,
+    MANDATORY,
+    MAXLEN,
+    NEVER_MS,
+    NORMAL,
+    OVERSIZED,
+    RECORD_COMMAND,
+    RECORD_DEQUEUE,
+    RECORD_ENQUEUE,
+    REJECT_PUBLISH,
+    REJECT_PUBLISH_DEAD_LETTER,
+    REJECTED,
+    SPECIAL_COPIES,
+    SPECIAL_DELAY,
+    SPECIAL_EXPIRATION,
+    SPECIAL_MALFORMED,
+    SPECIAL_REPLY_TO,
+    SPECIAL_USER_ID,
+    TRANSACTION,
 )
-from pandomq.kernel.constants import (
-    DELIVERY_LIMIT as DELIVERY_LIMIT,
-)
-from pandomq.kernel.constants import (
-    DROP_HEAD as DROP_HEAD,
-)
-from pandomq.kernel.constants import (
-    EXPIRED as EXPIRED,
-)
-from pandomq.kernel.constants import (
-    IMMEDIATE as IMMEDIATE,
-)
-from pandomq.kernel.constants import (
-    MANDATORY as MANDATORY,
-)
-from pandomq.kernel.constants import (
-    MAXLEN as MAXLEN,
-)
-from pandomq.kernel.constants import (
-    NEVER_MS as NEVER_MS,
-)
-from pandomq.kernel.constants import (
-    NORMAL as NORMAL,
-)
-from pandomq.kernel.constants import (
-    OVERSIZED as OVERSIZED,
-)
-from pandomq.kernel.constants import (
-    RECORD_COMMAND as RECORD_COMMAND,
-)
-from pandomq.kernel.constants import (
-    RECORD_DEQUEUE as RECORD_DEQUEUE,
-)
-from pandomq.kernel.constants import (
-    RECORD_ENQUEUE as RECORD_ENQUEUE,
-)
-from pandomq.kernel.constants import (
-    REJECT_PUBLISH as REJECT_PUBLISH,
-)
-from pandomq.kernel.constants import (
-    REJECT_PUBLISH_DEAD_LETTER as REJECT_PUBLISH_DEAD_LETTER,
-)
-from pandomq.kernel.constants import (
-    REJECTED as REJECTED,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_COPIES as SPECIAL_COPIES,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_DELAY as SPECIAL_DELAY,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_EXPIRATION as SPECIAL_EXPIRATION,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_MALFORMED as SPECIAL_MALFORMED,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_REPLY_TO as SPECIAL_REPLY_TO,
-)
-from pandomq.kernel.constants import (
-    SPECIAL_USER_ID as SPECIAL_USER_ID,
-)
-from pandomq.kernel.constants import (
-    TRANSACTION as TRANSACTION,
-)
-from pandomq.kernel.faults import Frame as Frame
-from pandomq.kernel.faults import ScanFault as ScanFault
-from pandomq.kernel.hooks import Hooks as Hooks
+from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.hooks import Hooks
+
+__all__ = [
+    "CONFIRM",
+    "DELIVERY_LIMIT",
+    "DROP_HEAD",
+    "EXPIRED",
+    "IMMEDIATE",
+    "KIND",
+    "MANDATORY",
+    "MAXLEN",
+    "NEVER_MS",
+    "NORMAL",
+    "OVERSIZED",
+    "RECORD_COMMAND",
+    "RECORD_DEQUEUE",
+    "RECORD_ENQUEUE",
+    "REJECTED",
+    "REJECT_PUBLISH",
+    "REJECT_PUBLISH_DEAD_LETTER",
+    "SPECIAL_COPIES",
+    "SPECIAL_DELAY",
+    "SPECIAL_EXPIRATION",
+    "SPECIAL_MALFORMED",
+    "SPECIAL_REPLY_TO",
+    "SPECIAL_USER_ID",
+    "TRANSACTION",
+    "Channel",
+    "Consumer",
+    "Engine",
+    "Frame",
+    "Message",
+    "Plan",
+    "PublishRun",
+    "Queue",
+    "Routes",
+    "ScanFault",
+    "Scanner",
+    "Session",
+    "SettleRun",
+    "routing_of",
+]
 
 KIND: Final[str]  # "fast" or "plain"
 
+@final
 class Message:
     """What was published, and where to. Immutable, shared by all queues that hold it."""
 
@@ -108,17 +105,20 @@ class Message:
     @property
     def routing_key(self) -> str: ...
     def find_header(self, name: bytes) -> bytes | None:
-        """The raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed tables."""
+        """The raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed
+        tables."""
 
 def routing_of(exchange: str, routing_key: str) -> bytes:
     """The bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
 
+@final
 class PublishRun:
     """Consecutive complete publishes, on any channels, in the order in which they became complete."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, position: int) -> tuple[int, Message, int]: ...  # channel number, message, flags
 
+@final
 class SettleRun:
     """Consecutive acks, nacks and rejects, on any channels."""
 
@@ -126,10 +126,15 @@ class SettleRun:
     def __getitem__(self, position: int) -> tuple[int, int, int, bool, bool]: ...
     # channel number, method id (80 ack, 90 reject, 120 nack), delivery tag, multiple, requeue
 
+@final
 class Scanner:
-    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame and incomplete contents.
+    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame
+    and incomplete contents.
 
-    Frame errors come as one last ScanFault, after everything valid before it; after that feed returns [].
+    What is wrong with them comes as one last ScanFault, after everything valid before it, and always ends the
+    connection; after that feed returns []. The codes are RabbitMQ's: 501 for what cannot be read (frames and the
+    methods of content and settlement), 504 for such a method on channel 0, 505 for a frame in a place where another
+    one is due. Frame.kind is 1 (method) or 8 (heartbeat); content frames never come as such.
     """
 
     frame_max: int  # octets, the whole frame; 0 means no limit was agreed (the caller sets the broker's own)
@@ -139,13 +144,16 @@ class Scanner:
     @property
     def buffered_bytes(self) -> int: ...  # kept for incomplete frames and contents
 
+@final
 class Plan:
-    """Where the messages of one (user, exchange, key) go. The broker sets `valid` to False when that is no longer so."""
+    """Where the messages of one (user, exchange, key) go. The broker sets `valid` to False when that is no longer
+    so."""
 
     queues: Sequence[Queue]
     valid: bool
     def __init__(self, queues: Sequence[Queue]) -> None: ...
 
+@final
 class Routes:
     """Plans remembered for one user in one vhost, shared by its sessions. When full, everything is forgotten."""
 
@@ -154,29 +162,31 @@ class Routes:
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
 
+@final
 class Engine:
-    """All queues and sessions of one broker."""
+    """All queues and sessions of one broker.
+
+    The caller empties three lists:
+    `dead`: queue, message, reason, delivery count of messages that died in queues with dead_letters.
+    `returned`: channel, message, flags of mandatory and unroutable ones; basic.return is written before `seal`.
+    `waiting_for_time`: queues whose first message has a deadline before the one their timer was armed for, if it was
+    armed at all; Queue.timer_armed is False for them. A queue may be named twice.
+    """
 
     term: int  # stamped on every message enqueued from now on
     commit_index: int
-    dead: list[
-        tuple[Queue, Message, int, int]
-    ]  # queue, message, reason, delivery count; the caller takes them and clears the list
-    returned: list[
-        tuple[Channel, Message, int]
-    ]  # mandatory and unroutable; the caller writes basic.return before `seal`
-    waiting_for_time: list[
-        Queue
-    ]  # their first message has a deadline and Queue.timer_armed is False; the caller arms a timer and clears the list
+    dead: list[tuple[Queue, Message, int, int]]
+    returned: list[tuple[Channel, Message, int]]
+    waiting_for_time: list[Queue]
     held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
     held_messages: int
     # Counters since start.
-    published: int
+    published: int  # by publishers, on open channels
     unroutable: int
     delivered: int
     redelivered: int
     acked: int
-    confirmed: int
+    confirmed: int  # positively
     def __init__(self, hooks: Hooks) -> None: ...
     def publish(self, session: Session, run: PublishRun, now_ms: int) -> None: ...
     def settle(self, session: Session, run: SettleRun, now_ms: int) -> None: ...
@@ -186,29 +196,34 @@ class Engine:
     def enqueue(
         self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
     ) -> bool:
-        """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if MANDATORY.
-        Writes one log record for the logged queues if the message is persistent. False if a queue refused it; then, with a channel in
-        CONFIRM mode, its last counted publish will be nacked."""
+        """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if
+        MANDATORY. Writes one log record for the logged queues if the message is persistent. False if a queue refused
+        it; then, with a channel in CONFIRM mode, its last counted publish will be nacked."""
     def refuse(self, channel: Channel) -> None:
         """The channel's last counted publish will be nacked instead of acked."""
     def deliver(self, now_ms: int) -> None:
-        """All queues that became active: requeued messages go back to their places, expired ones leave, the rest goes to consumers as credit allows."""
+        """All queues that became active: requeued messages go back to their places, expired ones leave, the rest goes
+        to consumers as credit allows."""
     @property
     def active(self) -> bool: ...  # some queue could deliver more now (a session's output was taken meanwhile)
     def log_command(self, command: bytes) -> None:
         """Adds a RECORD_COMMAND to the batch's records, in order with the others."""
     def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
-        """Puts a message into queues under given (queue, sequence, term), in sequence order, without logging and without limits: replay."""
+        """Puts a message into queues at the places given as (queue, sequence, term), without logging and without
+        limits: replay."""
     def seal(self, now_ms: int) -> bytes | None:
         """The batch's records as one log entry (see records.py), or None if nothing has to survive."""
     def sealed(self, index: int) -> None:
-        """The sealed entry got this index (0: there was none). Confirms of this batch wait for it if they need it, and always for earlier ones
-        of their channel; those that need not wait are written now."""
+        """The sealed entry got this index (0: there was none). Confirms of this batch wait for it if they need it, and
+        always for earlier ones of their channel; those that need not wait are written now. A confirm also waits for
+        the entry that holds an earlier ack of its channel, since it proves that ack to the client."""
     def committed(self, index: int) -> None:
-        """Writes the confirms that waited for an index up to this one: as few frames as possible (multiple), nacks one by one."""
+        """Writes the confirms that waited for an index up to this one: as few frames as possible (multiple), nacks one
+        by one."""
     def take_dirty(self) -> list[Session]:
         """Sessions with outgoing bytes, each once, in the order in which they became so; the list starts anew."""
 
+@final
 class Session:
     """One client connection: its channels and its outgoing bytes."""
 
@@ -231,6 +246,7 @@ class Session:
     def close(self, now_ms: int) -> None:
         """Closes all channels; nothing is written to it any more."""
 
+@final
 class Channel:
     """Publish numbers, consumers and the unacked window of one channel."""
 
@@ -240,9 +256,12 @@ class Channel:
     open: bool  # False: whatever arrives on it is skipped in silence (it was closed by the broker)
     mode: int
     prefetch_max: int  # for all consumers together (basic.qos global); 0 = no limit; set with set_prefetch
-    unacked_count: int
-    published_count: int  # the last publish number counted (CONFIRM)
-    unconfirmed_count: int
+    @property
+    def unacked_count(self) -> int: ...
+    @property
+    def published_count(self) -> int: ...  # the last publish number counted (CONFIRM)
+    @property
+    def unconfirmed_count(self) -> int: ...
     def __init__(self, session: Session, number: int, owner: Any) -> None: ...  # registers itself with the session
     def set_prefetch(self, prefetch_max: int) -> None: ...
     def hold(self) -> None: ...  # replies wait for the log: deliveries on this channel wait too
@@ -257,7 +276,10 @@ class Channel:
     def close(self, now_ms: int) -> None:
         """Leaves the session; consumers are removed from their queues; unacked messages go back to their queues."""
 
+@final
 class Consumer:
+    """One subscription. Registers itself with queue and channel."""
+
     owner: Any
     channel: Channel
     queue: Queue
@@ -271,9 +293,9 @@ class Consumer:
     def __init__(
         self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
     ) -> None: ...
-    # Registers itself with queue and channel.
     def cancel(self) -> None: ...  # leaves queue and channel; its unacked messages stay with the channel
 
+@final
 class Queue:
     """Messages in order of priority and sequence, and who may have them."""
 
@@ -281,17 +303,14 @@ class Queue:
     queue_id: int  # in log records
     logged: bool  # durable: persistent messages and their settlements go to the log
     next_sequence: int
-    ready_count: int
-    ready_bytes: int  # bodies
     unacked_count: int
     deleted: bool
-    timer_armed: bool
     # Counters since start.
     published: int
     delivered: int
     redelivered: int
     acked: int
-    dropped: int  # overflowed, expired or rejected
+    dropped: int  # overflowed, expired, rejected, or out of date in a last-value queue
     def __init__(self, engine: Engine, owner: Any, queue_id: int, logged: bool) -> None: ...
     def configure(
         self,
@@ -299,7 +318,7 @@ class Queue:
         ttl_ms: int = -1,
         length_max: int = -1,
         bytes_max: int = -1,
-        overflow: int = DROP_HEAD,
+        overflow: int = ...,
         dead_letters: bool = False,
         priority_max: int = 0,
         delivery_limit: int = -1,
@@ -307,9 +326,14 @@ class Queue:
         last_value_key: bytes | None = None,
         single_active: bool = False,
     ) -> None:
-        """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued from now on.
-        priority_max and last_value_key and single_active are set once, before the first message or consumer.
-        Without dead_letters, messages that die are dropped and only counted; with it they are put into Engine.dead."""
+        """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
+        from now on. priority_max and last_value_key are set before the first message, single_active before the first
+        consumer; later they stay as they are. Without dead_letters, messages that die are dropped and only counted;
+        with it they are put into Engine.dead."""
+    @property
+    def ready_count(self) -> int: ...
+    @property
+    def ready_bytes(self) -> int: ...  # bodies
     def consumers(self) -> list[Consumer]: ...  # by priority, then by age
     @property
     def consumer_count(self) -> int: ...
@@ -321,10 +345,12 @@ class Queue:
     def expire(self, now_ms: int) -> None: ...
     @property
     def next_deadline_ms(self) -> int: ...  # of the first message of each priority; NEVER_MS if none
+    timer_armed: bool  # the caller's timer will fire at what next_deadline_ms was when this was set to True
     def delete(self) -> int:
-        """Drops everything (the caller logs the deletion as a command); consumers are removed; later settlements of its messages are ignored.
-        Says how many were ready."""
+        """Drops everything (the caller logs the deletion as a command); consumers are removed; later settlements of
+        its messages are ignored. Says how many were ready."""
     def drop(self, sequence_first: int, count: int) -> None:
         """Removes ready messages by sequence number, without logging: replay of RECORD_DEQUEUE."""
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
-        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message. For tests and views."""
+        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message. For tests
+        and views."""

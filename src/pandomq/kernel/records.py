@@ -12,7 +12,9 @@ all records of what happened before it. A DEQUEUE may name messages that are not
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from pandomq.kernel.constants import RECORD_COMMAND, RECORD_DEQUEUE, RECORD_ENQUEUE
 
@@ -32,7 +34,7 @@ class BadEntry(ValueError):
     """The bytes are not a log entry of a version that is known."""
 
 
-class EnqueueRecord(NamedTuple):
+class EnqueueRecord(msgspec.Struct, frozen=True, gc=False):
     """A message entered queues under these sequence numbers."""
 
     places: tuple[tuple[int, int], ...]
@@ -41,15 +43,15 @@ class EnqueueRecord(NamedTuple):
     body: bytes
 
 
-class DequeueRecord(NamedTuple):
+class DequeueRecord(msgspec.Struct, frozen=True, gc=False):
     """So many messages left a queue, for whatever reason."""
 
     queue_id: int
     sequence_first: int
-    messages: int
+    count: int
 
 
-class CommandRecord(NamedTuple):
+class CommandRecord(msgspec.Struct, frozen=True, gc=False):
     """A change of what the broker knows; the bytes are the broker's."""
 
     command: bytes
@@ -58,7 +60,7 @@ class CommandRecord(NamedTuple):
 Record = EnqueueRecord | DequeueRecord | CommandRecord
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One decoded log entry."""
 
     now_ms: int

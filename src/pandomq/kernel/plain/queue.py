@@ -131,6 +131,7 @@ class Queue(QueueConsumers):
             self.ready.give_back(entry)
         if self._last_values is not None:
             self._supersede(entry, log=False)
+        self._watch_time()
         self.activate()
 
     def requeue(self, entry: Entry) -> None:
