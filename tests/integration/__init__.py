@@ -1,0 +1,1 @@
+"""Real clients over real sockets against a real broker process."""

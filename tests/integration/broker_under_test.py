@@ -1,0 +1,100 @@
+"""Which broker the tests talk to: one of ours, started for them, or the one that PANDOMQ_TEST_URL names."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+import pika
+from pika.exceptions import AMQPChannelError, AMQPConnectionError
+
+from .broker_process import BrokerProcess
+
+CONNECTION_LIFE_S = 45.0
+
+
+@dataclass(frozen=True)
+class BrokerUnderTest:
+    url: str
+    process: BrokerProcess | None
+    """None if the broker was not started by the tests."""
+    is_reference: bool
+    """True for RabbitMQ itself."""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or "127.0.0.1"
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or 5672
+
+    @property
+    def user(self) -> str:
+        return unquote(urlsplit(self.url).username or "guest")
+
+    @property
+    def password(self) -> str:
+        return unquote(urlsplit(self.url).password or "guest")
+
+    def parameters(self, **overrides: object) -> pika.URLParameters:
+        """Connection parameters for pika; an override is an attribute of its Parameters class."""
+        parameters = pika.URLParameters(self.url)
+        for attribute, value in overrides.items():
+            setattr(parameters, attribute, value)
+        return parameters
+
+    def connect(self, **overrides: object) -> pika.BlockingConnection:
+        """A blocking pika connection that breaks off after a while: pika itself would wait for an answer for ever."""
+        connection = pika.BlockingConnection(self.parameters(**overrides))
+        too_long = AMQPConnectionError(f"the test did not end within {CONNECTION_LIFE_S} s")
+        impl = connection._impl
+        impl.ioloop.call_later(CONNECTION_LIFE_S, lambda: impl.is_closed or impl._terminate_stream(too_long))
+        return connection
+
+    def url_at(self, port: int, host: str = "127.0.0.1") -> str:
+        """The same login at another address: a proxy, another interface."""
+        parts = urlsplit(self.url)
+        return f"amqp://{parts.username}:{parts.password}@{host}:{port}{parts.path}"
+
+
+def is_rabbitmq(url: str) -> bool:
+    connection = pika.BlockingConnection(pika.URLParameters(url))
+    product = connection._impl.server_properties.get("product")
+    connection.close()
+    return bool(product == "RabbitMQ")
+
+
+@dataclass
+class Names:
+    """Gives out names that no other test uses, and deletes what was declared under them."""
+
+    broker: BrokerUnderTest
+    prefix: str = field(default_factory=lambda: f"it.{uuid.uuid4().hex[:10]}")
+    _queues: list[str] = field(default_factory=list)
+    _exchanges: list[str] = field(default_factory=list)
+
+    def queue(self, suffix: str = "queue") -> str:
+        name = f"{self.prefix}.{suffix}"
+        self._queues.append(name)
+        return name
+
+    def exchange(self, suffix: str = "exchange") -> str:
+        name = f"{self.prefix}.{suffix}"
+        self._exchanges.append(name)
+        return name
+
+    def delete_all(self) -> None:
+        if not self._queues and not self._exchanges:
+            return
+        connection = self.broker.connect()
+        channel = connection.channel()
+        for queue in self._queues:
+            try:
+                channel.queue_delete(queue)
+            except AMQPChannelError:  # Someone's exclusive queue: it goes away with its connection.
+                channel = connection.channel()
+        for exchange in self._exchanges:
+            channel.exchange_delete(exchange)
+        connection.close()

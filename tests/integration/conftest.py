@@ -1,0 +1,109 @@
+"""Fixtures for tests with real clients: one broker process per test worker, unique names, connections that get closed.
+
+With PANDOMQ_TEST_URL=amqp://… the same tests run against that broker instead. They are true of RabbitMQ; a test marked
+`only_ours(reason)` states a law in which ours follows a newer RabbitMQ, or one that a foreign broker cannot be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+
+from .broker_process import BrokerProcess
+from .broker_under_test import BrokerUnderTest, Names, is_rabbitmq
+
+TEST_TIMEOUT_S = 60
+URL_VARIABLE = "PANDOMQ_TEST_URL"
+HERE = Path(__file__).parent
+
+Connect = Callable[..., pika.BlockingConnection]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "only_ours(reason): not asked of a foreign broker")
+    config.addinivalue_line("markers", "proves(*ids): the requirements that a test proves")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest]:
+    url = os.environ.get(URL_VARIABLE)
+    if url:
+        yield BrokerUnderTest(url, process=None, is_reference=is_rabbitmq(url))
+        return
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process.start()
+    yield BrokerUnderTest(process.url, process=process, is_reference=False)
+    process.check()
+    process.stop()
+
+
+@pytest.fixture(autouse=True)
+def broker_stays_healthy(broker: BrokerUnderTest, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Blames a dead broker, or an exception in its log, on the test during which it came."""
+    marker = request.node.get_closest_marker("only_ours")
+    if marker is not None and broker.process is None:
+        pytest.skip(f"not asked of a foreign broker: {marker.args[0]}")
+    yield
+    if broker.process is not None:
+        broker.process.check()
+
+
+@pytest.fixture
+def names(broker: BrokerUnderTest) -> Iterator[Names]:
+    names = Names(broker)
+    yield names
+    names.delete_all()
+
+
+@pytest.fixture
+def connect(broker: BrokerUnderTest, names: Names) -> Iterator[Connect]:
+    """Opens blocking pika connections; keyword arguments are attributes of pika's Parameters."""
+    opened: list[pika.BlockingConnection] = []
+
+    def open_one(**overrides: Any) -> pika.BlockingConnection:
+        connection = broker.connect(**overrides)
+        opened.append(connection)
+        return connection
+
+    yield open_one
+    for connection in opened:
+        # The test may have broken it on purpose.
+        with contextlib.suppress(AMQPError):
+            if connection.is_open:
+                connection.close()
+
+
+@pytest.fixture
+def connection(connect: Connect) -> pika.BlockingConnection:
+    return connect()
+
+
+@pytest.fixture
+def channel(connection: pika.BlockingConnection) -> BlockingChannel:
+    return connection.channel()

@@ -1,0 +1,43 @@
+"""Waiting for conditions, never for time: every wait here ends as soon as what it waits for is true."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+PATIENCE_S = 20.0
+POLL_S = 0.01
+
+
+def wait_until(condition: Callable[[], object], what: str = "the condition", patience_s: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come true within {patience_s} s"
+        time.sleep(POLL_S)
+
+
+async def wait_until_async(
+    condition: Callable[[], object], what: str = "the condition", patience_s: float = PATIENCE_S
+) -> None:
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come true within {patience_s} s"
+        await asyncio.sleep(POLL_S)
+
+
+def pump(connection: Any, condition: Callable[[], object], what: str = "the condition") -> None:
+    """Lets a blocking pika connection work until the condition holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
+        connection.process_data_events(time_limit=0.02)
+
+
+def barrier(channel: BlockingChannel, queue: str) -> None:
+    """Returns once everything the queue had to send to this channel so far has arrived here."""
+    channel.queue_declare(queue, passive=True)
+    channel.connection.process_data_events(time_limit=0)
