@@ -7,7 +7,7 @@ from pandomq.broker.access import Right, demand
 from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindQueue, DeclareQueue, UnbindQueue
 from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
-from pandomq.broker.queue import Queue
+from pandomq.broker.queue import NO_ARGUMENTS, Queue
 from pandomq.broker.queue_arguments import check_new, check_same, check_server_named
 from pandomq.broker.removal import delete_orphans, delete_queue, tell_cancelled
 from pandomq.errors import access_refused, precondition_failed
@@ -166,7 +166,7 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
         arguments = encode_table(method.arguments)
         broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
     else:
-        vhost.router.bind(Binding.to_queue(method.exchange, queue, routing_key, method.arguments))
+        vhost.router.bind(Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS))
     if not method.no_wait:
         _answer(channel, queue, QueueBindOk())
 
@@ -185,7 +185,7 @@ def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
         arguments = encode_table(method.arguments)
         broker.issue(UnbindQueue(vhost.name, method.exchange, name, routing_key, arguments))
     else:
-        broker.state.unbind(vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments))
+        broker.state.unbind(vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS))
     delete_orphans(broker, vhost)
     _answer(channel, queue, QueueUnbindOk())
 

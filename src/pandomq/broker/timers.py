@@ -35,12 +35,13 @@ class Kind(IntEnum):
 class Timers:
     """Says what is due; what that means is `deadlines`' business."""
 
-    __slots__ = ("_delayed_ms", "_heap", "_number", "_shortest_ack_ms", "_sweep_ms")
+    __slots__ = ("_heap", "_number", "_shortest_ack_ms", "_sweep_ms", "_watched_ms")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Kind, Any]] = []
         self._number = 0
-        self._delayed_ms: dict[DelayedMessages, int] = {}
+        self._watched_ms: dict[kernel.Queue | DelayedMessages, int] = {}
+        """The deadline that holds; others of the same subject have been overtaken."""
         self._shortest_ack_ms = kernel.NEVER_MS
         self._sweep_ms = kernel.NEVER_MS
 
@@ -53,11 +54,11 @@ class Timers:
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             at_ms, _, kind, subject = heappop(heap)
-            if kind is Kind.DELAYED:
-                waiting = subject[1]
-                if self._delayed_ms.get(waiting) != at_ms:
+            if kind is Kind.MESSAGES or kind is Kind.DELAYED:
+                watched = subject if kind is Kind.MESSAGES else subject[1]
+                if self._watched_ms.get(watched) != at_ms:
                     continue
-                del self._delayed_ms[waiting]
+                del self._watched_ms[watched]
             elif kind is Kind.ACKS:
                 if self._sweep_ms != at_ms:
                     continue
@@ -70,6 +71,7 @@ class Timers:
         at_ms = queue.next_deadline_ms
         if not queue.timer_armed and not queue.deleted and at_ms != kernel.NEVER_MS:
             queue.timer_armed = True
+            self._watched_ms[queue] = at_ms
             self._push(at_ms, Kind.MESSAGES, queue)
 
     def watch_queue(self, queue: "Queue", at_ms: int) -> None:
@@ -77,8 +79,8 @@ class Timers:
 
     def watch_delayed(self, vhost: "Vhost", waiting: "DelayedMessages") -> None:
         at_ms = waiting.next_due_ms
-        if at_ms < self._delayed_ms.get(waiting, kernel.NEVER_MS):
-            self._delayed_ms[waiting] = at_ms
+        if at_ms < self._watched_ms.get(waiting, kernel.NEVER_MS):
+            self._watched_ms[waiting] = at_ms
             self._push(at_ms, Kind.DELAYED, (vhost, waiting))
 
     def watch_acks(self, timeout_ms: int, now_ms: int) -> None:

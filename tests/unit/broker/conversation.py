@@ -1,0 +1,250 @@
+"""A broker, a log that commits when told to, and clients that speak to it in bytes: what the tests of the broker talk to."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any, NamedTuple, TypeVar
+
+from pandomq import kernel, methods
+from pandomq.broker.broker import Broker, Input
+from pandomq.broker.client import Client
+from pandomq.broker.limits import BrokerLimits
+from pandomq.errors import ConnectionFault
+from pandomq.methods import Method, MethodInput
+from pandomq.properties import Properties, decode_header, encode_header
+from pandomq.wire import codec
+
+NOW_MS = 1_700_000_000_000
+FRAME_BYTES = 4096
+
+Reply = TypeVar("Reply", bound=Method)
+
+
+class Received(NamedTuple):
+    channel: int
+    method: Method
+    properties: Properties | None = None
+    body: bytes = b""
+
+
+class World:
+    """`late` is a log that commits only by `commit`."""
+
+    def __init__(self, *, late: bool = False, limits: BrokerLimits | None = None, seed: int = 1) -> None:
+        self.late = late
+        self.now_ms = NOW_MS
+        self.limits = limits or BrokerLimits()
+        self.broker = Broker(
+            node_name="n1",
+            encode=codec.encode_frame,
+            encode_payload=codec.encode_method,
+            random=random.Random(seed),
+            limits=self.limits,
+        )
+        self.entries: list[bytes] = []
+        self.committed_index = 0
+        self.closed: dict[Client, ConnectionFault] = {}
+
+    def connect(self, *, user: str = "guest", vhost: str = "/", notify: bool = True, channel_max: int = 2047) -> Peer:
+        client = self.broker.connect(
+            user=user,
+            vhost=vhost,
+            peer="127.0.0.1:1",
+            client_properties={"capabilities": {"consumer_cancel_notify": notify}},
+            frame_max=FRAME_BYTES,
+            channel_max=channel_max,
+            now_ms=self.now_ms,
+        )
+        return Peer(self, client)
+
+    def peer(self) -> Peer:
+        """A client with channel 1 open."""
+        peer = self.connect()
+        peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
+        return peer
+
+    def run(self, batch: list[tuple[Client, list[Input]]]) -> None:
+        self._finish(self.broker.handle(batch, self.now_ms))
+        while self.broker.active:
+            self._finish(self.broker.handle([], self.now_ms))
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Ticks at each deadline on the way, as a runtime would."""
+        end_ms = self.now_ms + milliseconds
+        while self.broker.next_deadline_ms <= end_ms:
+            self.now_ms = max(self.now_ms, self.broker.next_deadline_ms)
+            self._finish(self.broker.tick(self.now_ms))
+            self.run([])
+        self.now_ms = end_ms
+
+    def _finish(self, outcome: object) -> None:
+        proposal, closing = outcome  # type: ignore[misc]
+        index = 0
+        if proposal is not None:
+            self.entries.append(proposal)
+            index = len(self.entries)
+        self.broker.sealed(index)
+        self.closed.update(closing)
+        if not self.late:
+            self.commit()
+
+    def commit(self, index: int | None = None) -> None:
+        self.committed_index = len(self.entries) if index is None else index
+        self.broker.committed(self.committed_index)
+        if self.broker.active:
+            self.run([])
+
+    def replayed(self) -> World:
+        """A fresh broker that was given the entries of this one."""
+        other = World(limits=self.limits, seed=2)
+        for index, entry in enumerate(self.entries, start=1):
+            other.broker.apply(index, 1, entry)
+        return other
+
+
+class Peer:
+    """One client. What it sends goes through the kernel's scanner, as it would from a socket."""
+
+    def __init__(self, world: World, client: Client) -> None:
+        self.world = world
+        self.client = client
+        self._scanner = kernel.Scanner(FRAME_BYTES, world.limits.message_bytes_max)
+        self._octets = b""
+        self._pending: list[bytes] = []
+
+    # What it says.
+
+    def say(self, method: Method, *, channel: int = 1) -> Peer:
+        """Kept back until `flush`, so that several things come in one read."""
+        self._pending.append(codec.encode_frame(channel, method))
+        return self
+
+    def say_publish(
+        self,
+        exchange: str,
+        routing_key: str,
+        body: bytes = b"x",
+        properties: Properties | None = None,
+        *,
+        channel: int = 1,
+        mandatory: bool = False,
+        immediate: bool = False,
+    ) -> Peer:
+        header = encode_header(len(body), properties or Properties())
+        method = methods.BasicPublish(exchange, routing_key, mandatory, immediate)
+        self._pending.append(codec.encode_content(channel, method, header, body, FRAME_BYTES))
+        return self
+
+    def flush(self) -> Peer:
+        inputs: list[Input] = []
+        for item in self._scanner.feed(b"".join(self._pending)):
+            if isinstance(item, kernel.Frame):
+                inputs.append(MethodInput(item.channel, codec.decode_method(item.payload)))
+            else:
+                assert not isinstance(item, kernel.ScanFault), item
+                inputs.append(item)
+        self._pending.clear()
+        self.world.run([(self.client, inputs)])
+        return self
+
+    def send(self, *said: Method, channel: int = 1) -> Peer:
+        for method in said:
+            self.say(method, channel=channel)
+        return self.flush()
+
+    def publish(
+        self,
+        exchange: str,
+        routing_key: str,
+        body: bytes = b"x",
+        properties: Properties | None = None,
+        *,
+        channel: int = 1,
+        mandatory: bool = False,
+        immediate: bool = False,
+    ) -> Peer:
+        self.say_publish(
+            exchange, routing_key, body, properties, channel=channel, mandatory=mandatory, immediate=immediate
+        )
+        return self.flush()
+
+    def leave(self) -> None:
+        self.world.broker.disconnect(self.client, self.world.now_ms)
+        self.world.run([])
+
+    # What it hears.
+
+    def hear(self) -> list[Received]:
+        self._octets += self.client.session.take()
+        heard: list[Received] = []
+        while self._octets:
+            channel, payload = self._frame(1)
+            method = codec.decode_method(payload)
+            if not method.has_content:
+                heard.append(Received(channel, method))
+                continue
+            size, properties = decode_header(self._frame(2)[1])
+            body = b""
+            while len(body) < size:
+                body += self._frame(3)[1]
+            heard.append(Received(channel, method, properties, body))
+        if self.world.broker.active:
+            # Room in the session may let consumers go on.
+            self.world.run([])
+        return heard
+
+    def _frame(self, kind: int) -> tuple[int, bytes]:
+        found, channel, size = struct.unpack_from(">BHI", self._octets)
+        assert found == kind
+        payload = self._octets[7 : 7 + size]
+        assert self._octets[7 + size] == 0xCE
+        self._octets = self._octets[8 + size :]
+        return channel, payload
+
+    def heard(self) -> list[Method]:
+        return [received.method for received in self.hear()]
+
+    def call(self, method: Method, *, expect: type[Reply], channel: int = 1) -> Reply:
+        """Sends, and hears exactly this answer."""
+        (answer,) = self.send(method, channel=channel).hear()
+        assert answer.channel == channel
+        assert isinstance(answer.method, expect), answer
+        return answer.method
+
+    def refused(self, method: Method, *, channel: int = 1) -> methods.ChannelClose:
+        """Sends, and hears that the channel is closed for it; opens it again."""
+        close = self.call(method, expect=methods.ChannelClose, channel=channel)
+        assert (close.failed_class_id, close.failed_method_id) == (method.class_id, method.method_id)
+        self.reopen(channel)
+        return close
+
+    def reopen(self, channel: int = 1) -> None:
+        self.send(methods.ChannelCloseOk(), channel=channel)
+        self.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk, channel=channel)
+
+    def fault(self) -> ConnectionFault:
+        """Why the connection is being closed."""
+        return self.world.closed[self.client]
+
+    # Shorthand.
+
+    def declare(self, queue: str = "q", **traits: Any) -> methods.QueueDeclareOk:
+        return self.call(methods.QueueDeclare(queue, **traits), expect=methods.QueueDeclareOk)
+
+    def counts(self, queue: str = "q") -> tuple[int, int]:
+        """Ready messages and consumers."""
+        answer = self.declare(queue, passive=True)
+        return answer.message_count, answer.consumer_count
+
+    def consume(self, queue: str = "q", tag: str = "t", **wishes: Any) -> str:
+        self.send(methods.BasicConsume(queue, tag, **wishes))
+        return tag
+
+    def get(self, queue: str = "q", *, no_ack: bool = True) -> Received | None:
+        (answer,) = self.send(methods.BasicGet(queue, no_ack)).hear()
+        return None if isinstance(answer.method, methods.BasicGetEmpty) else answer
+
+    def bodies(self) -> list[bytes]:
+        """Of the deliveries heard."""
+        return [received.body for received in self.hear() if isinstance(received.method, methods.BasicDeliver)]
