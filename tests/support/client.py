@@ -6,9 +6,10 @@ kept apart by channel. An unexpected method fails the test with what arrived ins
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -218,11 +219,13 @@ class Connection(FrameSocket):
 
 
 class Channel:
-    """One channel of a connection; keeps no state of its own."""
+    """One channel of a connection; of its state only the number of publishes since confirm.select is kept."""
 
     def __init__(self, connection: Connection, number: int) -> None:
         self.connection = connection
         self.number = number
+        self._published: int | None = None
+        self._unanswered: set[int] = set()
 
     def send(self, name: str, **arguments: Any) -> None:
         self.connection.send(name, self.number, **arguments)
@@ -248,6 +251,9 @@ class Channel:
         **properties: Any,
     ) -> None:
         """A whole publish: method, header and as many body frames as the agreed frame size asks for."""
+        if self._published is not None:
+            self._published += 1
+            self._unanswered.add(self._published)
         raw = body.encode() if isinstance(body, str) else body
         self.send("basic.publish", exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate)
         self.send_content(raw, **properties)
@@ -310,6 +316,20 @@ class Channel:
     def publish_confirmed(self, *args: Any, **options: Any) -> None:
         self.publish(*args, **options)
         self.confirmed()
+
+    @contextlib.contextmanager
+    def settling(self, how: str = "asis") -> Iterator[None]:
+        """Publishes in the body of the `with` have reached their queues at its end; returns are not expected."""
+        if self._published is None:
+            self.rpc("confirm.select")
+            self._published = 0
+        with self.connection.in_segments(how):
+            yield
+        while self._unanswered:
+            method = self.receive()
+            assert method.name in ("basic.ack", "basic.nack"), method
+            first = 0 if method.multiple else method.delivery_tag
+            self._unanswered -= set(range(first, method.delivery_tag + 1))
 
     def expect_nothing(self) -> None:
         """Nothing was sent on this channel: a round trip brings its own answer and nothing before it."""
