@@ -23,15 +23,16 @@ class Case(NamedTuple):
     changes: dict[str, Any]
     targeted: bool = True
     """Whether the limit on the cost holds for it: not where the broker is to do more work, such as dead-lettering."""
-    counts_publishes: bool = False
-    """Where messages are dropped by intent, those taken are counted instead of those delivered."""
+    counts_confirms: bool = False
+    """Where messages are dropped by intent, the confirmed ones are counted instead of the delivered ones."""
 
 
 _NEVER = 1_000_000_000
 _ACKS = {"auto_ack": False, "ack_every": 100}
 _PREFETCH = {**_ACKS, "prefetch": 1000}
 _QUORUM = {**_PREFETCH, "durable": True}
-_FULL = {"consumers": 0}
+_CONFIRMS = {"confirm_window": 10_000}
+_FULL = {"consumers": 0, **_CONFIRMS}
 
 
 def _arguments(**named: Any) -> dict[str, Any]:
@@ -52,7 +53,7 @@ CASES: Sequence[Case] = (
     Case("x-single-active-consumer", "plain", _arguments(single_active_consumer=True)),
     Case("x-queue-mode=lazy", "plain", _arguments(queue_mode="lazy")),
     Case("consumer x-priority", "plain", {"consumer_arguments": {"x-priority": 5}}),
-    Case("confirms", "plain", {"confirm_window": 10_000}),
+    Case("confirms", "plain", _CONFIRMS),
     Case("acks", "plain", _ACKS),
     Case("prefetch", "acks", _PREFETCH),
     Case(
@@ -74,29 +75,29 @@ CASES: Sequence[Case] = (
         },
         targeted=False,
     ),
-    Case("one header", "plain", {"header_keys": 4096}, targeted=False),
+    Case("one header, confirms", "confirms", {"header_keys": 4096, **_CONFIRMS}, targeted=False),
     Case(
-        "x-last-value-key",
-        "one header",
-        {"header_keys": 4096, "backlog_max": 0, **_arguments(last_value_key=HEADER_KEY)},
-        counts_publishes=True,
+        "x-last-value-key, confirms",
+        "one header, confirms",
+        {"header_keys": 4096, "backlog_max": 0, **_CONFIRMS, **_arguments(last_value_key=HEADER_KEY)},
+        counts_confirms=True,
     ),
     Case("quorum", "prefetch", {**_QUORUM, **_arguments(queue_type="quorum")}, targeted=False),
     Case("quorum, x-delivery-limit", "quorum", {**_QUORUM, **_arguments(queue_type="quorum", delivery_limit=5)}),
-    Case("full, drop-head", "plain", {**_FULL, **_arguments(max_length=1000)}, targeted=False),
+    Case("full, drop-head", "confirms", {**_FULL, **_arguments(max_length=1000)}, targeted=False),
     Case(
         "full, reject-publish, nacked",
         "confirms",
-        {**_FULL, "confirm_window": 10_000, **_arguments(max_length=1000, overflow="reject-publish")},
+        {**_FULL, **_arguments(max_length=1000, overflow="reject-publish")},
         targeted=False,
     ),
     Case(
         "full, drop-head, dead-lettered",
-        "plain",
+        "confirms",
         {**_FULL, **_arguments(max_length=1000, dead_letter_exchange="amq.fanout")},
         targeted=False,
     ),
-    Case("x-message-ttl, all expire", "plain", {**_FULL, **_arguments(message_ttl=50)}, targeted=False),
+    Case("x-message-ttl, all expire", "confirms", {**_FULL, **_arguments(message_ttl=50)}, targeted=False),
 )
 
 
@@ -144,7 +145,7 @@ def measure_features(
 
 
 def _cost(case: Case, found: dict[str, list[Measurement]], errors: dict[str, str]) -> FeatureCost:
-    rates = [item.published_rate if case.counts_publishes else item.processed_rate for item in found[case.name]]
+    rates = [item.confirmed_rate if case.counts_confirms else item.processed_rate for item in found[case.name]]
     baseline_rates = [item.processed_rate for item in found[case.baseline]]
     ratios = [baseline / max(rate, 1.0) for baseline, rate in zip(baseline_rates, rates, strict=False)]
     complete = case.name not in errors and ratios

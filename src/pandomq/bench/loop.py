@@ -4,6 +4,8 @@ import select
 from typing import Protocol
 
 _COARSE_WAIT_S = 0.005
+_SELECT_DESCRIPTOR_END = 1024
+"""A select takes no descriptor from here on; then waits are coarse."""
 
 
 class Endpoint(Protocol):
@@ -43,11 +45,11 @@ class Loop:
 
     def turn(self, wait_s: float) -> None:
         """Waits for readiness at most this long, and lets every ready endpoint work once."""
-        if wait_s < _COARSE_WAIT_S:
+        if wait_s < _COARSE_WAIT_S and self._epoll.fileno() < _SELECT_DESCRIPTOR_END:
             # An epoll wait is rounded up to whole milliseconds; a select on the epoll descriptor is not.
             select.select([self._epoll], [], [], max(wait_s, 0))
             wait_s = 0
-        for descriptor, events in self._epoll.poll(wait_s):
+        for descriptor, events in self._epoll.poll(max(wait_s, 0)):
             endpoint = self._endpoints.get(descriptor)
             if endpoint is None:
                 continue

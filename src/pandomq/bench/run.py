@@ -86,8 +86,10 @@ def _go_on(load: Load, crew: Crew, show: Show, phase: str, seconds: float) -> No
 
 
 def _messages(load: Load, before: Totals, after: Totals) -> int:
-    """What the load is about: deliveries, or publishes where nobody consumes."""
-    return after.delivered - before.delivered if load.consumers else after.published - before.published
+    """What the load is about, as `Measurement.processed_rate` counts it."""
+    if load.consumers:
+        return after.delivered - before.delivered
+    return after.confirmed - before.confirmed if load.confirm_window else after.published - before.published
 
 
 def _clean_up(url: BrokerUrl, topology: Topology) -> None:

@@ -15,6 +15,8 @@ from pandomq.bench import wire
 _TAG = struct.Struct(">Q")
 _BODY_SIZE = struct.Struct(">Q")
 _TAG_LENGTH_AT = wire.METHOD_HEAD.size
+_HEADER_FIXED_BYTES = 12
+"""Of a content header: class, weight, and body size."""
 
 
 class Span(NamedTuple):
@@ -35,6 +37,8 @@ class DeliveryCounter:
         self._stride = 0
         self._head = b""
         self._tag_at = 0
+        self._header = b""
+        self._header_at = 0
 
     def count(self, buffer: bytearray, start: int, end: int) -> int:
         """Counts the whole deliveries in buffer[start:end]; returns where the first unfinished one begins."""
@@ -45,7 +49,8 @@ class DeliveryCounter:
             if whole and self._fits(buffer, start, whole):
                 self.delivered += whole
                 self.spans.append(Span(start, whole, stride))
-                return start + whole * stride
+                start += whole * stride
+        # The rest is shorter than a stride: nearly always the beginning of a delivery, but maybe another frame.
         return self._walk(buffer, start, end)
 
     def _fits(self, buffer: bytearray, start: int, whole: int) -> bool:
@@ -55,6 +60,8 @@ class DeliveryCounter:
             buffer[last + stride - 1] == wire.FRAME_END
             and buffer.startswith(self._head, start)
             and buffer.startswith(self._head, last)
+            # Both heads together fix the length: without this one, a longer body would pass where a frame ends by chance.
+            and buffer.startswith(self._header, last + self._header_at)
             and _TAG.unpack_from(buffer, start + tag_at)[0] == self.delivered + 1
             and _TAG.unpack_from(buffer, last + tag_at)[0] == self.delivered + whole
         )
@@ -91,6 +98,9 @@ class DeliveryCounter:
         # The consumer tag's own text is left out of the comparison: several consumers may share the channel.
         self._head = bytes(buffer[start : start + _TAG_LENGTH_AT + 1])
         self._tag_at = _tag_offset(buffer, start)
+        self._header_at = int(wire.FRAME_HEAD.unpack_from(buffer, start)[2]) + wire.FRAME_OVERHEAD_BYTES
+        header = start + self._header_at
+        self._header = bytes(buffer[header : header + wire.FRAME_HEAD.size + _HEADER_FIXED_BYTES])
         self._stride = length
 
 

@@ -65,7 +65,7 @@ def throughput(
     prefetch: Prefetch = 0,
     persistent: Persistent = False,
     confirms: Confirms = 0,
-    backlog: Backlog = 100_000,
+    backlog: Backlog = 20_000,
     queue_type: QueueType = "",
     argument: Argument = [],  # noqa: B006
     exchange: Exchange = "",

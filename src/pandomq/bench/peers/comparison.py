@@ -1,0 +1,80 @@
+"""A whole comparison: starts the brokers, runs the rounds within the time allowed, ends what it started.
+
+Its result is what docs/benchmarks.json holds, and all that the page is written from.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+
+import msgspec
+
+from pandomq.bench.peers import works
+from pandomq.bench.peers.brokers import PandoBroker, PeerBroker, RabbitBroker
+from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
+from pandomq.bench.peers.machine import Machine, this_machine
+from pandomq.bench.peers.rounds import Rounds
+from pandomq.bench.run import Show
+
+
+class Comparison(msgspec.Struct):
+    day: str
+    minutes: float
+    machine: Machine
+    versions: dict[str, str]
+    scale: works.Scale
+    ledger: Ledger
+
+
+def compare(rounds: int, scale: works.Scale, minutes_max: float, show: Show) -> Comparison:
+    """Runs the rounds; fewer, if the next would not end within the time allowed."""
+    insist_on_compiled_kernel()
+    with ExitStack() as stack:
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="pandomq-peers-", ignore_cleanup_errors=True))
+        )
+        brokers: dict[str, PeerBroker] = {
+            RABBITMQ: RabbitBroker(RABBITMQ, directory / "rabbitmq"),
+            FAST: PandoBroker(FAST, directory / "fast", plain=False),
+            PLAIN: PandoBroker(PLAIN, directory / "plain", plain=True),
+        }
+        for broker in brokers.values():
+            stack.callback(broker.stop)
+            show(f"start {broker.name}", 0, 0)
+            broker.start()
+        turns = Rounds(brokers, scale, show)
+        minutes = _run_rounds(turns, rounds, minutes_max)
+        return Comparison(
+            day=date.today().isoformat(),
+            minutes=round(minutes, 1),
+            machine=this_machine(),
+            versions={name: broker.version for name, broker in brokers.items()},
+            scale=scale,
+            ledger=turns.ledger,
+        )
+
+
+def _run_rounds(turns: Rounds, rounds: int, minutes_max: float) -> float:
+    begun = time.monotonic()
+    longest_s = 0.0
+    for _ in range(rounds):
+        round_begun = time.monotonic()
+        if round_begun - begun + longest_s > minutes_max * 60:
+            break
+        turns.run_one()
+        longest_s = max(longest_s, time.monotonic() - round_begun)
+    return (time.monotonic() - begun) / 60
+
+
+def insist_on_compiled_kernel() -> None:
+    """A missing compiled kernel would be measured as the plain one without a word."""
+    environment = {name: value for name, value in os.environ.items() if name != "PANDOMQ_PLAIN"}
+    asked = [sys.executable, "-c", "from pandomq import kernel; print(kernel.KIND)"]
+    kind = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    if kind != "fast":
+        raise RuntimeError("the compiled kernel is not built: make build-kernel")

@@ -1,0 +1,73 @@
+"""The promises that the figures are held against."""
+
+from typing import NamedTuple
+
+from pandomq.bench.features import CASES
+from pandomq.bench.peers import works
+from pandomq.bench.peers.ledger import FAST, PLAIN, Ledger
+
+
+class Target(NamedTuple):
+    """One promise and what was measured for it; None where nothing could be measured."""
+
+    name: str
+    wanted: str
+    measured: float | None
+    met: bool
+
+    @classmethod
+    def at_least(cls, name: str, limit: float, measured: float | None, unit: str) -> "Target":
+        return cls(name, f"≥ {limit:,g} {unit}", measured, measured is not None and measured >= limit)
+
+    @classmethod
+    def at_most(cls, name: str, limit: float, measured: float | None, unit: str) -> "Target":
+        return cls(name, f"≤ {limit:,g} {unit}", measured, measured is not None and measured <= limit)
+
+
+def targets(ledger: Ledger) -> list[Target]:
+    return [*_head_to_head(ledger), *_feature_costs(ledger), *_flatness(ledger), *_connections(ledger)]
+
+
+def _head_to_head(ledger: Ledger) -> list[Target]:
+    found = []
+    for work in works.WORKS:
+        for limit, broker in ((work.target, FAST), (work.plain_target, PLAIN)):
+            if limit is not None:
+                name = f"{work.subject}: {broker}"
+                found.append(Target.at_least(name, limit, ledger.ratio(work.subject, work.unit, broker), "× RabbitMQ"))
+    return found
+
+
+def _feature_costs(ledger: Ledger) -> list[Target]:
+    """The dearest queue argument stands for all of them."""
+    costs = {
+        case.name: ledger.median(works.FEATURE_PREFIX + case.name, FAST, works.RATIO) for case in CASES if case.targeted
+    }
+    measured = {name: cost for name, cost in costs.items() if cost is not None}
+    dearest = max(measured, key=lambda name: measured[name], default="")
+    worst = measured.get(dearest) if len(measured) == len(costs) else None
+    name = f"every queue argument (dearest: {dearest or 'none measured'})"
+    return [Target.at_most(name, works.FEATURE_COST_MAX, worst, "× a plain queue")]
+
+
+def _flatness(ledger: Ledger) -> list[Target]:
+    subjects = [figure.subject for figure in ledger.figures if figure.subject.startswith(works.FLATNESS_PREFIX)]
+    return [
+        Target.at_most(
+            f"cost of a message, {subject.removeprefix(works.FLATNESS_PREFIX)}",
+            works.FLATNESS_MAX,
+            ledger.median(subject, FAST, works.RATIO),
+            "×",
+        )
+        for subject in subjects
+    ]
+
+
+def _connections(ledger: Ledger) -> list[Target]:
+    subject = works.CONNECTIONS_SUBJECT
+    weight = ledger.median(subject, FAST, works.WEIGHT_UNIT)
+    opened = ledger.median(subject, FAST, works.OPENED_UNIT)
+    return [
+        Target.at_most(f"memory of a {subject}", works.CONNECTION_KIB_MAX, weight, "KiB"),
+        Target.at_least("connections opened", works.OPENED_RATE_MIN, opened, "a second"),
+    ]

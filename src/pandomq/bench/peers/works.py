@@ -1,0 +1,100 @@
+"""What is compared: the loads put on every broker alike, and the targets that the figures are held against."""
+
+from typing import Any, NamedTuple
+
+from pandomq.bench.load import Measurement
+from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ
+
+RATE = "messages/s"
+DELIVERY_RATE = "deliveries/s"
+RATIO = "times the cost"
+ACKED = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
+
+
+class Work(NamedTuple):
+    subject: str
+    changes: dict[str, Any]
+    unit: str = RATE
+    brokers: tuple[str, ...] = (RABBITMQ, FAST, PLAIN)
+    target: float | None = None
+    """How many times RabbitMQ's rate the fast kernel has to reach."""
+    plain_target: float | None = None
+    remark: str = ""
+
+
+WORKS = (
+    Work("transient, 16 B, auto-ack", {"size_bytes": 16}, target=12.0, plain_target=1.0),
+    Work("transient, 1 KiB, acks", {"size_bytes": 1024, **ACKED}, target=7.0, plain_target=1.0),
+    Work(
+        "persistent, 1 KiB, acks, confirms",
+        {"size_bytes": 1024, **ACKED, "persistent": True, "durable": True, "confirm_window": 1000},
+        remark="PandoMQ's log is in memory in this version and RabbitMQ's on disk: no like for like yet",
+    ),
+    Work(
+        "fan-out to 200 private queues, 100 B",
+        {
+            "size_bytes": 100,
+            "exchange_type": "fanout",
+            "queues": 200,
+            "consumers": 200,
+            "private_queues": True,
+            "backlog_max": 1000,
+        },
+        unit=DELIVERY_RATE,
+    ),
+)
+
+LATENCY_RATE = 2000
+LATENCY_SUBJECT = f"1 KiB at {LATENCY_RATE:,} messages/s, acks, confirms"
+LATENCY_CHANGES = {
+    "size_bytes": 1024,
+    "rate": LATENCY_RATE,
+    "confirm_window": 1,
+    "auto_ack": False,
+    "ack_every": 1,
+    "prefetch": 1000,
+}
+
+
+def latency_figures(measured: Measurement) -> dict[str, float]:
+    """Figures by unit, in microseconds."""
+    found: dict[str, float] = {}
+    for what, latency in (("delivery", measured.delivery_latency), ("confirm", measured.confirm_latency)):
+        if latency is not None:
+            found |= {
+                f"{what} p50 µs": latency.p50_us,
+                f"{what} p99 µs": latency.p99_us,
+                f"{what} max µs": latency.max_us,
+            }
+    return found
+
+
+CONNECTIONS_SUBJECT = "connection with channel, private queue and consumer"
+OPENED_UNIT = "opened/s"
+WEIGHT_UNIT = "KiB each"
+IDLE_SUBJECT = "idle connections"
+
+FEATURE_PREFIX = "feature: "
+FLATNESS_PREFIX = "flatness: "
+
+FEATURE_COST_MAX = 1.5
+FLATNESS_MAX = 1.3
+CONNECTION_KIB_MAX = 25.0
+OPENED_RATE_MIN = 2000.0
+
+
+class Scale(NamedTuple):
+    """How much of everything one round does."""
+
+    warm_up_s: float
+    duration_s: float
+    feature_warm_up_s: float
+    feature_duration_s: float
+    connections: int
+    rabbit_connections: int
+    bindings: tuple[int, ...]
+    queues: tuple[int, ...]
+
+
+FULL = Scale(1.0, 3.0, 0.3, 1.0, 10_000, 2_000, (10, 1_000, 100_000), (1, 1_000))
+QUICK = Scale(0.5, 1.0, 0.2, 0.4, 2_000, 500, (10, 10_000), (1, 1_000))

@@ -1,0 +1,65 @@
+"""`make bench-peers`: PandoMQ against Debian's RabbitMQ on this machine; writes docs/benchmarks.json and the page.
+
+Installs RabbitMQ if it is missing and this is root. Ends within the time allowed, and with it the brokers it started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+from rich.console import Console
+
+from pandomq.bench import display
+from pandomq.bench.peers import works
+from pandomq.bench.peers.brokers import install_rabbitmq
+from pandomq.bench.peers.comparison import Comparison, compare
+from pandomq.bench.peers.page import page
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def main() -> int:
+    options = arguments()
+    written = DOCS / "benchmarks.json"
+    if not options.page:
+        # Being asked to end is an exception like ^C, so that the brokers are ended on the way out.
+        signal.signal(signal.SIGTERM, _interrupted)
+        console = Console(stderr=True)
+        rounds, scale = (1, works.QUICK) if options.quick else (options.rounds, works.FULL)
+        try:
+            install_rabbitmq()
+            with display.progress(console, "peers") as show:
+                comparison = compare(rounds, scale, options.minutes, show)
+        except RuntimeError as error:
+            console.print(f"bench-peers: {error}", style="red")
+            return 1
+        options.out.mkdir(parents=True, exist_ok=True)
+        written = options.out / "benchmarks.json"
+        written.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+    text = page(msgspec.json.decode(written.read_bytes(), type=Comparison))
+    (options.out / "benchmarks.md").write_text(text)
+    sys.stdout.write(text)
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one short round: about two minutes")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds; medians are reported (5)")
+    parser.add_argument("--minutes", type=float, default=15.0, help="no round begins that would end later (15)")
+    parser.add_argument("--out", type=Path, default=DOCS, help="where benchmarks.json and benchmarks.md go (docs/)")
+    parser.add_argument("--page", action="store_true", help="only write the page anew from the JSON")
+    return parser.parse_args()
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
