@@ -38,6 +38,6 @@ def pump(connection: Any, condition: Callable[[], object], what: str = "the cond
 
 
 def barrier(channel: BlockingChannel, queue: str) -> None:
-    """Returns once everything the queue had to send to this channel so far has arrived here."""
+    """Returns once what the queue has sent to this channel has arrived here: for looking whether it sent too much."""
     channel.queue_declare(queue, passive=True)
     channel.connection.process_data_events(time_limit=0)
