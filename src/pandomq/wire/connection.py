@@ -68,7 +68,7 @@ class Connection:
     """One client."""
 
     __slots__ = (
-        "_close_unanswered",
+        "_close_seen",
         "_heard",
         "_heard_ms",
         "_held",
@@ -98,7 +98,7 @@ class Connection:
         self._trusted = False
         self._tells_login_failures = False
         self._wants_blocked = False
-        self._close_unanswered = False
+        self._close_seen = False
         self._heard = False
         self._heard_ms = now_ms
         self._wrote = False
@@ -178,10 +178,9 @@ class Connection:
         self.state = State.CLOSING
         self.due_ms = now_ms + CLOSE_OK_WAIT_MS_MAX
         self.send(0, ConnectionClose(fault.reply_code, fault.reply_text, fault.class_id, fault.method_id))
-        if self._close_unanswered:
+        if self._close_seen:
             # Both sides said close at once: each of them gets its answer, and ours is still to come.
             self._out.append(_CLOSE_OK)
-            self._close_unanswered = False
         if self._scanner is None:
             self._search_end(b"")
 
@@ -352,8 +351,7 @@ class Connection:
         return Login(answer.mechanism, user, password, answer.client_properties)
 
     def _peer_close(self) -> None:
-        # Before our own close is out, the peer's waits for it or for confirm_close; afterwards it is answered at once.
-        if self.state is State.CLOSING:
+        # Answered once, after our own close if that is under way, else by confirm_close.
+        if self.state is State.CLOSING and not self._close_seen:
             self._out.append(_CLOSE_OK)
-        else:
-            self._close_unanswered = True
+        self._close_seen = True

@@ -25,6 +25,7 @@ from tests.unit.amqp_values import METHOD_INSTANCES, instances
 from tests.unit.wire.peer import HEADER, Conversation, body_frame, converse, open_vhost, start_ok, tune_ok
 
 CLOSE_OK = b"\x00\x0a\x00\x33"
+CLOSE_OK_FRAME = encode_frame(0, ConnectionCloseOk())
 HANDSHAKE = HEADER + start_ok() + tune_ok() + open_vhost()
 PIECES_OF_CONVERSATION = st.one_of(
     st.sampled_from(
@@ -70,9 +71,11 @@ STREAMS = st.builds(
 def same(stream: bytes, left: Conversation, right: Conversation) -> bool:
     """The same inputs and the same answers.
 
-    A close-ok only counts after our close, so when it comes too early the answers do depend on the time.
+    A close-ok only counts after our close, so when it comes too early the answers do depend on the time. And once
+    frames cannot be told apart any more, a close among the debris is answered only if it is found.
     """
-    return left.inputs == right.inputs and (left.octets == right.octets or CLOSE_OK in stream)
+    answers, others = (side.octets.removesuffix(CLOSE_OK_FRAME) for side in (left, right))
+    return left.inputs == right.inputs and (answers == others or CLOSE_OK in stream)
 
 
 @given(STREAMS, st.lists(st.integers(0, 2000), max_size=8))
