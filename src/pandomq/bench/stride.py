@@ -60,7 +60,7 @@ class DeliveryCounter:
             buffer[last + stride - 1] == wire.FRAME_END
             and buffer.startswith(self._head, start)
             and buffer.startswith(self._head, last)
-            # Both heads together fix the length: without this one, a longer body would pass where a frame ends by chance.
+            # Only both heads fix the length: a longer body would pass where one of its frames ends by chance.
             and buffer.startswith(self._header, last + self._header_at)
             and _TAG.unpack_from(buffer, start + tag_at)[0] == self.delivered + 1
             and _TAG.unpack_from(buffer, last + tag_at)[0] == self.delivered + whole

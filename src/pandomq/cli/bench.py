@@ -3,8 +3,10 @@
 Options become a `Load`; everything else is in `pandomq.bench`.
 """
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,12 +19,12 @@ from pandomq.bench.connections import measure_connections
 from pandomq.bench.features import measure_features
 from pandomq.bench.flatness import bindings_load, measure_flatness, queues_load
 from pandomq.bench.load import ArgumentMap, Load, Measurement
+from pandomq.bench.peers import works
+from pandomq.bench.peers.brokers import PandoBroker
 from pandomq.bench.run import Show, measure
 from pandomq.bench.wire import BrokerRefused
 
-bench_app = typer.Typer(
-    name="bench", help="Load generator: measures any AMQP 0-9-1 broker by its URL.", no_args_is_help=True
-)
+bench_app = typer.Typer(name="bench", help="Load generator: measures any AMQP 0-9-1 broker by its URL.")
 _console = Console(stderr=True)
 _out = Console()
 
@@ -51,6 +53,24 @@ Rounds = Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")]
 Counts = Annotated[str, typer.Option(help="Comma-separated; the first is what the others are compared with.")]
 
 LOCAL = "amqp://guest:guest@127.0.0.1:5672/"
+
+
+@bench_app.callback(invoke_without_command=True)
+def overview(context: typer.Context) -> None:
+    """Load generator: measures any AMQP 0-9-1 broker by its URL.
+
+    Without a command it starts a PandoMQ of its own, puts a few loads on it, and ends it.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with _running("overview", quiet=False) as show, tempfile.TemporaryDirectory(prefix="pandomq-bench-") as directory:
+        broker = PandoBroker("PandoMQ", Path(directory), plain=bool(os.environ.get("PANDOMQ_PLAIN")))
+        broker.start()
+        with contextlib.closing(broker):
+            found = [measure(Load(url=broker.url, **changes), show) for changes in works.OVERVIEW]
+            paced = [measure(Load(url=broker.url, **works.LATENCY_CHANGES), show)]
+    _out.print(display.throughput_table("Throughput", found))
+    _out.print(display.latency_table("Latency", paced))
 
 
 @bench_app.command()
@@ -258,13 +278,13 @@ def features(
     _write(json, "features", found)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _running(title: str, quiet: bool) -> Iterator[Show]:
     """Progress while it runs; what the broker or the user got wrong comes out as one line."""
     try:
         with display.progress(_console, title, quiet) as show:
             yield show
-    except (BrokerRefused, OSError, ValueError) as error:
+    except (BrokerRefused, OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         typer.echo(f"pandomq bench: {reason}", err=True)
         raise typer.Exit(1) from None

@@ -82,17 +82,17 @@ class PeerBroker:
                 return
             time.sleep(0.1)
         words = output.read_text(errors="replace")[-2000:]
-        self.stop()
+        self.close()
         raise RuntimeError(f"{self.name} did not start:\n{words}")
 
     def fresh(self) -> None:
         """Makes sure that it is a broker without a past."""
         if self.untouched and self.alive:
             return
-        self.stop()
+        self.close()
         self.start()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -143,8 +143,8 @@ class RabbitBroker(PeerBroker):
             "ERL_EPMD_ADDRESS": "127.0.0.1",
         }
 
-    def stop(self) -> None:
-        super().stop()
+    def close(self) -> None:
+        super().close()
         epmd = process.listening_pid(self._epmd_port)
         if epmd is not None:
             with contextlib.suppress(ProcessLookupError):

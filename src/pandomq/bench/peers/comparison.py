@@ -44,7 +44,7 @@ def compare(rounds: int, scale: works.Scale, minutes_max: float, show: Show) -> 
             PLAIN: PandoBroker(PLAIN, directory / "plain", plain=True),
         }
         for broker in brokers.values():
-            stack.callback(broker.stop)
+            stack.callback(broker.close)
             show(f"start {broker.name}", 0, 0)
             broker.start()
         turns = Rounds(brokers, scale, show)

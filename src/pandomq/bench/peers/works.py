@@ -8,7 +8,7 @@ from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ
 RATE = "messages/s"
 DELIVERY_RATE = "deliveries/s"
 RATIO = "times the cost"
-ACKED = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
+ACKED: dict[str, Any] = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
 
 
 class Work(NamedTuple):
@@ -44,9 +44,16 @@ WORKS = (
     ),
 )
 
+OVERVIEW: tuple[dict[str, Any], ...] = (
+    {"size_bytes": 16},
+    {"size_bytes": 1024, **ACKED},
+    {"size_bytes": 1024, **ACKED, "persistent": True, "durable": True, "confirm_window": 1000},
+)
+"""What `pandomq bench` measures when it is not told what."""
+
 LATENCY_RATE = 2000
 LATENCY_SUBJECT = f"1 KiB at {LATENCY_RATE:,} messages/s, acks, confirms"
-LATENCY_CHANGES = {
+LATENCY_CHANGES: dict[str, Any] = {
     "size_bytes": 1024,
     "rate": LATENCY_RATE,
     "confirm_window": 1,
