@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq.broker.exchanges.exchange import Traits
 from pandomq.broker.exchanges.topic import TopicExchange
 from tests.unit.broker.routing.topology import binding, mailboxes, topic_matches
 
-WORDS = st.sampled_from(["a", "b", "", "é", "*", "#"])
-KEYS = st.lists(WORDS, max_size=7).map(".".join)
-# Wildcards often, so that many patterns match.
-PATTERNS = st.lists(st.sampled_from(["a", "b", "", "é", "*", "#", "*", "#"]), max_size=6).map(".".join)
+
+def dotted(words: list[str], size_max: int) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(words), max_size=size_max).map(".".join)
+
+
+# Few words and many wildcards, so that patterns match often and in several ways; now and then something odd.
+KEYS = dotted(["a", "b"], 8) | dotted(["a", "b", "", "é", "*", "#"], 6)
+PATTERNS = dotted(["a", "#", "*"], 6) | dotted(["a", "b", "", "é", "*", "#"], 6)
 
 BOXES = mailboxes(f"q{number}" for number in range(4))
 BINDINGS = st.lists(st.tuples(PATTERNS, st.sampled_from(sorted(BOXES))), max_size=20, unique=True)
@@ -22,6 +26,7 @@ def topic() -> TopicExchange:
     return TopicExchange("t", Traits())
 
 
+@settings(max_examples=300)
 @given(BINDINGS, st.lists(KEYS, min_size=1, max_size=10), st.data())
 def test_matches_as_backtracking_does(bound: list[tuple[str, str]], keys: list[str], data: st.DataObject) -> None:
     exchange = topic()
