@@ -33,9 +33,9 @@ class BrokerProcess:
         self.port = free_port()
         self.directory = directory
         self.log = directory / "broker.log"
-        listen = ["--listen", f"127.0.0.1:{self.port}", "--http", f"127.0.0.1:{free_port()}"]
-        start = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "t", *listen]
-        self._command = [*start, "--data", str(directory / "data"), *options]
+        start = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "t"]
+        listen = ["--listen", f"127.0.0.1:{self.port}", "--data", str(directory / "data")]
+        self._command = [*start, *listen, *options]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
