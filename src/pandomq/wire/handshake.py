@@ -16,8 +16,9 @@ PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 ACCEPTED_HEADERS: Final = frozenset({PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"})
 """0-9-1, and the way in which clients of 0-9 announce the same."""
 
-# A method frame on channel 0 of less than 64 KiB that holds connection.close (10, 50) or connection.close-ok (10, 51).
-_CLOSE_OR_OK: Final = re.compile(rb"\x01\x00\x00\x00\x00..\x00\x0a\x00([\x32\x33])", re.DOTALL)
+# The start of a method frame on channel 0 that is not longer than a connection.close (10, 50) can be, and that holds
+# one or a connection.close-ok (10, 51).
+_CLOSE_OR_OK: Final = re.compile(rb"\x01\x00\x00\x00\x00[\x00\x01].\x00\x0a\x00([\x32\x33])", re.DOTALL)
 _SIGNATURE_BYTES: Final = 11
 _CLOSE: Final = b"\x32"
 
@@ -48,7 +49,17 @@ def next_method(held: bytes) -> tuple[bytes | None, int]:
 def find_end(data: bytes) -> tuple[bool, bool, bytes]:
     """Whether a close and whether a close-ok are in octets that cannot be read as frames any more.
 
-    The last few octets are returned as well, to be put before those that come next.
+    The last octets are returned as well where more is needed to tell, to be put before those that come next.
     """
-    found = _CLOSE_OR_OK.findall(data)
-    return _CLOSE in found, any(octet != _CLOSE for octet in found), data[-(_SIGNATURE_BYTES - 1) :]
+    closes = confirms = False
+    undecided = max(0, len(data) - _SIGNATURE_BYTES + 1)
+    for found in _CLOSE_OR_OK.finditer(data):
+        _, _, size = FRAME_START.unpack_from(data, found.start())
+        end = found.start() + FRAME_START.size + size
+        if end >= len(data):
+            undecided = min(undecided, found.start())
+            break
+        if data[end] == FRAME_END[0]:
+            closes = closes or found[1] == _CLOSE
+            confirms = confirms or found[1] != _CLOSE
+    return closes, confirms, data[undecided:]

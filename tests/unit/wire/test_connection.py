@@ -164,6 +164,16 @@ def test_a_close_right_after_a_fault_is_answered_too(bad: bytes, cut: int) -> No
     assert in_state(connection, State.CLOSED)
 
 
+def test_a_close_that_is_itself_broken_is_no_close() -> None:
+    connection = running()
+    connection.close(fault_in(connection.receive(CLOSE[:-1] + b"!")), 0)
+    assert [type(method) for method in sent(connection)] == [ConnectionClose]
+    connection.receive(CLOSE_OK[:-1] + b"!")
+    assert in_state(connection, State.CLOSING)
+    connection.receive(CLOSE_OK)
+    assert in_state(connection, State.CLOSED)
+
+
 @pytest.mark.parametrize("cut", range(len(CLOSE_OK) + 1))
 def test_close_ok_is_found_when_frames_are_lost(cut: int) -> None:
     connection = running()
