@@ -121,7 +121,11 @@ def test_settings_say_what_the_arguments_mean() -> None:
         }
     )
     assert (settings.ttl_ms, settings.expires_ms, settings.length_max, settings.bytes_max) == (5, 6, 7, 8)
-    assert (settings.overflow, settings.dead_letter_exchange, settings.dead_letter_key) == ("reject-publish", "dlx", "k")
+    assert (settings.overflow, settings.dead_letter_exchange, settings.dead_letter_key) == (
+        "reject-publish",
+        "dlx",
+        "k",
+    )
     assert (settings.priority_max, settings.single_active, settings.last_value_key) == (9, True, "key")
     assert not settings.counts_deliveries
 

@@ -1,0 +1,185 @@
+"""A log that commits late: nothing is promised before it is safe, and nothing overtakes."""
+
+import pytest
+
+from pandomq import methods
+from pandomq.properties import Properties
+from tests.unit.broker.conversation import Peer, World
+
+
+def late() -> tuple[World, Peer]:
+    world = World()
+    peer = world.peer()
+    world.late = True
+    return world, peer
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        methods.QueueDeclare("new"),
+        methods.QueueDelete("q"),
+        methods.QueueBind("q", "amq.direct", "k"),
+        methods.QueueUnbind("q", "amq.direct", "k"),
+        methods.ExchangeDeclare("new", "direct"),
+        methods.ExchangeDelete("x"),
+        methods.ExchangeBind("x", "amq.direct"),
+        methods.ExchangeUnbind("x", "amq.direct"),
+    ],
+)
+def test_a_change_of_shared_state_is_answered_when_it_is_committed(method: methods.Method) -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q")
+    peer.call(methods.ExchangeDeclare("x", "direct"), expect=methods.ExchangeDeclareOk)
+    world.late = True
+    assert peer.send(method).heard() == []
+    world.commit()
+    (answer,) = peer.heard()
+    assert answer.class_id == method.class_id
+
+
+def test_private_queues_wait_for_nobody() -> None:
+    world, peer = late()
+    other = world.connect()
+    other.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
+    assert peer.send(methods.QueueDeclare("shared")).heard() == []
+    for method in (
+        methods.QueueDeclare("mine", exclusive=True),
+        methods.QueueBind("mine", "amq.fanout"),
+        methods.QueueUnbind("mine", "amq.fanout"),
+        methods.QueueDelete("mine"),
+    ):
+        assert len(other.send(method).heard()) == 1
+
+
+def test_later_replies_wait_behind_and_other_channels_do_not() -> None:
+    world, peer = late()
+    peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk, channel=2)
+    peer.say(methods.QueueDeclare("a")).say(methods.BasicQos(0, 1, False)).flush()
+    peer.send(methods.ConfirmSelect()).send(methods.QueueDeclare("b"))
+    peer.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk, channel=2)
+    assert len(world.entries) == 2
+    world.commit(1)
+    # What wrote nothing itself waits for no more than what came before it.
+    assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0), methods.BasicQosOk(), methods.ConfirmSelectOk()]
+    world.commit(2)
+    assert peer.heard() == [methods.QueueDeclareOk("b", 0, 0)]
+    peer.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk)
+
+
+def test_whoever_declares_what_is_not_yet_committed_waits_as_well() -> None:
+    world, peer = late()
+    other = world.connect()
+    other.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
+    peer.send(methods.QueueDeclare("q"))
+    assert other.send(methods.QueueDeclare("q")).heard() == []
+    assert other.send(methods.QueueDeclare("q", passive=True)).heard() == []
+    world.commit()
+    assert other.heard() == [methods.QueueDeclareOk("q", 0, 0), methods.QueueDeclareOk("q", 0, 0)]
+
+
+def test_deliveries_stay_behind_held_replies() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q")
+    world.late = True
+    peer.publish("", "q", b"1")
+    peer.say(methods.QueueDeclare("other")).say(methods.BasicConsume("q", "t", no_ack=True)).flush()
+    assert peer.hear() == []
+    world.commit()
+    kinds = [type(method) for method in peer.heard()]
+    assert kinds == [methods.QueueDeclareOk, methods.BasicConsumeOk, methods.BasicDeliver]
+
+
+def test_a_message_that_was_asked_for_stays_behind_too() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q")
+    peer.publish("", "q", b"body", Properties(message_id="m"))
+    world.late = True
+    peer.say(methods.QueueDeclare("other")).say(methods.BasicGet("q")).flush()
+    assert peer.hear() == []
+    world.commit()
+    declared, got = peer.hear()
+    assert isinstance(declared.method, methods.QueueDeclareOk)
+    assert (got.body, got.properties) == (b"body", Properties(message_id="m"))
+
+
+def test_faults_and_closes_stay_behind() -> None:
+    world, peer = late()
+    peer.send(methods.QueueDeclare("q")).send(methods.QueueDeclare("missing", passive=True))
+    assert peer.hear() == []
+    world.commit()
+    kinds = [type(method) for method in peer.heard()]
+    assert kinds == [methods.QueueDeclareOk, methods.ChannelClose]
+    peer.reopen()
+    peer.send(methods.QueueDeclare("r")).send(methods.ChannelClose(200, "", 0, 0))
+    assert peer.hear() == []
+    world.commit()
+    assert [type(method) for method in peer.heard()] == [methods.QueueDeclareOk, methods.ChannelCloseOk]
+    peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
+
+
+def test_a_commit_waits_for_its_entry_and_confirms_for_theirs() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q", durable=True)
+    peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk, channel=2)
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk, channel=2)
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    world.late = True
+    kept = Properties(delivery_mode=2)
+    peer.publish("", "q", b"1", kept).send(methods.TxCommit())
+    peer.publish("", "q", b"2", kept, channel=2)
+    assert peer.hear() == []
+    world.commit(len(world.entries) - 1)
+    assert peer.heard() == [methods.TxCommitOk()]
+    world.commit()
+    assert peer.heard() == [methods.BasicAck(1, False)]
+
+
+def test_a_commit_that_wrote_nothing_still_waits_for_what_was_written_before() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q", durable=True)
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    world.late = True
+    peer.publish("", "q", b"1", Properties(delivery_mode=2)).send(methods.TxCommit())
+    peer.send(methods.TxCommit())
+    assert peer.hear() == []
+    world.commit()
+    assert peer.heard() == [methods.TxCommitOk(), methods.TxCommitOk()]
+    peer.call(methods.TxCommit(), expect=methods.TxCommitOk)
+
+
+def test_purge_waits_for_its_entry() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q", durable=True)
+    peer.publish("", "q", b"1", Properties(delivery_mode=2))
+    world.late = True
+    assert peer.send(methods.QueuePurge("q")).heard() == []
+    world.commit()
+    assert peer.heard() == [methods.QueuePurgeOk(1)]
+
+
+def test_who_left_meanwhile_is_not_answered() -> None:
+    world, peer = late()
+    peer.send(methods.QueueDeclare("q"))
+    peer.leave()
+    world.commit()
+    assert len(world.broker.held) == 0
+
+
+def test_cancellations_do_not_overtake_what_they_cancel() -> None:
+    world = World()
+    peer, other = world.peer(), world.peer()
+    other.declare("q")
+    world.late = True
+    peer.say(methods.QueueDeclare("r")).say(methods.BasicConsume("q", "t")).flush()
+    other.send(methods.QueueDelete("q"))
+    assert peer.hear() == []
+    world.commit()
+    kinds = [type(method) for method in peer.heard()]
+    assert kinds == [methods.QueueDeclareOk, methods.BasicConsumeOk, methods.BasicCancel]
