@@ -3,7 +3,6 @@
 They are opened a limited number at a time, by one state machine each; then they stay idle until they are closed.
 """
 
-import contextlib
 import errno
 import socket
 import struct
@@ -14,6 +13,7 @@ from typing import Self
 import msgspec
 
 from pandomq.bench import limits, process, wire
+from pandomq.bench.farewell import say_farewell
 from pandomq.bench.load import Load, Measurement
 from pandomq.bench.loop import Loop
 from pandomq.bench.run import Show, local_pid, measure, show_nothing
@@ -45,20 +45,20 @@ class _Connection:
     """From connect to consume-ok; afterwards only its socket matters."""
 
     def __init__(self, url: BrokerUrl, address: tuple[str, int], family: socket.AddressFamily) -> None:
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        self._socket.setblocking(False)
+        self.connection = socket.socket(family, socket.SOCK_STREAM)
+        self.connection.setblocking(False)
         self._url = url
         self._read = b""
         self._connecting = True
         self.ready = False
         self.server = ""
-        outcome = self._socket.connect_ex(address)
+        outcome = self.connection.connect_ex(address)
         if outcome not in (0, errno.EINPROGRESS):
-            self._socket.close()
+            self.connection.close()
             raise OSError(outcome, "cannot connect")
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.connection.fileno()
 
     @property
     def wants_write(self) -> bool:
@@ -67,18 +67,18 @@ class _Connection:
     def writable(self) -> None:
         if not self._connecting:
             return
-        outcome = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        outcome = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if outcome:
             raise OSError(outcome, "cannot connect")
         self._connecting = False
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.send(wire.PROTOCOL_HEADER)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection.send(wire.PROTOCOL_HEADER)
 
     def readable(self) -> None:
         if self._connecting:
             self.writable()
         try:
-            data = self._socket.recv(4096)
+            data = self.connection.recv(4096)
         except BlockingIOError:
             return
         if not data:
@@ -97,13 +97,13 @@ class _Connection:
         got = struct.unpack_from(">HH", payload)
         if got == wire.CONNECTION_START:
             self.server = server_version(payload)
-            self._socket.send(wire.start_ok(self._url.user, self._url.password))
+            self.connection.send(wire.start_ok(self._url.user, self._url.password))
         elif got == wire.CONNECTION_TUNE:
             channel_max, frame_max, _ = struct.unpack_from(">HIH", payload, 4)
-            self._socket.send(wire.tune_ok(channel_max, frame_max) + wire.connection_open(self._url.vhost))
+            self.connection.send(wire.tune_ok(channel_max, frame_max) + wire.connection_open(self._url.vhost))
         elif got == wire.CONNECTION_OPEN_OK:
             # An empty queue name in a consume stands for the queue that this channel declared last.
-            self._socket.send(
+            self.connection.send(
                 wire.channel_open(CHANNEL)
                 + wire.queue_declare(CHANNEL, "", {}, exclusive=True)
                 + wire.basic_consume(CHANNEL, "", "", {}, auto_ack=True)
@@ -112,12 +112,6 @@ class _Connection:
             self.ready = True
         elif got in (wire.CONNECTION_CLOSE, wire.CHANNEL_CLOSE):
             raise wire.BrokerRefused(wire.refusal(payload))
-
-    def close(self) -> None:
-        # One that never was open, or whose broker is gone, has nobody to say goodbye to.
-        with contextlib.suppress(OSError):
-            self._socket.send(wire.connection_close())
-        self._socket.close()
 
 
 class IdleConnections:
@@ -175,8 +169,7 @@ class IdleConnections:
         loop.close()
 
     def close(self) -> None:
-        for connection in self._open:
-            connection.close()
+        say_farewell([item.connection for item in self._open])
         self._open.clear()
 
 

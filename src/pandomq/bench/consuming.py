@@ -53,7 +53,7 @@ class Consumer:
         reader: BodyReader | None,
     ) -> None:
         """`ack_every` 0 acks nothing. `read_before` is what was read from the connection while it was set up."""
-        self._socket = connection
+        self.connection = connection
         self._ack_every = ack_every
         self._acked = 0
         self._pending = bytearray()
@@ -68,7 +68,7 @@ class Consumer:
         self._count()
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.connection.fileno()
 
     @property
     def wants_write(self) -> bool:
@@ -76,7 +76,7 @@ class Consumer:
 
     def readable(self) -> None:
         try:
-            received = self._socket.recv_into(self._view[self._end :])
+            received = self.connection.recv_into(self._view[self._end :])
         except BlockingIOError:
             return
         if not received:
@@ -119,7 +119,7 @@ class Consumer:
 
     def writable(self) -> None:
         try:
-            sent = self._socket.send(self._pending)
+            sent = self.connection.send(self._pending)
         except BlockingIOError:
             return
         del self._pending[:sent]
@@ -128,6 +128,3 @@ class Consumer:
         """Acks what the last full step left over; by then the measurement is done."""
         if self._ack_every:
             self._ack(self.counter.delivered)
-
-    def close(self) -> None:
-        self._socket.close()

@@ -7,6 +7,7 @@ from pandomq.bench import limits, process, wire
 from pandomq.bench.backlog import Backlog
 from pandomq.bench.batch import encode_batch
 from pandomq.bench.consuming import Consumer, StampReader
+from pandomq.bench.farewell import say_farewell
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.percentiles import LatencySamples
@@ -16,7 +17,8 @@ from pandomq.bench.topology import Topology
 from pandomq.bench.url import BrokerUrl
 
 _TURN_S = 0.05
-_QUIET_NS = 1_000_000_000
+_QUIET_NS = 3_000_000_000
+"""A broker may work on one read for this long before the next delivery shows."""
 
 
 class Totals(NamedTuple):
@@ -26,7 +28,7 @@ class Totals(NamedTuple):
 
 
 class Crew:
-    """Opens its connections at once; `turn` lets everybody work who can; `close` hangs up without ceremony."""
+    """Opens its connections at once; `turn` lets everybody work who can; `close` ends all connections."""
 
     def __init__(self, load: Load, url: BrokerUrl, topology: Topology) -> None:
         self._load = load
@@ -150,6 +152,5 @@ class Crew:
         return sum(consumer.counter.walked for consumer in self._consumers)
 
     def close(self) -> None:
-        for endpoint in (*self._publishers, *self._consumers):
-            endpoint.close()
         self._loop.close()
+        say_farewell([endpoint.connection for endpoint in (*self._publishers, *self._consumers)])

@@ -62,7 +62,7 @@ def _throughput_columns(measurements: Sequence[Measurement]) -> dict[str, list[s
     if any(item.missing for item in measurements):
         columns["missing"] = [f"{item.missing:,}" for item in measurements]
     if any(item.broker_cpu_us is not None for item in measurements):
-        columns["broker µs"] = [f"{item.broker_cpu_us or 0:.2f}" for item in measurements]
+        columns["broker µs"] = [_microseconds(item.broker_cpu_us) for item in measurements]
     columns["load µs"] = [f"{item.generator_cpu_us:.2f}" for item in measurements]
     return columns
 
@@ -102,27 +102,34 @@ def connections_table(result: ConnectionsResult) -> Table:
 
 def flatness_table(result: FlatnessResult) -> Table:
     table = Table(title=f"{result.what}: {result.server}")
-    for column in ("count", "messages/s", "cost of a message"):
+    for column in ("count", "messages/s", "broker µs", "cost of a message"):
         table.add_column(column, justify="right")
     for point in result.points:
-        table.add_row(f"{point.count:,}", f"{point.rate:,.0f}", f"{point.cost_ratio:.2f} times")
+        cpu = _microseconds(point.broker_cpu_us)
+        table.add_row(f"{point.count:,}", f"{point.rate:,.0f}", cpu, f"{point.cost_ratio:.2f} times")
     return table
 
 
 def features_table(result: FeaturesResult, cost_ratio_max: float = 1.5) -> Table:
-    caption = f"Median of {result.rounds} rounds; red where more than {cost_ratio_max} times."
+    caption = f"Medians of {result.rounds} rounds; red where a message costs more than {cost_ratio_max} times."
     table = Table(title=f"What queue arguments cost: {result.server}", caption=caption)
     table.add_column("case")
     table.add_column("against")
     table.add_column("messages/s", justify="right")
-    table.add_column("cost of a message", justify="right")
+    table.add_column("broker µs", justify="right")
+    table.add_column("cost", justify="right")
     for cost in result.costs:
         if cost.error:
-            table.add_row(cost.name, cost.baseline, "–", f"refused: {cost.error}", style="dim")
+            table.add_row(cost.name, cost.baseline, "–", "–", f"refused: {cost.error}", style="dim")
             continue
         style = "red" if cost.targeted and cost.cost_ratio > cost_ratio_max else None
-        table.add_row(cost.name, cost.baseline, f"{cost.rate:,.0f}", f"{cost.cost_ratio:.2f} times", style=style)
+        cpu = _microseconds(cost.broker_cpu_us)
+        table.add_row(cost.name, cost.baseline, f"{cost.rate:,.0f}", cpu, f"{cost.cost_ratio:.2f}", style=style)
     return table
+
+
+def _microseconds(value_us: float | None) -> str:
+    return "–" if value_us is None else f"{value_us:.2f}"
 
 
 def describe(item: Measurement) -> str:

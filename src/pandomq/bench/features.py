@@ -12,7 +12,7 @@ import msgspec
 
 from pandomq.bench import wire
 from pandomq.bench.batch import HEADER_KEY
-from pandomq.bench.load import Load, Measurement
+from pandomq.bench.load import Load, Measurement, median_cpu_us
 from pandomq.bench.run import Show, measure, show_nothing
 
 
@@ -108,6 +108,7 @@ class FeatureCost(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
     cost_ratio: float
     """How many times the baseline's cost a message costs: the median of the rounds."""
+    broker_cpu_us: float | None
     error: str = ""
     measurements: list[Measurement]
 
@@ -155,6 +156,7 @@ def _cost(case: Case, found: dict[str, list[Measurement]], errors: dict[str, str
         targeted=case.targeted and case.name != case.baseline,
         rate=median(rates) if complete else 0.0,
         cost_ratio=median(ratios) if complete else 0.0,
+        broker_cpu_us=median_cpu_us(found[case.name]),
         error=errors.get(case.name, ""),
         measurements=found[case.name],
     )

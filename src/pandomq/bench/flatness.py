@@ -8,7 +8,7 @@ from statistics import median
 
 import msgspec
 
-from pandomq.bench.load import Load, Measurement
+from pandomq.bench.load import Load, Measurement, median_cpu_us
 from pandomq.bench.run import Show, measure, show_nothing
 
 
@@ -18,6 +18,7 @@ class FlatnessPoint(msgspec.Struct, frozen=True, kw_only=True):
     """Messages a second, the median of the rounds."""
     cost_ratio: float
     """Cost of a message against the first count's."""
+    broker_cpu_us: float | None
     measurements: list[Measurement]
 
 
@@ -55,7 +56,13 @@ def measure_flatness(
     rates = {count: median(item.processed_rate for item in items) for count, items in found.items()}
     first = rates[loads[0][0]]
     points = [
-        FlatnessPoint(count=count, rate=rates[count], cost_ratio=first / max(rates[count], 1.0), measurements=items)
+        FlatnessPoint(
+            count=count,
+            rate=rates[count],
+            cost_ratio=first / max(rates[count], 1.0),
+            broker_cpu_us=median_cpu_us(items),
+            measurements=items,
+        )
         for count, items in found.items()
     ]
     return FlatnessResult(server=points[0].measurements[0].server, what=what, points=points)

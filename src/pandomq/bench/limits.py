@@ -20,6 +20,7 @@ BULK_TIMEOUT_S = 600.0
 """Setting up 100,000 bindings takes some brokers minutes."""
 
 DRAIN_TIMEOUT_S = 10.0
+FAREWELL_TIMEOUT_S = 5.0
 OPENING_AT_ONCE_MAX = 128
 """Connections under way at once while many are opened."""
 

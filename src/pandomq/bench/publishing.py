@@ -18,7 +18,7 @@ class FloodPublisher:
     """Sends one batch round and round, as far as the confirm window and the backlog allow."""
 
     def __init__(self, connection: socket.socket, batch: Batch, confirm_window: int, backlog: Backlog) -> None:
-        self._socket = connection
+        self.connection = connection
         self._batch = batch
         self._window = confirm_window
         self._backlog = backlog
@@ -28,7 +28,7 @@ class FloodPublisher:
         self.confirms = ConfirmCounter()
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.connection.fileno()
 
     @property
     def wants_write(self) -> bool:
@@ -50,7 +50,7 @@ class FloodPublisher:
         data = self._batch.data
         at = self._sent_bytes % len(data)
         try:
-            self._sent_bytes += self._socket.send(data[at : at + allowed])
+            self._sent_bytes += self.connection.send(data[at : at + allowed])
         except BlockingIOError:
             return
         published = self._sent_bytes // self._batch.message_bytes
@@ -58,13 +58,10 @@ class FloodPublisher:
         self.published = published
 
     def readable(self) -> None:
-        self.confirms.feed(_receive(self._socket))
+        self.confirms.feed(_receive(self.connection))
 
     def stop(self) -> None:
         self._stopping = True
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 class PacedPublisher:
@@ -84,7 +81,7 @@ class PacedPublisher:
         backlog: Backlog,
         samples: LatencySamples,
     ) -> None:
-        self._socket = connection
+        self.connection = connection
         self._templates = [bytearray(message) for message in batch.messages]
         self._stamp_at = batch.message_bytes - 1 - body_bytes
         self._backlog = backlog
@@ -97,7 +94,7 @@ class PacedPublisher:
         self.confirms = ConfirmCounter()
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.connection.fileno()
 
     @property
     def wants_write(self) -> bool:
@@ -119,13 +116,13 @@ class PacedPublisher:
 
     def writable(self) -> None:
         try:
-            sent = self._socket.send(self._pending)
+            sent = self.connection.send(self._pending)
         except BlockingIOError:
             return
         del self._pending[:sent]
 
     def readable(self) -> None:
-        self.confirms.feed(_receive(self._socket))
+        self.confirms.feed(_receive(self.connection))
         now_ns = time.monotonic_ns()
         # Publish number n was due at a known time, so nothing has to be remembered for each message.
         zeroth_due_ns = self._start_ns - self._interval_ns
@@ -134,9 +131,6 @@ class PacedPublisher:
 
     def stop(self) -> None:
         self._stopping = True
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def _receive(connection: socket.socket) -> bytes:
