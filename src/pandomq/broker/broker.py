@@ -196,13 +196,14 @@ class Broker:
             self.client_failed(client, fault)
 
     def _open(self, client: Client, number: int, method: Method) -> None:
+        count, count_max = len(client.channels), client.channel_max
+        if count >= count_max > 0:
+            # RabbitMQ counts before it looks at what was said, so it names no method.
+            text = f"number of channels opened ({count}) has reached the negotiated channel_max ({count_max})"
+            self.client_failed(client, not_allowed(text))
+            return
         if not isinstance(method, ChannelOpen):
             raise channel_error("expected 'channel.open'")
-        if len(client.channels) >= client.channel_max > 0:
-            raise not_allowed(
-                f"number of channels opened ({len(client.channels)}) has reached the negotiated channel_max "
-                f"({client.channel_max})"
-            )
         channel = client.channels[number] = Channel(client, number)
         channel.reply(ChannelOpenOk())
 

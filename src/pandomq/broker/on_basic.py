@@ -93,6 +93,8 @@ def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
     queue.used_ms = broker.now_ms
     if not method.no_ack:
         limit_time(broker, channel, queue)
+    # As in `on_queue`: what came before in this batch has its effect first.
+    broker.engine.deliver(broker.now_ms)
     taken = queue.kernel.take(channel.kernel, method.no_ack, broker.now_ms)
     if taken is None:
         channel.reply(BasicGetEmpty())

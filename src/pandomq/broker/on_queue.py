@@ -1,4 +1,8 @@
-"""Class queue."""
+"""Class queue.
+
+Whoever asks how many messages a queue holds means: after all that came before has had its effect. Within a batch
+consumers have not got theirs yet, nor has a queue that is too long dropped any; so `Engine.deliver` comes first.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -50,9 +54,7 @@ def declare(broker: "Broker", channel: "Channel", method: QueueDeclare) -> None:
     queue.used_ms = broker.now_ms
     channel.last_queue = queue.name
     if not method.no_wait:
-        # Messages that consumers are about to get do not count as ready.
-        if queue.kernel.consumer_count:
-            broker.engine.deliver(broker.now_ms)
+        broker.engine.deliver(broker.now_ms)
         _answer(channel, queue, QueueDeclareOk(queue.name, queue.kernel.ready_count, queue.kernel.consumer_count))
 
 
@@ -132,6 +134,7 @@ def delete(broker: "Broker", channel: "Channel", method: QueueDelete) -> None:
             channel.reply_when_settled(QueueDeleteOk(0))
         return
     queue.check_access(client)
+    broker.engine.deliver(broker.now_ms)
     if method.if_unused and queue.kernel.consumer_count:
         raise precondition_failed(f"{queue.resource} in use")
     if method.if_empty and queue.kernel.ready_count:
@@ -150,6 +153,7 @@ def purge(broker: "Broker", channel: "Channel", method: QueuePurge) -> None:
     demand(client, Right.READ, "queue", name)
     queue = client.vhost.queue(name)
     queue.check_access(client)
+    broker.engine.deliver(broker.now_ms)
     message_count = queue.kernel.purge()
     if not method.no_wait:
         channel.reply_when_committed(QueuePurgeOk(message_count))
@@ -159,9 +163,10 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
     name, routing_key = _binding_names(channel, method)
     client = channel.client
     vhost = client.vhost
+    exchange = vhost.exchange(method.exchange)
     queue = vhost.queue(name)
     queue.check_access(client)
-    vhost.exchange(method.exchange).check_binding(routing_key, method.arguments)
+    exchange.check_binding(routing_key, method.arguments)
     if queue.owner is None:
         arguments = encode_table(method.arguments)
         broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
@@ -185,7 +190,9 @@ def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
         arguments = encode_table(method.arguments)
         broker.issue(UnbindQueue(vhost.name, method.exchange, name, routing_key, arguments))
     else:
-        broker.state.unbind(vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS))
+        broker.state.unbind(
+            vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS)
+        )
     delete_orphans(broker, vhost)
     _answer(channel, queue, QueueUnbindOk())
 

@@ -1,4 +1,4 @@
-"""A broker, a log that commits when told to, and clients that speak to it in bytes: what the tests of the broker talk to."""
+"""A broker, a log that commits when told to, and clients that speak to it in bytes: what these tests talk to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from typing import Any, NamedTuple, TypeVar
 
 from pandomq import kernel, methods
-from pandomq.broker.broker import Broker, Input
+from pandomq.broker.broker import Broker, Input, Outcome
 from pandomq.broker.client import Client
 from pandomq.broker.limits import BrokerLimits
 from pandomq.errors import ConnectionFault
@@ -78,14 +78,13 @@ class World:
             self.run([])
         self.now_ms = end_ms
 
-    def _finish(self, outcome: object) -> None:
-        proposal, closing = outcome  # type: ignore[misc]
+    def _finish(self, outcome: Outcome) -> None:
         index = 0
-        if proposal is not None:
-            self.entries.append(proposal)
+        if outcome.proposal is not None:
+            self.entries.append(outcome.proposal)
             index = len(self.entries)
         self.broker.sealed(index)
-        self.closed.update(closing)
+        self.closed.update(outcome.closing)
         if not self.late:
             self.commit()
 

@@ -9,8 +9,8 @@ from pandomq.fieldtable import Int32
 from tests.unit.broker.conversation import World
 
 LOCKED = (
-    "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally declared "
-    "on another connection or the exclusive property value does not match that of the original declaration."
+    "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally "
+    "declared on another connection or the exclusive property value does not match that of the original declaration."
 )
 
 
@@ -79,7 +79,8 @@ def test_counts_are_of_ready_messages_and_consumers() -> None:
         (
             {},
             {"arguments": {"x-message-ttl": Int32(1)}},
-            "'x-message-ttl' for queue 'q' in vhost '/': received the value '1' of type 'signedint' but current is none",
+            "'x-message-ttl' for queue 'q' in vhost '/': "
+            "received the value '1' of type 'signedint' but current is none",
         ),
         (
             {"arguments": {"x-max-length": Int32(1)}},
@@ -89,7 +90,8 @@ def test_counts_are_of_ready_messages_and_consumers() -> None:
         (
             {"arguments": {"x-overflow": "drop-head"}},
             {},
-            "'x-overflow' for queue 'q' in vhost '/': received none but current is the value 'drop-head' of type 'longstr'",
+            "'x-overflow' for queue 'q' in vhost '/': "
+            "received none but current is the value 'drop-head' of type 'longstr'",
         ),
         (
             {"durable": True, "arguments": {"x-queue-type": "quorum"}},
