@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from random import Random
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pandomq import __version__, limits
 from pandomq.broker.broker import Broker, Outcome
@@ -34,6 +33,9 @@ from pandomq.wire.connection import NEVER_MS, Connection, Tick
 from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
 from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.states import State
+
+if TYPE_CHECKING:
+    from random import Random
 
 log = logging.getLogger("pandomq")
 
@@ -292,7 +294,8 @@ class Node:
             return []
         self._link_of[link.client] = link
         ahead = connection.accept_vhost(now_ms)
-        self._talking[link] = None
+        # Through the session from here on: the handshake's last words precede the answers to what was sent ahead.
+        link.client.session.write(connection.data_to_send())
         self._watch(link)
         return ahead
 
