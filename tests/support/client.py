@@ -1,4 +1,4 @@
-"""Connections and channels that show what the broker sends, method by method.
+"""Connections that show what the broker sends, method by method.
 
 Nothing is interpreted or answered behind the test's back, except that contents are put together and that methods are
 kept apart by channel. An unexpected method fails the test with what arrived instead.
@@ -6,15 +6,16 @@ kept apart by channel. An unexpected method fails the test with what arrived ins
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tests.support.fields import content_header, parse_content_header
+from tests.support.channel import Channel
+from tests.support.closing import ClosedByBrokerError, check_close
+from tests.support.fields import parse_content_header
 from tests.support.frames import (
     BODY,
     HEADER,
@@ -24,8 +25,10 @@ from tests.support.frames import (
     PROTOCOL_HEADER,
     EndOfStreamError,
     FrameSocket,
+    Stream,
+    dial,
 )
-from tests.support.methods import CONTENT_METHODS, LAYOUTS, Method, decode, encode
+from tests.support.methods import CONTENT_METHODS, Method, decode, encode
 
 CAPABILITIES = {
     "publisher_confirms": True,
@@ -55,19 +58,11 @@ class Address:
         return cls(parts.hostname or "127.0.0.1", parts.port or 5672, *login, vhost)
 
 
-class ClosedByBrokerError(AssertionError):
-    """A close method came where something else was expected."""
-
-    def __init__(self, method: Method, wanted: str) -> None:
-        super().__init__(f"wanted {wanted}, got {method.name} {method.reply_code} {method.reply_text!r}")
-        self.method = method
-
-
 class Connection(FrameSocket):
     """A connection with its channels' inboxes."""
 
-    def __init__(self, address: Address) -> None:
-        super().__init__(address.host, address.port)
+    def __init__(self, address: Address, stream: Stream | None = None) -> None:
+        super().__init__(dial(address.host, address.port) if stream is None else stream)
         self.address = address
         self.frame_max = 4096
         self.heartbeats_seen = 0
@@ -106,8 +101,15 @@ class Connection(FrameSocket):
         self.expect("connection.open-ok")
 
     @classmethod
-    def opened(cls, address: Address, *, client_properties: dict[str, Any] | None = None, **tune: Any) -> Connection:
-        connection = cls(address)
+    def opened(
+        cls,
+        address: Address,
+        stream: Stream | None = None,
+        *,
+        client_properties: dict[str, Any] | None = None,
+        **tune: Any,
+    ) -> Connection:
+        connection = cls(address, stream)
         connection.log_in(client_properties=client_properties)
         connection.tune_and_open(**tune)
         return connection
@@ -189,7 +191,7 @@ class Connection(FrameSocket):
 
     def expect_close(self, code: int, text: str, cause: str | None = None) -> None:
         """The broker closes the connection for this reason; then, once that is answered, the socket."""
-        _check_close(self.expect("connection.close"), code, text, cause)
+        check_close(self.expect("connection.close"), code, text, cause)
         self.send("connection.close-ok")
         self.expect_eof()
 
@@ -216,148 +218,6 @@ class Connection(FrameSocket):
         channel = Channel(self, next(self._numbers) if number is None else number)
         channel.rpc("channel.open")
         return channel
-
-
-class Channel:
-    """One channel of a connection; of its state only the number of publishes since confirm.select is kept."""
-
-    def __init__(self, connection: Connection, number: int) -> None:
-        self.connection = connection
-        self.number = number
-        self._published: int | None = None
-        self._unanswered: set[int] = set()
-
-    def send(self, name: str, **arguments: Any) -> None:
-        self.connection.send(name, self.number, **arguments)
-
-    def receive(self, timeout_s: float = PATIENCE_S) -> Method:
-        return self.connection.receive(self.number, timeout_s)
-
-    def expect(self, name: str, timeout_s: float = PATIENCE_S) -> Method:
-        return self.connection.expect(name, self.number, timeout_s)
-
-    def rpc(self, name: str, **arguments: Any) -> Method:
-        self.send(name, **arguments)
-        return self.expect(name + "-ok")
-
-    def publish(
-        self,
-        body: bytes | str = b"",
-        routing_key: str = "",
-        exchange: str = "",
-        *,
-        mandatory: bool = False,
-        immediate: bool = False,
-        **properties: Any,
-    ) -> None:
-        """A whole publish: method, header and as many body frames as the agreed frame size asks for."""
-        if self._published is not None:
-            self._published += 1
-            self._unanswered.add(self._published)
-        raw = body.encode() if isinstance(body, str) else body
-        self.send("basic.publish", exchange=exchange, routing_key=routing_key, mandatory=mandatory, immediate=immediate)
-        self.send_content(raw, **properties)
-
-    def send_content(self, body: bytes, **properties: Any) -> None:
-        self.connection.send_frame(HEADER, self.number, content_header(len(body), properties))
-        room = self.connection.frame_max - 8
-        for start in range(0, len(body), room):
-            self.connection.send_frame(BODY, self.number, body[start : start + room])
-
-    # What tests do all the time
-
-    def declare_queue(self, queue: str = "", **options: Any) -> str:
-        """Declare a queue (exclusive unless said otherwise) and give its name."""
-        options.setdefault("exclusive", True)
-        name: str = self.rpc("queue.declare", queue=queue, **options).queue
-        return name
-
-    def declare_exchange(self, exchange: str, kind: str, **options: Any) -> str:
-        self.rpc("exchange.declare", exchange=exchange, type=kind, **options)
-        return exchange
-
-    def bind(self, queue: str, exchange: str, routing_key: str = "", **arguments: Any) -> None:
-        self.rpc("queue.bind", queue=queue, exchange=exchange, routing_key=routing_key, arguments=arguments)
-
-    def consume(self, queue: str, consumer_tag: str = "", **options: Any) -> str:
-        tag: str = self.rpc("basic.consume", queue=queue, consumer_tag=consumer_tag, **options).consumer_tag
-        return tag
-
-    def counts(self, queue: str) -> tuple[int, int]:
-        """Ready messages and consumers."""
-        found = self.rpc("queue.declare", queue=queue, passive=True)
-        return found.message_count, found.consumer_count
-
-    def get(self, queue: str, *, no_ack: bool = True) -> Method | None:
-        self.send("basic.get", queue=queue, no_ack=no_ack)
-        method = self.receive()
-        if method.name == "basic.get-empty":
-            return None
-        assert method.name == "basic.get-ok", method
-        return method
-
-    def drain(self, queue: str) -> list[bytes]:
-        """Bodies of all ready messages, in order; they are gone afterwards."""
-        found = []
-        while (method := self.get(queue)) is not None:
-            found.append(method.body)
-        return found
-
-    def delivery(self, timeout_s: float = PATIENCE_S) -> Method:
-        return self.expect("basic.deliver", timeout_s)
-
-    def bodies(self, count: int) -> list[bytes]:
-        return [self.delivery().body for _ in range(count)]
-
-    def confirmed(self) -> Method:
-        """The next publisher confirm; a nack fails."""
-        return self.expect("basic.ack")
-
-    def publish_confirmed(self, *args: Any, **options: Any) -> None:
-        self.publish(*args, **options)
-        self.confirmed()
-
-    @contextlib.contextmanager
-    def settling(self, how: str = "asis") -> Iterator[None]:
-        """Publishes in the body of the `with` have reached their queues at its end; returns are not expected."""
-        if self._published is None:
-            self.rpc("confirm.select")
-            self._published = 0
-        with self.connection.in_segments(how):
-            yield
-        while self._unanswered:
-            method = self.receive()
-            assert method.name in ("basic.ack", "basic.nack"), method
-            first = 0 if method.multiple else method.delivery_tag
-            self._unanswered -= set(range(first, method.delivery_tag + 1))
-
-    def expect_nothing(self) -> None:
-        """Nothing was sent on this channel: a round trip brings its own answer and nothing before it."""
-        for _ in range(2):
-            assert self.rpc("channel.flow", active=True).active
-
-    def expect_close(self, code: int, text: str, cause: str) -> None:
-        """The broker closes this channel for this reason; the answer frees its number."""
-        _check_close(self.expect("channel.close"), code, text, cause)
-        self.send("channel.close-ok")
-
-    def refused(self, code: int, text: str, name: str, **arguments: Any) -> None:
-        """Sending this method closes the channel in this way."""
-        self.send(name, **arguments)
-        self.expect_close(code, text, name)
-
-    def refused_hard(self, code: int, text: str, name: str, **arguments: Any) -> None:
-        """Sending this method closes the connection in this way."""
-        self.send(name, **arguments)
-        self.connection.expect_close(code, text, name)
-
-
-def _check_close(method: Method, code: int, text: str, cause: str | None) -> None:
-    """Code, text and the ids of the method at fault; a text that ends in … has to begin so."""
-    ids = (0, 0) if cause is None else (LAYOUTS[cause].class_id, LAYOUTS[cause].method_id)
-    begin = text.removesuffix("…")
-    found = method.reply_text if begin == text else method.reply_text[: len(begin)]
-    assert (method.reply_code, found, method.class_id, method.method_id) == (code, begin, *ids), method.reply_text
 
 
 Connect = Callable[..., Connection]

@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 METHOD, HEADER, BODY, HEARTBEAT = 1, 2, 3, 8
 FRAME_END = 0xCE
@@ -33,20 +33,36 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
     return struct.pack(">BHI", kind, channel, len(payload)) + payload + bytes([FRAME_END])
 
 
+class Stream(Protocol):
+    """What is used of a socket."""
+
+    def sendall(self, data: bytes | bytearray, /) -> None: ...
+    def send(self, data: bytes, /) -> int: ...
+    def recv(self, count: int, /) -> bytes: ...
+    def settimeout(self, seconds: float, /) -> None: ...
+    def close(self) -> None: ...
+
+
+def dial(host: str, port: int) -> socket.socket:
+    """A TCP connection on which every send is a segment of its own, as far as that can be had."""
+    connected = socket.create_connection((host, port), PATIENCE_S)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
 class FrameSocket:
     """Sends bytes and frames, reads frames."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.socket = socket.create_connection((host, port), PATIENCE_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, stream: Stream) -> None:
+        self.socket = stream
         self._unread = bytearray()
         self._held: bytearray | None = None
-        self.sent = bytearray()
-        self.record = False
+        self.sent: list[bytes] = []
+        self.recording = False
 
     def send_bytes(self, data: bytes) -> None:
-        if self.record:
-            self.sent += data
+        if self.recording:
+            self.sent.append(data)
         if self._held is not None:
             self._held += data
         else:

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.frames import PROTOCOL_HEADER, FrameSocket
+from tests.support.frames import PROTOCOL_HEADER, FrameSocket, dial
 
 START_PATIENCE_S = 20.0
 STOP_PATIENCE_S = 15.0
@@ -61,7 +61,7 @@ class BrokerProcess:
 
     def _answers(self) -> bool:
         try:
-            probe = FrameSocket("127.0.0.1", self.port)
+            probe = FrameSocket(dial("127.0.0.1", self.port))
         except OSError:
             return False
         try:
