@@ -25,11 +25,12 @@ from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines
 from pandomq.broker.deaths import DeathRegister
 from pandomq.broker.dispatch import HANDLERS
+from pandomq.broker.faults import Faults
 from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
-from pandomq.broker.removal import leave_channel, leave_client
+from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.state import State
 from pandomq.broker.timers import Timers
@@ -71,13 +72,11 @@ class Broker:
         self.held = HeldReplies()
         self.timers = Timers()
         self.deaths = DeathRegister()
+        self.faults = Faults(self)
         self.clients: dict[Client, None] = {}
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
-        self._closing: list[tuple[Client, ConnectionFault]] = []
-        self._failed_channels: list[Channel] = []
-        self._failed_clients: list[Client] = []
 
     # Clients come and go.
 
@@ -139,8 +138,7 @@ class Broker:
                     engine.publish(client.session, item, now_ms)
                 else:
                     engine.settle(client.session, item, now_ms)
-                if self._failed_channels or self._failed_clients:
-                    self.finish_faults()
+                self.faults.finish()
         return self._finish(now_ms)
 
     def tick(self, now_ms: int) -> Outcome:
@@ -163,9 +161,7 @@ class Broker:
                 self.timers.watch_messages(queue)
             engine.waiting_for_time.clear()
         self._unsealed = False
-        closing = tuple(self._closing)
-        self._closing.clear()
-        return Outcome(engine.seal(now_ms), closing)
+        return Outcome(engine.seal(now_ms), self.faults.take_closing())
 
     def _return_unroutable(self) -> None:
         for channel, message, _flags in self.engine.returned:
@@ -190,17 +186,17 @@ class Broker:
         except ChannelFault as fault:
             fault.at(method.class_id, method.method_id)
             assert channel is not None
-            self.channel_failed(channel, fault)
+            self.faults.close_channel(channel, fault)
         except ConnectionFault as fault:
             fault.at(method.class_id, method.method_id)
-            self.client_failed(client, fault)
+            self.faults.close_client(client, fault)
 
     def _open(self, client: Client, number: int, method: Method) -> None:
         count, count_max = len(client.channels), client.channel_max
         if count >= count_max > 0:
             # RabbitMQ counts before it looks at what was said, so it names no method.
             text = f"number of channels opened ({count}) has reached the negotiated channel_max ({count_max})"
-            self.client_failed(client, not_allowed(text))
+            self.faults.close_client(client, not_allowed(text))
             return
         if not isinstance(method, ChannelOpen):
             raise channel_error("expected 'channel.open'")
@@ -215,37 +211,6 @@ class Broker:
             del channel.client.channels[channel.number]
         elif isinstance(method, ChannelClose):
             channel.reply(ChannelCloseOk())
-
-    # Faults. They may be found in the middle of a run, while the kernel works on the channel: it stops to count at
-    # once, but is taken apart after the run only.
-
-    def channel_failed(self, channel: Channel, fault: ChannelFault) -> None:
-        if channel.closing or channel.client.failed:
-            return
-        channel.closing = True
-        channel.kernel.open = False
-        channel.reply(ChannelClose(fault.reply_code, fault.reply_text, fault.class_id, fault.method_id))
-        self._failed_channels.append(channel)
-
-    def client_failed(self, client: Client, fault: ConnectionFault) -> None:
-        if client.failed:
-            return
-        client.failed = True
-        for channel in client.channels.values():
-            channel.kernel.open = False
-        self._closing.append((client, fault))
-        self._failed_clients.append(client)
-
-    def finish_faults(self) -> None:
-        channels, clients = self._failed_channels, self._failed_clients
-        self._failed_channels, self._failed_clients = [], []
-        for channel in channels:
-            leave_channel(self, channel)
-            # What the client still sends on this number is passed over by a channel that only stands for it.
-            channel.kernel = kernel.Channel(channel.client.session, channel.number, channel)
-            channel.kernel.open = False
-        for client in clients:
-            leave_client(self, client)
 
     # The log.
 

@@ -64,5 +64,5 @@ def _close_late_channels(broker: "Broker", now_ms: int) -> None:
             f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
             f"{channel.timeout_ms} ms. This timeout value can be configured, see consumers doc guide to learn more"
         )
-        broker.channel_failed(channel, fault)
-    broker.finish_faults()
+        broker.faults.close_channel(channel, fault)
+    broker.faults.finish()

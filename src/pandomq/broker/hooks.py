@@ -32,10 +32,10 @@ class BrokerHooks:
             publish(self._broker, owner, message, flags)
         except ChannelFault as fault:
             fault.at(BASIC, PUBLISH)
-            self._broker.channel_failed(owner, fault)
+            self._broker.faults.close_channel(owner, fault)
         except ConnectionFault as fault:
             fault.at(BASIC, PUBLISH)
-            self._broker.client_failed(owner.client, fault)
+            self._broker.faults.close_client(owner.client, fault)
 
     def settle(self, channel: kernel.Channel, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
         owner: Channel = channel.owner
@@ -44,17 +44,17 @@ class BrokerHooks:
             owner.transaction.settle(channel, method_id, tag, multiple, requeue)
         except ChannelFault as fault:
             fault.at(BASIC, method_id)
-            self._broker.channel_failed(owner, fault)
+            self._broker.faults.close_channel(owner, fault)
 
     def unknown_tag(self, channel: kernel.Channel, method_id: int, tag: int) -> None:
         fault = precondition_failed(f"unknown delivery tag {tag}")
         fault.at(BASIC, method_id)
-        self._broker.channel_failed(channel.owner, fault)
+        self._broker.faults.close_channel(channel.owner, fault)
 
     def unknown_channel(self, session: kernel.Session, number: int, class_id: int, method_id: int) -> None:
         fault = channel_error("expected 'channel.open'")
         fault.at(class_id, method_id)
-        self._broker.client_failed(session.owner, fault)
+        self._broker.faults.close_client(session.owner, fault)
 
     def redelivered_copy(self, message: kernel.Message, delivery_count: int) -> kernel.Message:
         header = message.header
