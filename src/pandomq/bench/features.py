@@ -12,7 +12,7 @@ import msgspec
 
 from pandomq.bench import wire
 from pandomq.bench.batch import HEADER_KEY
-from pandomq.bench.load import Load, Measurement, median_cpu_us
+from pandomq.bench.load import Load, Measurement
 from pandomq.bench.run import Show, measure, show_nothing
 
 
@@ -156,7 +156,17 @@ def _cost(case: Case, found: dict[str, list[Measurement]], errors: dict[str, str
         targeted=case.targeted and case.name != case.baseline,
         rate=median(rates) if complete else 0.0,
         cost_ratio=median(ratios) if complete else 0.0,
-        broker_cpu_us=median_cpu_us(found[case.name]),
+        broker_cpu_us=_cpu_us(found[case.name], rates),
         error=errors.get(case.name, ""),
         measurements=found[case.name],
     )
+
+
+def _cpu_us(measurements: list[Measurement], rates: list[float]) -> float | None:
+    """The broker's processor time for one of the messages that the case counts."""
+    known = [
+        item.broker_cpu_us * item.processed_rate / max(rate, 1.0)
+        for item, rate in zip(measurements, rates, strict=True)
+        if item.broker_cpu_us is not None
+    ]
+    return median(known) if known else None

@@ -8,7 +8,7 @@ from statistics import median
 
 import msgspec
 
-from pandomq.bench.load import Load, Measurement, median_cpu_us
+from pandomq.bench.load import Load, Measurement
 from pandomq.bench.run import Show, measure, show_nothing
 
 
@@ -60,9 +60,14 @@ def measure_flatness(
             count=count,
             rate=rates[count],
             cost_ratio=first / max(rates[count], 1.0),
-            broker_cpu_us=median_cpu_us(items),
+            broker_cpu_us=_cpu_us(items),
             measurements=items,
         )
         for count, items in found.items()
     ]
     return FlatnessResult(server=points[0].measurements[0].server, what=what, points=points)
+
+
+def _cpu_us(measurements: list[Measurement]) -> float | None:
+    known = [item.broker_cpu_us for item in measurements if item.broker_cpu_us is not None]
+    return median(known) if known else None

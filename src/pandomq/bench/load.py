@@ -1,8 +1,5 @@
 """What is asked for (`Load`) and what came out (`Measurement`): the nouns that all modes, reports and JSON share."""
 
-from collections.abc import Sequence
-from statistics import median
-
 import msgspec
 
 from pandomq.bench.percentiles import Latency
@@ -95,9 +92,3 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
             return self.delivered_rate
         # Without confirms only the socket knows, and its buffers may hold a second's worth.
         return self.confirmed_rate if self.load.confirm_window else self.published_rate
-
-
-def median_cpu_us(measurements: Sequence[Measurement]) -> float | None:
-    """The broker's processor time for one message, where it is known: steadier than a rate on a busy machine."""
-    known = [item.broker_cpu_us for item in measurements if item.broker_cpu_us is not None]
-    return median(known) if known else None

@@ -91,8 +91,10 @@ def _features(ledger: Ledger) -> str:
         ratio = ledger.median(subject, FAST, works.RATIO)
         errors = ledger.figure(subject, FAST, works.RATIO).errors
         rate = _rate(ledger.median(subject, FAST, works.RATE))
-        rows.append((case.name, case.baseline, rate, _times(ratio) if not errors else f"refused: {errors[0]}"))
-    return _table(("case, 16 B", "against", "messages/s", "cost of a message"), rows)
+        cpu = ledger.median(subject, FAST, works.CPU)
+        cost = _times(ratio) if not errors else f"refused: {errors[0]}"
+        rows.append((case.name, case.baseline, rate, "–" if cpu is None else f"{cpu:.2f}", cost))
+    return _table(("case, 16 B", "against", "messages/s", "broker µs", "cost of a message"), rows)
 
 
 def _reproduction(comparison: Comparison) -> str:

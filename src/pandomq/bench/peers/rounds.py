@@ -118,6 +118,7 @@ class Rounds:
                 else:
                     self.ledger.note(subject, FAST, works.RATIO, cost.cost_ratio)
                     self.ledger.note(subject, FAST, works.RATE, cost.rate)
+                    self.ledger.note(subject, FAST, works.CPU, cost.broker_cpu_us or 0.0)
 
         self._guarded(works.FEATURE_PREFIX + CASES[0].name, FAST, works.RATIO, step)
 

@@ -8,6 +8,7 @@ from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ
 RATE = "messages/s"
 DELIVERY_RATE = "deliveries/s"
 RATIO = "times the cost"
+CPU = "broker µs"
 ACKED: dict[str, Any] = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
 
 
