@@ -6,12 +6,13 @@ in the batch in which it died, so one log entry holds its leaving and its arriva
 nowhere, it is dropped.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from pandomq import kernel
 from pandomq.broker.copies import routing_keys_of
 from pandomq.broker.deaths import REASONS, History
-from pandomq.broker.publishing import destinations_of, enqueue
+from pandomq.broker.publishing import enqueue, route
 from pandomq.broker.queue import Queue
 from pandomq.errors import Fault
 from pandomq.properties import read_headers
@@ -19,33 +20,51 @@ from pandomq.properties import read_headers
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
 
+_Letter: TypeAlias = tuple[bytes, bytes, Sequence[kernel.Queue]]
+"""Routing, header and queues."""
+
 
 def publish_dead(broker: "Broker", now_ms: int) -> None:
     """All that the kernel has found dead so far. Some of them may push others out: those are dead for the next call."""
     dead = list(broker.engine.dead)
     broker.engine.dead.clear()
+    enqueue_known, make = broker.engine.enqueue, kernel.Message
+    # Messages that die together are often alike in all but their bodies.
+    letters: dict[tuple[kernel.Queue, int, bytes, bytes], _Letter] = {}
     for place, message, reason, _delivery_count in dead:
-        _publish(broker, place.owner, message, REASONS[reason], now_ms)
+        alike = (place, reason, message.routing, message.header)
+        known = letters.get(alike)
+        if known is None:
+            letter = _publish(broker, place.owner, message, REASONS[reason], now_ms)
+            if letter is not None:
+                letters[alike] = letter
+        else:
+            routing, header, queues = known
+            enqueue_known(None, make(routing, header, message.body), queues, 0, now_ms)
 
 
-def _publish(broker: "Broker", queue: Queue, message: kernel.Message, reason: str, now_ms: int) -> None:
+def _publish(broker: "Broker", queue: Queue, message: kernel.Message, reason: str, now_ms: int) -> _Letter | None:
+    """Returns what is the same for messages like this one, if they all go the same way."""
     settings = queue.settings
     vhost = queue.vhost
     assert settings.dead_letter_exchange is not None
     exchange = vhost.router.exchanges.get(settings.dead_letter_exchange)
     if exchange is None:
-        return
-    keys = _copied_keys(message) if message.special & kernel.SPECIAL_COPIES else None
+        return None
     own_key = settings.dead_letter_key
+    keys = _copied_keys(message) if message.special & kernel.SPECIAL_COPIES else None
     header, history = broker.deaths.record(
         message, queue.name, reason, keys, now_ms // 1000, keys is not None and own_key is not None
     )
-    routing = kernel.routing_of(exchange.name, message.routing_key if own_key is None else own_key)
-    letter = kernel.Message(routing, header, message.body)
-    queues = destinations_of(vhost, exchange, letter, keys if own_key is None else None)
+    key = message.routing_key if own_key is None else own_key
+    letter = kernel.Message(kernel.routing_of(exchange.name, key), header, message.body)
+    keys = keys if own_key is None else None
+    plan = vhost.router.plan(exchange, key) if keys is None else None
+    queues = route(vhost, exchange, letter, keys) if plan is None else plan.queues
     if reason != "rejected":
         queues = [place for place in queues if not _is_cycle(place, history)]
     enqueue(broker, None, vhost, letter, queues)
+    return None if plan is None else (letter.routing, header, queues)
 
 
 def _is_cycle(place: kernel.Queue, history: History) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, assert_never
 
-from pandomq.broker.publishing import destinations_of, enqueue
+from pandomq.broker.publishing import enqueue, route
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.timers import Kind
 from pandomq.errors import precondition_failed
@@ -54,7 +54,7 @@ def _send_delayed(broker: "Broker", vhost: "Vhost", waiting: "DelayedMessages", 
         return
     exchange = vhost.router.exchanges[waiting.exchange_name]
     for message in waiting.due(now_ms):
-        enqueue(broker, None, vhost, message, destinations_of(vhost, exchange, message))
+        enqueue(broker, None, vhost, message, route(vhost, exchange, message))
     broker.timers.watch_delayed(vhost, waiting)
 
 

@@ -50,19 +50,11 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
         if not special:
             client.session.routes.put(message.routing, plan)
     else:
-        queues = _route(vhost, exchange, message, routing_keys)
+        queues = route(vhost, exchange, message, routing_keys)
     if channel.transaction is not None:
         channel.transaction.publish(message, queues, flags & kernel.MANDATORY)
     else:
         enqueue(broker, channel.kernel, vhost, message, queues, flags & kernel.MANDATORY)
-
-
-def destinations_of(
-    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None = None
-) -> Sequence[kernel.Queue]:
-    """`routing_keys` is given if there are more than the message's own."""
-    plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
-    return _route(vhost, exchange, message, routing_keys) if plan is None else plan.queues
 
 
 def enqueue(
@@ -96,9 +88,10 @@ def _delay(
     return accepted
 
 
-def _route(
-    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None
+def route(
+    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None = None
 ) -> list[kernel.Queue]:
+    """Where one message goes; `routing_keys` is given if there are more than its own."""
     keys = (message.routing_key,) if routing_keys is None else routing_keys
     return [destination.kernel for destination in vhost.router.route(exchange, keys, MessageHeaders(message))]
 
