@@ -1,0 +1,133 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: auto_pickle=False
+"""The compiled twin of the kernel; `_fast.pyi` is its contract, `plain/` says in readable form what it does.
+
+The files in `fast/` have the names of those in `plain/`, and the same steps in the same order: where the order of two
+effects can be seen from outside, the plain twin decides. What differs is the form: messages lie in C arrays, waiting
+consumers in lists whose links are in themselves, outgoing bytes in one growing bytes object.
+
+References: a C array owns the Python objects in it (it counts them); chains and links do not, since whoever is in
+them is registered, and thereby kept alive, elsewhere.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memcmp, memcpy, memmove
+
+from collections import deque
+
+from pandomq.kernel import faults
+from pandomq.kernel.constants import (
+    CONFIRM,
+    DELIVERY_LIMIT,
+    DROP_HEAD,
+    EXPIRED,
+    IMMEDIATE,
+    MANDATORY,
+    MAXLEN,
+    NEVER_MS,
+    NORMAL,
+    OVERSIZED,
+    RECORD_COMMAND,
+    RECORD_DEQUEUE,
+    RECORD_ENQUEUE,
+    REJECT_PUBLISH,
+    REJECT_PUBLISH_DEAD_LETTER,
+    REJECTED,
+    SPECIAL_COPIES,
+    SPECIAL_DELAY,
+    SPECIAL_EXPIRATION,
+    SPECIAL_MALFORMED,
+    SPECIAL_REPLY_TO,
+    SPECIAL_USER_ID,
+    TRANSACTION,
+)
+from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION
+from pandomq.limits import EXPIRATION_MS_MAX
+
+cdef class Message
+cdef class PublishRun
+cdef class SettleRun
+cdef class Scanner
+cdef class Plan
+cdef class Routes
+cdef class Engine
+cdef class Session
+cdef class Channel
+cdef class Consumer
+cdef class Queue
+
+include "fast/constants.pxi"
+include "fast/octets.pxi"
+include "fast/fields.pxi"
+include "fast/message.pxi"
+include "fast/runs.pxi"
+include "fast/contents.pxi"
+include "fast/scanner.pxi"
+include "fast/chain.pxi"
+include "fast/ring.pxi"
+include "fast/ready.pxi"
+include "fast/last_values.pxi"
+include "fast/rotation.pxi"
+include "fast/consumer.pxi"
+include "fast/queue.pxi"
+include "fast/window.pxi"
+include "fast/confirms.pxi"
+include "fast/channel.pxi"
+include "fast/output.pxi"
+include "fast/session.pxi"
+include "fast/routes.pxi"
+include "fast/log.pxi"
+include "fast/engine.pxi"
+
+KIND = "fast"
+
+__all__ = [
+    "CONFIRM",
+    "DELIVERY_LIMIT",
+    "DROP_HEAD",
+    "EXPIRED",
+    "IMMEDIATE",
+    "KIND",
+    "MANDATORY",
+    "MAXLEN",
+    "NEVER_MS",
+    "NORMAL",
+    "OVERSIZED",
+    "RECORD_COMMAND",
+    "RECORD_DEQUEUE",
+    "RECORD_ENQUEUE",
+    "REJECTED",
+    "REJECT_PUBLISH",
+    "REJECT_PUBLISH_DEAD_LETTER",
+    "SPECIAL_COPIES",
+    "SPECIAL_DELAY",
+    "SPECIAL_EXPIRATION",
+    "SPECIAL_MALFORMED",
+    "SPECIAL_REPLY_TO",
+    "SPECIAL_USER_ID",
+    "TRANSACTION",
+    "Channel",
+    "Consumer",
+    "Engine",
+    "Frame",
+    "Message",
+    "Plan",
+    "PublishRun",
+    "Queue",
+    "Routes",
+    "ScanFault",
+    "Scanner",
+    "Session",
+    "SettleRun",
+    "routing_of",
+]

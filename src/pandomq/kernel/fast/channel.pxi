@@ -1,0 +1,213 @@
+# A channel: publish numbers, consumers, and the window of unacked deliveries.
+
+@cython.final
+cdef class Channel:
+    cdef public object owner
+    cdef readonly Session session
+    cdef list subscriptions  # consumers by age; None if there are none
+    cdef Window window
+    cdef uint64_t last_tag
+    cdef Confirms confirms
+    cdef Chain resting  # consumers that wait for the channel's credit, or for its release
+    cdef readonly uint32_t prefetch_max
+    cdef uint32_t credit_used  # unacked deliveries to consumers; what basic.get took does not count
+    cdef readonly uint16_t number
+    cdef public int mode
+    cdef public bint open
+    cdef bint is_held
+    cdef bint is_waking  # in the engine's list of channels to wake
+    cdef bint is_touched  # in the engine's list of channels with something to seal
+
+    def __init__(self, Session session not None, uint16_t number, owner):
+        self.owner = owner
+        self.session = session
+        self.number = number
+        self.open = True
+        session.channels[number] = self
+
+    def __dealloc__(self):
+        window_free(&self.window)
+        confirms_free(&self.confirms)
+
+    @property
+    def unacked_count(self):
+        return self.window.used - self.window.holes
+
+    @property
+    def published_count(self):
+        return self.confirms.published
+
+    @property
+    def unconfirmed_count(self):
+        return self.confirms.published - self.confirms.settled
+
+    def consumers(self):
+        return [] if self.subscriptions is None else list(self.subscriptions)
+
+    cdef int add_subscription(self, Consumer consumer) except -1:
+        if self.subscriptions is None:
+            self.subscriptions = []
+        self.subscriptions.append(consumer)
+        return 0
+
+    cdef int remove_subscription(self, Consumer consumer) except -1:
+        self.subscriptions.remove(consumer)
+        if not self.subscriptions:
+            self.subscriptions = None
+        return 0
+
+    # --- publishes
+
+    cdef inline int count_publish(self) except -1:
+        if self.mode == C_CONFIRM:
+            self.confirms.published += 1
+            if not self.is_touched:
+                self.touch()
+        return 0
+
+    cdef int depend_on_batch(self, uint64_t number) except -1:
+        # Publishes from this number on wait for the batch's entry.
+        if self.confirms.depends_from == 0:
+            self.confirms.depends_from = number
+        if not self.is_touched:
+            self.touch()
+        return 0
+
+    cdef int publish_logged(self) except -1:
+        # The last counted publish is in the batch's log entry.
+        return self.depend_on_batch(max(self.confirms.published, 1))
+
+    cdef int settlement_logged(self) except -1:
+        # Whatever is published after this proves it.
+        return self.depend_on_batch(self.confirms.published + 1)
+
+    cdef int touch(self) except -1:
+        self.is_touched = True
+        self.session.engine.touched_channels.append(self)
+        return 0
+
+    # --- deliveries
+
+    cdef inline bint is_shut(self) noexcept:
+        # Nothing is delivered on it.
+        return self.is_held or not self.open
+
+    cdef inline int keep_unacked(self, uint64_t tag, Queue queue, Entry* entry, PyObject* consumer,
+                                 int64_t now_ms) except -1:
+        # Takes over the entry's reference to its message.
+        cdef Unacked* unacked = window_append(&self.window)
+        queue.unacked_count += 1
+        Py_INCREF(queue)
+        if consumer != NULL:
+            Py_INCREF(<object>consumer)
+        unacked.tag = tag
+        unacked.queue = <PyObject*>queue
+        unacked.consumer = consumer
+        unacked.delivered_ms = now_ms
+        unacked.entry = entry[0]
+        return 0
+
+    @property
+    def oldest_delivery_ms(self):
+        return window_at(&self.window, 0).delivered_ms if self.window.used else NEVER
+
+    def outstanding(self, uint64_t tag, bint multiple):
+        cdef Window* window = &self.window
+        cdef size_t last, at
+        if multiple and tag == 0:
+            last = window.used
+        else:
+            at = window_find(window, tag)
+            if not window_holds(window, at, tag):
+                return []
+            if not multiple:
+                return [tag]
+            last = at + 1
+        return [window_at(window, at).tag for at in range(last) if window_at(window, at).queue != NULL]
+
+    cdef int settle(self, int method_id, uint64_t tag, bint multiple, bint requeue) except -1:
+        # 0, and nothing happened, if the tag is unknown.
+        cdef Window* window = &self.window
+        cdef size_t position
+        if multiple:
+            if tag:
+                position = window_find(window, tag)
+                if not window_holds(window, position, tag):
+                    return 0
+            else:
+                tag = self.last_tag
+            while window.used and window_at(window, 0).tag <= tag:
+                self.settle_at(0, method_id, requeue)
+            return 1
+        position = window_find(window, tag)
+        if not window_holds(window, position, tag):
+            return 0
+        self.settle_at(position, method_id, requeue)
+        window_compact(window)
+        return 1
+
+    cdef inline int settle_at(self, size_t position, int method_id, bint requeue) except -1:
+        cdef Unacked unacked = window_at(&self.window, position)[0]
+        cdef Queue queue = <Queue>unacked.queue
+        cdef bint logs
+        window_release(&self.window, position)
+        Py_DECREF(queue)
+        if unacked.consumer != NULL:
+            (<Consumer>unacked.consumer).settled()
+            Py_DECREF(<object>unacked.consumer)
+        logs = not requeue and queue.logged and (<Message>unacked.entry.message).persistent
+        if method_id == C_ACK:
+            self.session.engine.acked += 1
+            queue.acknowledge(&unacked.entry)
+        elif requeue:
+            queue.requeue(&unacked.entry)
+        else:
+            queue.reject(&unacked.entry)
+        return self.settlement_logged() if logs else 0
+
+    def recover(self, int64_t now_ms):
+        while self.window.used:
+            self.settle_at(0, C_NACK, True)
+
+    # --- credit
+
+    def set_prefetch(self, uint32_t prefetch_max):
+        self.prefetch_max = prefetch_max
+        self.wake_later()
+
+    def hold(self):
+        self.is_held = True
+
+    def release(self):
+        self.is_held = False
+        self.wake_later()
+
+    cdef void wake_later(self) noexcept:
+        if self.resting.first != NULL and not self.is_waking:
+            self.is_waking = True
+            self.session.engine.waking_channels.append(self)
+
+    cdef bint wake(self) noexcept:
+        # Wakes as many as there is credit for. True if more of them should wake in case these do not use it up.
+        cdef int64_t free_credit = <int64_t>self.prefetch_max - self.credit_used
+        cdef bint woken = False
+        cdef Consumer consumer
+        if self.is_shut():
+            return False
+        while (self.prefetch_max == 0 or free_credit > 0) and self.resting.first != NULL:
+            consumer = <Consumer>self.resting.first
+            consumer.wake()
+            woken = True
+            if consumer.queue.ready.count:
+                free_credit -= 1
+        return woken and self.resting.first != NULL
+
+    # --- end
+
+    def close(self, int64_t now_ms):
+        self.open = False
+        for consumer in self.consumers():
+            consumer.cancel()
+        self.recover(now_ms)
+        if self.session.channels.get(self.number) is self:
+            del self.session.channels[self.number]

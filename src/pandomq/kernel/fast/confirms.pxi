@@ -1,0 +1,125 @@
+# When the publishes of a channel in confirm mode are confirmed; see plain/confirms.py for why.
+
+cdef struct Step:
+    uint64_t number  # confirm up to this number
+    uint64_t index  # once this index is committed
+
+
+cdef struct Confirms:
+    uint64_t published
+    uint64_t planned  # numbers up to this one are in steps or settled
+    uint64_t settled  # numbers up to this one were confirmed or refused on the wire
+    uint64_t last_index  # the latest entry that holds something of this channel
+    uint64_t depends_from  # the first number that waits for this batch's entry; 0 if none does
+    Step* steps
+    size_t steps_count
+    size_t steps_capacity
+    uint64_t* refused
+    size_t refused_count
+    size_t refused_capacity
+
+
+cdef void confirms_free(Confirms* confirms) noexcept:
+    free(confirms.steps)
+    free(confirms.refused)
+    confirms.steps = NULL
+    confirms.refused = NULL
+    confirms.steps_count = confirms.steps_capacity = confirms.refused_count = confirms.refused_capacity = 0
+
+
+cdef int confirms_refuse(Confirms* confirms) except -1:
+    if confirms.published <= confirms.planned:
+        return 0
+    if confirms.refused_count and confirms.refused[confirms.refused_count - 1] == confirms.published:
+        return 0
+    if confirms.refused_count == confirms.refused_capacity:
+        confirms.refused = <uint64_t*>grown(confirms.refused, &confirms.refused_capacity, sizeof(uint64_t))
+    confirms.refused[confirms.refused_count] = confirms.published
+    confirms.refused_count += 1
+    return 0
+
+
+cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
+    # The batch ended and got this index.
+    cdef Confirms* confirms = &channel.confirms
+    cdef Engine engine = channel.session.engine
+    if confirms.depends_from == 0:
+        return confirms_plan(channel, confirms.published)
+    confirms_plan(channel, confirms.depends_from - 1)
+    confirms.depends_from = 0
+    if index > confirms.last_index:
+        confirms.last_index = index
+        if index > engine.commit_index:
+            engine.confirms_waiting.append((index, channel))
+    return confirms_plan(channel, confirms.published)
+
+
+cdef int confirms_plan(Channel channel, uint64_t number) except -1:
+    # Numbers up to this one may go out with the latest entry that the channel depends on.
+    cdef Confirms* confirms = &channel.confirms
+    if number <= confirms.planned:
+        return 0
+    confirms.planned = number
+    if confirms.steps_count == 0 and confirms.last_index <= channel.session.engine.commit_index:
+        return confirms_settle(channel, number)
+    if confirms.steps_count and confirms.steps[confirms.steps_count - 1].index == confirms.last_index:
+        confirms.steps[confirms.steps_count - 1].number = number
+        return 0
+    if confirms.steps_count == confirms.steps_capacity:
+        confirms.steps = <Step*>grown(confirms.steps, &confirms.steps_capacity, sizeof(Step))
+    confirms.steps[confirms.steps_count] = Step(number, confirms.last_index)
+    confirms.steps_count += 1
+    return 0
+
+
+cdef int confirms_committed(Channel channel, uint64_t index) except -1:
+    cdef Confirms* confirms = &channel.confirms
+    cdef size_t passed = 0
+    cdef uint64_t number
+    while passed < confirms.steps_count and confirms.steps[passed].index <= index:
+        passed += 1
+    if passed == 0:
+        return 0
+    number = confirms.steps[passed - 1].number
+    confirms.steps_count -= passed
+    memmove(confirms.steps, confirms.steps + passed, confirms.steps_count * sizeof(Step))
+    if confirms.steps_count == 0:
+        free(confirms.steps)
+        confirms.steps = NULL
+        confirms.steps_capacity = 0
+    return confirms_settle(channel, number)
+
+
+cdef int confirms_settle(Channel channel, uint64_t number) except -1:
+    cdef Confirms* confirms = &channel.confirms
+    cdef uint64_t confirmed = confirms.settled
+    cdef size_t passed = 0
+    while passed < confirms.refused_count and confirms.refused[passed] <= number:
+        confirms_acknowledge(channel, confirmed, confirms.refused[passed] - 1)
+        confirmed = confirms.refused[passed]
+        confirms_write(channel, C_NACK, confirmed, False)
+        passed += 1
+    if passed:
+        confirms.refused_count -= passed
+        memmove(confirms.refused, confirms.refused + passed, confirms.refused_count * sizeof(uint64_t))
+    confirms_acknowledge(channel, confirmed, number)
+    confirms.settled = number
+    return 0
+
+
+cdef inline int confirms_acknowledge(Channel channel, uint64_t after, uint64_t number) except -1:
+    if number > after:
+        channel.session.engine.confirmed += number - after
+        confirms_write(channel, C_ACK, number, number - after > 1)
+    return 0
+
+
+cdef int confirms_write(Channel channel, uint16_t method_id, uint64_t number, bint multiple) except -1:
+    cdef octet frame[21]
+    cdef octet* p = frame
+    if not channel.open or channel.mode != C_CONFIRM:
+        return 0
+    p = store32(store16(store8(p, C_METHOD), channel.number), 13)
+    p = store64(store16(store16(p, C_BASIC), method_id), number)
+    store8(store8(p, multiple), C_FRAME_END)
+    return channel.session.put(frame, sizeof(frame))

@@ -1,0 +1,104 @@
+# One subscription of a channel to a queue.
+
+@cython.final
+cdef class Consumer:
+    cdef public object owner
+    cdef readonly Channel channel
+    cdef readonly Queue queue
+    cdef readonly bytes tag
+    cdef readonly uint64_t delivered
+    cdef readonly int64_t priority
+    cdef readonly uint32_t prefetch_max
+    cdef readonly uint32_t unacked_count
+    cdef readonly bint no_ack
+    cdef readonly bint active
+    cdef bint registered
+    cdef bint served  # it got something since it was last woken
+    cdef Turn* turn
+    cdef Chain* chain  # the one it is in, or NULL
+    cdef PyObject* before
+    cdef PyObject* after
+
+    def __init__(self, Channel channel not None, Queue queue not None, bytes tag not None, bint no_ack,
+                 uint32_t prefetch_max, int64_t priority, owner):
+        self.owner = owner
+        self.channel = channel
+        self.queue = queue
+        self.tag = tag
+        self.no_ack = no_ack
+        self.prefetch_max = prefetch_max
+        self.priority = priority
+        self.registered = True
+        channel.add_subscription(self)
+        queue.add_consumer(self)
+
+    cdef inline bint has_obstacle(self) noexcept:
+        cdef Channel channel = self.channel
+        return (
+            channel.is_shut()
+            or channel.session.is_full()
+            or (self.prefetch_max and self.unacked_count >= self.prefetch_max)
+            or (channel.prefetch_max and channel.credit_used >= channel.prefetch_max)
+        )
+
+    cdef void rest(self) noexcept:
+        # Goes where its obstacle's end will wake it.
+        cdef Channel channel = self.channel
+        cdef Session session = channel.session
+        if channel.is_shut():
+            chain_append(&channel.resting, self)
+        elif session.is_full():
+            # Those that got nothing come first next time: else the same one could fill the session again and again.
+            chain_append(&session.served if self.served else &session.starved, self)
+        elif not (self.prefetch_max and self.unacked_count >= self.prefetch_max):
+            chain_append(&channel.resting, self)
+
+    cdef void wake(self) noexcept:
+        # Waits for its turn again, unless it does so already or must not.
+        if not self.registered or not self.active or self.chain == &self.turn.ready:
+            return
+        if self.chain != NULL:
+            chain_remove(self)
+        self.served = False
+        chain_append(&self.turn.ready, self)
+        if self.queue.ready.count:
+            self.queue.activate()
+
+    cdef inline int deliver(self, Entry* entry, int64_t now_ms) except -1:
+        # Writes the delivery and takes over the entry's reference to the message.
+        cdef Queue queue = self.queue
+        cdef Channel channel = self.channel
+        cdef Message message
+        self.served = True
+        self.delivered += 1
+        channel.last_tag += 1
+        queue.count_delivery(entry)
+        if queue.counts_deliveries and entry.delivery_count:
+            message = queue.engine.hooks.redelivered_copy(<Message>entry.message, entry.delivery_count)
+            channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered, message)
+        else:
+            channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered,
+                                           <Message>entry.message)
+        if self.no_ack:
+            return queue.gone(entry)
+        self.unacked_count += 1
+        channel.credit_used += 1
+        return channel.keep_unacked(channel.last_tag, queue, entry, <PyObject*>self, now_ms)
+
+    cdef inline void settled(self) noexcept:
+        # One of its messages is no longer unacked.
+        self.unacked_count -= 1
+        self.channel.credit_used -= 1
+        if self.channel.resting.first != NULL:
+            self.channel.wake_later()
+        if self.chain == NULL and (self.prefetch_max == 0 or self.unacked_count < self.prefetch_max):
+            self.wake()
+
+    def cancel(self):
+        if not self.registered:
+            return
+        self.registered = False
+        if self.chain != NULL:
+            chain_remove(self)
+        self.channel.remove_subscription(self)
+        self.queue.remove_consumer(self)

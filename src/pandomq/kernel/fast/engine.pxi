@@ -1,0 +1,283 @@
+# All queues and sessions of one broker, and the batch that is being worked on.
+
+@cython.final
+cdef class Engine:
+    cdef object hooks
+    cdef public list dead
+    cdef public list returned
+    cdef public list waiting_for_time
+    cdef list waking_channels
+    cdef list touched_channels
+    cdef list dirty_sessions
+    cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
+    cdef object confirms_waiting  # (index, channel) in order of the index
+    # Queues to run, in order; the list owns them, the links are in the queues.
+    cdef PyObject* active_first
+    cdef PyObject* active_last
+    cdef LogBatch log
+    cdef public uint64_t term
+    cdef public uint64_t commit_index
+    cdef readonly uint64_t held_bytes
+    cdef readonly uint64_t held_messages
+    cdef readonly uint64_t published
+    cdef readonly uint64_t unroutable
+    cdef readonly uint64_t delivered
+    cdef readonly uint64_t redelivered
+    cdef readonly uint64_t acked
+    cdef readonly uint64_t confirmed
+
+    def __init__(self, hooks):
+        self.hooks = hooks
+        self.dead = []
+        self.returned = []
+        self.waiting_for_time = []
+        self.waking_channels = []
+        self.touched_channels = []
+        self.dirty_sessions = []
+        self.dequeuing = []
+        self.confirms_waiting = deque()
+
+    def __dealloc__(self):
+        output_clear(&self.log.output)
+        while self.active_first != NULL:
+            self.pop_active()
+
+    # --- in
+
+    def publish(self, Session session not None, PublishRun run not None, int64_t now_ms):
+        cdef size_t at
+        cdef Publish* item
+        cdef Message message
+        cdef Channel channel = None
+        cdef Plan plan = None
+        cdef bytes routing = None  # that of plan
+        for at in range(run.size):
+            item = &run.items[at]
+            if channel is None or channel.number != item.channel:
+                channel = session.channels.get(item.channel)
+                if channel is None:
+                    if not session.closed:
+                        self.hooks.unknown_channel(session, item.channel, C_BASIC, C_PUBLISH)
+                    return
+            if not channel.open:
+                # A hook closed it, and perhaps it even left the session.
+                channel = None
+                if session.channels.get(item.channel) is None:
+                    if not session.closed:
+                        self.hooks.unknown_channel(session, item.channel, C_BASIC, C_PUBLISH)
+                    return
+                continue
+            self.published += 1
+            channel.count_publish()
+            message = <Message>item.message
+            if message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
+                self.hooks.publish(channel, message, item.flags)
+                channel = plan = None
+                continue
+            if plan is None or message.routing is not routing:
+                routing = message.routing
+                plan = session.routes.plans.get(routing)
+            if plan is None or not plan.valid:
+                self.hooks.publish(channel, message, item.flags)
+                channel = plan = None
+            else:
+                self.distribute(channel, message, plan.queues, item.flags, now_ms)
+
+    def enqueue(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms):
+        return self.distribute(channel, message, queue_tuple(queues), flags, now_ms)
+
+    cdef inline bint distribute(self, Channel channel, Message message, tuple queues, int flags,
+                                int64_t now_ms) except -1:
+        # True if no queue refused the message.
+        cdef Py_ssize_t size = PyTuple_GET_SIZE(queues)
+        cdef Py_ssize_t at
+        cdef PyObject* queue
+        if size == 0:
+            self.unroutable += 1
+            if flags & C_MANDATORY and channel is not None:
+                self.returned.append((channel, message, flags))
+            return True
+        for at in range(size):
+            if (<Queue>PyTuple_GET_ITEM(queues, at)).may_refuse:
+                return self.distribute_to_willing(channel, message, queues, now_ms)
+        if message.persistent and log_enqueue(&self.log, message, queues, NULL) and channel is not None:
+            channel.publish_logged()
+        for at in range(size):
+            queue = PyTuple_GET_ITEM(queues, at)
+            if not (<Queue>queue).deleted:
+                (<Queue>queue).insert(message, now_ms)
+        return True
+
+    cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
+        # As distribute, if some of the queues may refuse.
+        cdef Queue queue
+        cdef set accepting = set()
+        cdef bint refused = False
+        for item in queues:
+            queue = <Queue>item
+            if queue.deleted:
+                continue
+            if queue.may_refuse and queue.refuses(message, now_ms):
+                refused = True
+            else:
+                accepting.add(queue)
+        if message.persistent and log_enqueue(&self.log, message, queues, <PyObject*>accepting) \
+                and channel is not None:
+            channel.publish_logged()
+        for item in queues:
+            if item in accepting:
+                (<Queue>item).insert(message, now_ms)
+        if refused and channel is not None:
+            self.refuse(channel)
+        return not refused
+
+    def refuse(self, Channel channel not None):
+        if channel.mode == C_CONFIRM:
+            confirms_refuse(&channel.confirms)
+
+    def restore(self, Message message not None, places, int64_t now_ms):
+        cdef Queue queue
+        for queue, sequence, term in places:
+            if not queue.deleted:
+                queue.restore(message, sequence, term, now_ms)
+
+    def settle(self, Session session not None, SettleRun run not None, int64_t now_ms):
+        cdef size_t at
+        cdef Settlement* item
+        cdef Channel channel = None
+        for at in range(run.size):
+            item = &run.items[at]
+            if channel is None or channel.number != item.channel:
+                channel = session.channels.get(item.channel)
+                if channel is None:
+                    if not session.closed:
+                        self.hooks.unknown_channel(session, item.channel, C_BASIC, item.method_id)
+                    return
+            if not channel.open:
+                channel = None
+            elif channel.mode == C_TRANSACTION:
+                self.hooks.settle(channel, item.method_id, item.tag, item.multiple != 0, item.requeue != 0)
+                channel = None
+            elif not channel.settle(item.method_id, item.tag, item.multiple, item.requeue):
+                self.hooks.unknown_tag(channel, item.method_id, item.tag)
+                channel = None
+
+    def settle_one(self, Channel channel not None, int method_id, uint64_t tag, bint multiple, bint requeue,
+                   int64_t now_ms):
+        if not channel.settle(method_id, tag, multiple, requeue):
+            self.hooks.unknown_tag(channel, method_id, tag)
+
+    # --- what is held
+
+    cdef inline void hold(self, Message message) noexcept:
+        if message.holders == 0:
+            self.held_messages += 1
+            self.held_bytes += message.held_bytes
+        message.holders += 1
+
+    cdef inline void let_go(self, Message message) noexcept:
+        message.holders -= 1
+        if message.holders == 0:
+            self.held_messages -= 1
+            self.held_bytes -= message.held_bytes
+
+    # --- out
+
+    cdef inline void add_active(self, Queue queue) noexcept:
+        Py_INCREF(queue)
+        queue.next_active = NULL
+        if self.active_last == NULL:
+            self.active_first = <PyObject*>queue
+        else:
+            (<Queue>self.active_last).next_active = <PyObject*>queue
+        self.active_last = <PyObject*>queue
+
+    cdef Queue pop_active(self):
+        cdef Queue queue = <Queue>self.active_first
+        self.active_first = queue.next_active
+        if self.active_first == NULL:
+            self.active_last = NULL
+        queue.is_active = False
+        Py_DECREF(queue)
+        return queue
+
+    @property
+    def active(self):
+        return self.active_first != NULL or PyList_GET_SIZE(self.waking_channels) > 0
+
+    def deliver(self, int64_t now_ms):
+        # A woken consumer may find that another one took its message; then its channel's credit goes to the next.
+        cdef list check_again = []
+        cdef list channels
+        cdef Channel channel
+        while True:
+            if PyList_GET_SIZE(self.waking_channels):
+                channels, self.waking_channels = self.waking_channels, []
+                for channel in channels:
+                    channel.is_waking = False
+                for channel in channels:
+                    if channel.wake():
+                        check_again.append(channel)
+            if self.active_first != NULL:
+                self.pop_active().run(now_ms)
+            elif PyList_GET_SIZE(check_again):
+                for channel in check_again:
+                    channel.wake_later()
+                check_again = []
+            elif PyList_GET_SIZE(self.waking_channels) == 0:
+                return
+
+    def take_dirty(self):
+        cdef Session session
+        cdef list sessions = self.dirty_sessions
+        cdef list pending = []
+        self.dirty_sessions = []
+        for session in sessions:
+            session.is_dirty = False
+            if session.output.size:
+                pending.append(session)
+        return pending
+
+    # --- log
+
+    cdef inline int log_dequeue(self, Queue queue, uint64_t sequence) except -1:
+        if queue.gone_count == 0:
+            self.dequeuing.append(queue)
+        elif sequence == queue.gone_first + queue.gone_count:
+            queue.gone_count += 1
+            return 0
+        else:
+            log_range(&self.log, queue)
+        queue.gone_first = sequence
+        queue.gone_count = 1
+        return 0
+
+    cdef int write_ranges(self) except -1:
+        cdef Queue queue
+        for queue in self.dequeuing:
+            log_range(&self.log, queue)
+            queue.gone_count = 0
+        self.dequeuing.clear()
+        return 0
+
+    def log_command(self, bytes command not None):
+        self.write_ranges()
+        log_command(&self.log, command)
+
+    def seal(self, uint64_t now_ms):
+        self.write_ranges()
+        return log_seal(&self.log, now_ms)
+
+    def sealed(self, uint64_t index):
+        cdef Channel channel
+        cdef list channels = self.touched_channels
+        self.touched_channels = []
+        for channel in channels:
+            channel.is_touched = False
+            confirms_sealed(channel, index)
+
+    def committed(self, uint64_t index):
+        if index > self.commit_index:
+            self.commit_index = index
+        while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
+            confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)

@@ -1,0 +1,87 @@
+# The records of one batch, in the form of records.py.
+
+cdef struct LogBatch:
+    Output output
+    uint32_t count
+
+
+cdef enum:
+    ENTRY_START_SIZE = 13
+    DEQUEUE_SIZE = 21
+
+
+cdef octet* log_record(LogBatch* log, size_t size) except NULL:
+    # Where the caller writes a record of this size. The first one leaves room for the entry's start.
+    if log.count == 0:
+        output_reserve(&log.output, ENTRY_START_SIZE)
+    log.count += 1
+    return output_reserve(&log.output, size)
+
+
+cdef int log_enqueue(LogBatch* log, Message message, tuple queues, PyObject* accepting) except -1:
+    # One record for the logged queues among these (only those also in the set `accepting`, if there is one), each under
+    # its next sequence. 1 if there is any.
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t size = PyTuple_GET_SIZE(queues)
+    cdef Py_ssize_t first
+    cdef size_t count
+    cdef bint written = False
+    while at < size:
+        first = at
+        count = 0
+        while at < size and count < C_QUEUES_PER_RECORD_MAX:
+            count += is_logging(<Queue>PyTuple_GET_ITEM(queues, at), accepting)
+            at += 1
+        if count:
+            log_places(log, message, queues, first, at, count, accepting)
+            written = True
+    return written
+
+
+cdef inline bint is_logging(Queue queue, PyObject* accepting) noexcept:
+    return queue.logged and not queue.deleted and (accepting == NULL or queue in <set>accepting)
+
+
+cdef int log_places(LogBatch* log, Message message, tuple queues, Py_ssize_t first, Py_ssize_t end, size_t count,
+                    PyObject* accepting) except -1:
+    cdef size_t routing_size = PyBytes_GET_SIZE(message.routing)
+    cdef size_t header_size = PyBytes_GET_SIZE(message.header)
+    cdef size_t body_size = PyBytes_GET_SIZE(message.body)
+    cdef octet* p = log_record(log, 15 + 16 * count + routing_size + header_size + body_size)
+    cdef Py_ssize_t at
+    cdef Queue queue
+    p = little16(store8(p, C_RECORD_ENQUEUE), <uint16_t>count)
+    for at in range(first, end):
+        queue = <Queue>PyTuple_GET_ITEM(queues, at)
+        if is_logging(queue, accepting):
+            p = little64(little64(p, queue.queue_id), queue.next_sequence)
+    p = little32(little32(little32(p, <uint32_t>routing_size), <uint32_t>header_size), <uint32_t>body_size)
+    p = store_bytes(p, octets_of(message.routing), routing_size)
+    p = store_bytes(p, octets_of(message.header), header_size)
+    store_bytes(p, octets_of(message.body), body_size)
+    return 0
+
+
+cdef int log_range(LogBatch* log, Queue queue) except -1:
+    # The sequences that the queue has collected.
+    cdef octet* p = log_record(log, DEQUEUE_SIZE)
+    p = little64(store8(p, C_RECORD_DEQUEUE), queue.queue_id)
+    little32(little64(p, queue.gone_first), queue.gone_count)
+    return 0
+
+
+cdef int log_command(LogBatch* log, bytes command) except -1:
+    cdef size_t size = PyBytes_GET_SIZE(command)
+    cdef octet* p = log_record(log, 5 + size)
+    store_bytes(little32(store8(p, C_RECORD_COMMAND), <uint32_t>size), octets_of(command), size)
+    return 0
+
+
+cdef bytes log_seal(LogBatch* log, uint64_t now_ms):
+    cdef bytes entry
+    if log.count == 0:
+        return None
+    entry = output_take(&log.output)
+    little32(little64(store8(<octet*>PyBytes_AS_STRING(entry), C_VERSION), now_ms), log.count)
+    log.count = 0
+    return entry

@@ -1,0 +1,68 @@
+# A published message: the bytes a consumer gets, and what was read out of them once.
+
+@cython.final
+@cython.freelist(2048)
+cdef class Message:
+    cdef readonly bytes routing
+    cdef readonly bytes header
+    cdef readonly bytes body
+    cdef readonly uint64_t body_size
+    cdef readonly int64_t expiration_ms
+    cdef size_t held_bytes  # what a holder keeps in memory
+    cdef uint32_t holders  # queues and windows that hold it
+    cdef readonly int special
+    cdef readonly int priority
+    cdef readonly bint persistent
+
+    def __init__(self, bytes routing not None, bytes header not None, bytes body not None):
+        cdef Traits traits
+        read_traits(octets_of(header), PyBytes_GET_SIZE(header), &traits)
+        self.routing = routing
+        self.header = header
+        self.body = body
+        self.body_size = PyBytes_GET_SIZE(body)
+        self.set_traits(&traits)
+
+    cdef inline void set_traits(self, const Traits* traits) noexcept:
+        self.persistent = traits.persistent
+        self.priority = traits.priority
+        self.expiration_ms = traits.expiration_ms
+        self.special = traits.special
+        self.held_bytes = PyBytes_GET_SIZE(self.header) + PyBytes_GET_SIZE(self.body)
+
+    @property
+    def exchange(self):
+        return self.routing[1 : 1 + octets_of(self.routing)[0]].decode("utf-8", "surrogateescape")
+
+    @property
+    def routing_key(self):
+        return self.routing[2 + octets_of(self.routing)[0] :].decode("utf-8", "surrogateescape")
+
+    def find_header(self, bytes name not None):
+        return message_field(self, name)
+
+
+cdef bytes message_field(Message message, bytes name):
+    cdef size_t start, end
+    cdef const octet* header = octets_of(message.header)
+    if not find_field(header, PyBytes_GET_SIZE(message.header), octets_of(name), PyBytes_GET_SIZE(name), &start, &end):
+        return None
+    return PyBytes_FromStringAndSize(<const char*>header + start, end - start)
+
+
+cdef inline Message new_message(bytes routing, bytes header, bytes body, uint64_t body_size, const Traits* traits):
+    cdef Message message = Message.__new__(Message)
+    message.routing = routing
+    message.header = header
+    message.body = body
+    message.body_size = body_size
+    message.set_traits(traits)
+    return message
+
+
+def routing_of(str exchange not None, str routing_key not None):
+    names = [name.encode("utf-8", "surrogateescape") for name in (exchange, routing_key)]
+    for name in names:
+        if len(name) > 255:
+            raise ValueError(f"{len(name)} bytes, but a short string has at most 255")
+    return b"".join([bytes((len(name),)) + name for name in names])

@@ -1,0 +1,396 @@
+# A queue: messages in order of priority and sequence, and who may have them.
+#
+# Whatever leaves for good goes through `gone`, which logs it and drops the reference.
+
+@cython.final
+cdef class Queue:
+    cdef Engine engine
+    cdef public object owner
+    cdef list members  # consumers by priority and age; None if there are none
+    cdef LastValues last_values  # None but for queues that keep one message per key
+    cdef readonly uint64_t queue_id
+    cdef public uint64_t next_sequence
+    cdef readonly uint64_t published
+    cdef readonly uint64_t delivered
+    cdef readonly uint64_t redelivered
+    cdef readonly uint64_t acked
+    cdef readonly uint64_t dropped
+    cdef readonly uint64_t unacked_count
+    cdef Ready ready
+    cdef Turn* rotation
+    cdef PyObject* next_active  # the link in the engine's list of queues to run
+    cdef uint64_t gone_first  # a range of dequeued sequences that the log batch has not written yet
+    cdef uint32_t gone_count
+    cdef int64_t armed_for_ms
+    cdef int64_t ttl_ms
+    cdef int64_t length_max
+    cdef int64_t bytes_max
+    cdef int64_t delivery_limit
+    cdef int overflow
+    cdef bint dead_letters
+    cdef bint counts_deliveries
+    cdef bint single_active
+    cdef bint may_refuse  # it has a limit, and keeps messages out
+    cdef bint may_drop  # it has a limit, and drops from its head
+    cdef bint is_active
+    cdef public bint logged
+    cdef readonly bint deleted
+
+    def __init__(self, Engine engine not None, owner, uint64_t queue_id, bint logged):
+        self.engine = engine
+        self.owner = owner
+        self.queue_id = queue_id
+        self.logged = logged
+        self.next_sequence = 1
+        self.armed_for_ms = NEVER
+        self.ttl_ms = self.length_max = self.bytes_max = self.delivery_limit = -1
+
+    def __dealloc__(self):
+        ready_free(&self.ready)
+        rotation_free(&self.rotation)
+
+    def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
+                  bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
+                  bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False):
+        cdef bint limited = length_max >= 0 or bytes_max >= 0
+        self.ttl_ms = ttl_ms
+        self.length_max = length_max
+        self.bytes_max = bytes_max
+        self.overflow = overflow
+        self.may_refuse = limited and overflow != C_DROP_HEAD
+        self.may_drop = limited and overflow == C_DROP_HEAD
+        self.dead_letters = dead_letters
+        self.delivery_limit = delivery_limit
+        self.counts_deliveries = counts_deliveries
+        if self.next_sequence == 1:
+            if not 0 <= priority_max <= 255:
+                raise ValueError(f"priority_max is {priority_max}")
+            self.ready.priority_max = priority_max
+            self.last_values = None if last_value_key is None else new_last_values(last_value_key)
+        if self.members is None:
+            self.single_active = single_active
+        if self.ready.count:
+            self.activate()
+
+    @property
+    def ready_count(self):
+        return self.ready.count
+
+    @property
+    def ready_bytes(self):
+        return self.ready.bytes
+
+    # --- in
+
+    cdef bint refuses(self, Message message, int64_t now_ms) except -1:
+        if not self.overflows(1, message.body_size):
+            return False
+        self.hand_out(now_ms)
+        if not self.overflows(1, message.body_size):
+            return False
+        if self.overflow == C_REJECT_PUBLISH_DEAD_LETTER and self.dead_letters:
+            self.engine.dead.append((self, message, C_MAXLEN, 0))
+        return True
+
+    cdef inline int insert(self, Message message, int64_t now_ms) except -1:
+        # Takes the message under the next sequence.
+        cdef Entry entry
+        self.engine.hold(message)
+        self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
+        self.next_sequence += 1
+        self.published += 1
+        ready_push(&self.ready, &entry)
+        if self.last_values is not None:
+            self.supersede(&entry, True)
+        if self.may_drop and self.overflows(0, 0):
+            self.hand_out(now_ms)
+            self.drop_surplus()
+        self.activate()
+        return 0
+
+    cdef inline void fill(self, Entry* entry, Message message, uint64_t sequence, uint64_t term,
+                          int64_t now_ms) noexcept:
+        Py_INCREF(message)
+        entry.message = <PyObject*>message
+        entry.sequence = sequence
+        entry.term = term
+        entry.delivery_count = 0
+        entry.redelivered = False
+        entry.deadline_ms = NEVER
+        if self.ttl_ms >= 0:
+            entry.deadline_ms = now_ms + self.ttl_ms
+        if message.expiration_ms >= 0:
+            entry.deadline_ms = min(entry.deadline_ms, now_ms + message.expiration_ms)
+
+    cdef int restore(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
+        cdef Entry entry
+        self.engine.hold(message)
+        self.fill(&entry, message, sequence, term, now_ms)
+        if sequence >= self.next_sequence:
+            self.next_sequence = sequence + 1
+            ready_push(&self.ready, &entry)
+        else:
+            ready_give_back(&self.ready, &entry)
+        if self.last_values is not None:
+            self.supersede(&entry, False)
+        self.watch_time()
+        self.activate()
+        return 0
+
+    cdef int requeue(self, Entry* entry) except -1:
+        # An unacked message comes back, if it may; takes over its reference.
+        self.unacked_count -= 1
+        if self.deleted:
+            return self.forget(entry)
+        entry.redelivered = True
+        entry.delivery_count += 1
+        if 0 <= self.delivery_limit < entry.delivery_count:
+            return self.die(entry, C_DELIVERY_LIMIT)
+        ready_give_back(&self.ready, entry)
+        if self.last_values is not None:
+            self.supersede(entry, True)
+        self.activate()
+        return 0
+
+    cdef inline bint overflows(self, size_t count, uint64_t size) noexcept:
+        # Whether the ready messages, and so much more, are beyond a limit.
+        if self.length_max >= 0 and self.ready.count + count > <uint64_t>self.length_max:
+            return True
+        return self.bytes_max >= 0 and self.ready.bytes + size > <uint64_t>self.bytes_max
+
+    cdef int supersede(self, Entry* entry, bint log) except -1:
+        cdef uint64_t outdated
+        cdef Entry old
+        if not self.last_values.arrive(entry, &outdated) or not ready_remove(&self.ready, outdated, &old):
+            return 0
+        self.dropped += 1
+        return self.gone(&old) if log else self.forget(&old)
+
+    # --- out
+
+    cdef int run(self, int64_t now_ms) except -1:
+        # What a deliver does for one queue.
+        self.hand_out(now_ms)
+        if self.may_drop and self.overflows(0, 0):
+            self.drop_surplus()
+        if self.ready.with_deadline:
+            self.expire_heads(now_ms)
+        return 0
+
+    cdef int hand_out(self, int64_t now_ms) except -1:
+        # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
+        cdef Entry entry
+        cdef PyObject* consumer
+        while self.ready.count:
+            if self.ready.with_deadline and ready_first(&self.ready).deadline_ms < now_ms:
+                ready_pop_first(&self.ready, &entry)
+                self.die(&entry, C_EXPIRED)
+                continue
+            consumer = rotation_next(self.rotation)
+            if consumer == NULL:
+                return 0
+            ready_pop_first(&self.ready, &entry)
+            (<Consumer>consumer).deliver(&entry, now_ms)
+        return 0
+
+    def take(self, Channel channel not None, bint no_ack, int64_t now_ms):
+        cdef Entry entry
+        cdef Message message
+        self.expire_heads(now_ms)
+        if not self.ready.count:
+            return None
+        ready_pop_first(&self.ready, &entry)
+        message = <Message>entry.message
+        self.count_delivery(&entry)
+        if self.counts_deliveries and entry.delivery_count:
+            message = self.engine.hooks.redelivered_copy(message, entry.delivery_count)
+        channel.last_tag += 1
+        if no_ack:
+            self.gone(&entry)
+        else:
+            channel.keep_unacked(channel.last_tag, self, &entry, NULL, now_ms)
+        self.watch_time()
+        return channel.last_tag, entry.redelivered != 0, message, self.ready.count
+
+    cdef inline void count_delivery(self, Entry* entry) noexcept:
+        self.engine.delivered += 1
+        self.delivered += 1
+        if entry.redelivered:
+            self.engine.redelivered += 1
+            self.redelivered += 1
+
+    cdef inline int acknowledge(self, Entry* entry) except -1:
+        self.unacked_count -= 1
+        self.acked += 1
+        return self.gone(entry)
+
+    cdef int reject(self, Entry* entry) except -1:
+        self.unacked_count -= 1
+        return self.die(entry, C_REJECTED)
+
+    def withdraw(self, uint64_t sequence):
+        cdef Entry entry
+        cdef Message message
+        if not ready_remove(&self.ready, sequence, &entry):
+            return None
+        message = <Message>entry.message
+        self.gone(&entry)
+        self.watch_time()
+        return message
+
+    def purge(self):
+        cdef Entry entry
+        cdef size_t count = self.ready.count
+        while self.ready.count:
+            ready_pop_first(&self.ready, &entry)
+            self.gone(&entry)
+        return count
+
+    def drop(self, uint64_t sequence_first, uint64_t count):
+        cdef Entry entry
+        cdef uint64_t at
+        # A range may be far longer than what is left of it.
+        if count > self.ready.count:
+            for row in self.snapshot():
+                if <uint64_t>row[0] - sequence_first < count and ready_remove(&self.ready, row[0], &entry):
+                    self.forget(&entry)
+        else:
+            for at in range(count):
+                if ready_remove(&self.ready, sequence_first + at, &entry):
+                    self.forget(&entry)
+        self.watch_time()
+
+    def delete(self):
+        cdef Entry entry
+        cdef size_t count = self.ready.count
+        self.deleted = True
+        while self.ready.count:
+            ready_pop_first(&self.ready, &entry)
+            self.forget(&entry)
+        for consumer in self.consumers():
+            consumer.cancel()
+        return count
+
+    cdef inline int gone(self, Entry* entry) except -1:
+        # The message left the queue for good.
+        if self.logged and (<Message>entry.message).persistent and not self.deleted:
+            self.engine.log_dequeue(self, entry.sequence)
+        return self.forget(entry)
+
+    cdef inline int forget(self, Entry* entry) except -1:
+        if self.last_values is not None:
+            self.last_values.leave(entry)
+        self.engine.let_go(<Message>entry.message)
+        Py_DECREF(<object>entry.message)
+        return 0
+
+    cdef int die(self, Entry* entry, int reason) except -1:
+        self.dropped += 1
+        if self.dead_letters and not self.deleted:
+            self.engine.dead.append((self, <Message>entry.message, reason, entry.delivery_count))
+        return self.gone(entry)
+
+    cdef int drop_surplus(self) except -1:
+        # From the head: the message that would be delivered next goes first, even if it has the highest priority.
+        cdef Entry entry
+        while self.ready.count and self.overflows(0, 0):
+            ready_pop_first(&self.ready, &entry)
+            self.die(&entry, C_MAXLEN)
+        return 0
+
+    # --- time
+
+    def expire(self, int64_t now_ms):
+        self.expire_heads(now_ms)
+
+    cdef int expire_heads(self, int64_t now_ms) except -1:
+        cdef Entry entry
+        cdef Ring* ring
+        cdef int level
+        if self.ready.with_deadline:
+            ready_settle(&self.ready)
+            for level in range(self.ready.priority_max, -1, -1):
+                ring = ready_ring(&self.ready, level)
+                while ring.used and ring_at(ring, 0).deadline_ms <= now_ms:
+                    ready_pop_level(&self.ready, level, &entry)
+                    self.die(&entry, C_EXPIRED)
+        return self.watch_time()
+
+    @property
+    def next_deadline_ms(self):
+        return ready_next_deadline_ms(&self.ready)
+
+    @property
+    def timer_armed(self):
+        return self.armed_for_ms != NEVER
+
+    @timer_armed.setter
+    def timer_armed(self, bint armed):
+        self.armed_for_ms = min(ready_next_deadline_ms(&self.ready), NEVER - 1) if armed else NEVER
+
+    cdef inline int watch_time(self) except -1:
+        # A timer for a later time than needed is as good as none.
+        if self.ready.with_deadline and ready_next_deadline_ms(&self.ready) < self.armed_for_ms:
+            self.armed_for_ms = NEVER
+            self.engine.waiting_for_time.append(self)
+        return 0
+
+    def snapshot(self):
+        cdef list rows = []
+        cdef Entry* entry
+        cdef Ring* ring
+        cdef int level
+        cdef size_t at
+        ready_settle(&self.ready)
+        if self.ready.count == 0:
+            return rows
+        for level in range(self.ready.priority_max, -1, -1):
+            ring = ready_ring(&self.ready, level)
+            for at in range(ring.used):
+                entry = ring_at(ring, at)
+                if entry.message != NULL:
+                    rows.append((entry.sequence, entry.term, entry.deadline_ms, entry.delivery_count,
+                                 entry.redelivered != 0, <Message>entry.message))
+        return rows
+
+    # --- consumers
+
+    def consumers(self):
+        return [] if self.members is None else list(self.members)
+
+    @property
+    def consumer_count(self):
+        return 0 if self.members is None else PyList_GET_SIZE(self.members)
+
+    cdef int add_consumer(self, Consumer consumer) except -1:
+        cdef Py_ssize_t at
+        if self.members is None:
+            self.members = []
+        at = PyList_GET_SIZE(self.members)
+        while at and (<Consumer>PyList_GET_ITEM(self.members, at - 1)).priority < consumer.priority:
+            at -= 1
+        self.members.insert(at, consumer)
+        consumer.turn = rotation_join(&self.rotation, consumer.priority)
+        if not self.single_active or PyList_GET_SIZE(self.members) == 1:
+            consumer.active = True
+            consumer.wake()
+        return 0
+
+    cdef int remove_consumer(self, Consumer consumer) except -1:
+        cdef Consumer successor
+        self.members.remove(consumer)
+        if not self.members:
+            self.members = None
+        rotation_leave(&self.rotation, consumer.turn)
+        if consumer.active and self.single_active and self.members is not None:
+            successor = <Consumer>PyList_GET_ITEM(self.members, 0)
+            successor.active = True
+            successor.wake()
+        consumer.active = False
+        return 0
+
+    cdef inline void activate(self) noexcept:
+        # The next deliver will run this queue.
+        if not self.is_active and not self.deleted:
+            self.is_active = True
+            self.engine.add_active(self)

@@ -1,0 +1,87 @@
+# Runs: consecutive inputs of one kind, as a scanner found them.
+
+cdef struct Publish:
+    PyObject* message
+    uint16_t channel
+    uint16_t flags
+
+
+cdef struct Settlement:
+    uint64_t tag
+    uint16_t channel
+    uint8_t method_id
+    uint8_t multiple
+    uint8_t requeue
+
+
+@cython.final
+cdef class PublishRun:
+    cdef Publish* items
+    cdef size_t size
+    cdef size_t capacity
+
+    def __dealloc__(self):
+        cdef size_t at
+        for at in range(self.size):
+            Py_DECREF(<object>self.items[at].message)
+        free(self.items)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, Py_ssize_t position):
+        position = run_position(position, self.size)
+        return self.items[position].channel, <Message>self.items[position].message, self.items[position].flags
+
+    cdef inline int add(self, uint16_t channel, Message message, uint16_t flags) except -1:
+        cdef Publish* item
+        if self.size == self.capacity:
+            self.items = <Publish*>grown(self.items, &self.capacity, sizeof(Publish))
+        item = &self.items[self.size]
+        Py_INCREF(message)
+        item.message = <PyObject*>message
+        item.channel = channel
+        item.flags = flags
+        self.size += 1
+        return 0
+
+
+@cython.final
+cdef class SettleRun:
+    cdef Settlement* items
+    cdef size_t size
+    cdef size_t capacity
+
+    def __dealloc__(self):
+        free(self.items)
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, Py_ssize_t position):
+        cdef Settlement* item = &self.items[run_position(position, self.size)]
+        return item.channel, item.method_id, item.tag, item.multiple != 0, item.requeue != 0
+
+    cdef inline Settlement* add(self) except NULL:
+        if self.size == self.capacity:
+            self.items = <Settlement*>grown(self.items, &self.capacity, sizeof(Settlement))
+        self.size += 1
+        return &self.items[self.size - 1]
+
+
+cdef Py_ssize_t run_position(Py_ssize_t position, size_t size) except -1:
+    if position < 0:
+        position += size
+    if position < 0 or <size_t>position >= size:
+        raise IndexError(position)
+    return position
+
+
+cdef void* grown(void* items, size_t* capacity, size_t item_size) except NULL:
+    # The array with at least twice the room.
+    cdef size_t larger = capacity[0] * 2 if capacity[0] else 8
+    cdef void* moved = realloc(items, larger * item_size)
+    if moved == NULL:
+        raise MemoryError
+    capacity[0] = larger
+    return moved

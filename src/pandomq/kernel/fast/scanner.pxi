@@ -1,0 +1,354 @@
+# Cuts the bytes of one connection into frames and joins contents, in one pass over each read.
+#
+# Steps return 0 to go on and 1 after a fault, which is in `fault` then.
+
+cdef bytes NO_BYTES = b""
+
+
+@cython.final
+cdef class Scanner:
+    cdef public int64_t frame_max
+    cdef public uint64_t body_size_max
+    cdef octet* tail  # an incomplete frame; NULL if there is none
+    cdef size_t tail_size
+    cdef size_t tail_capacity
+    cdef dict contents  # by channel number; None if there are none
+    cdef bint failed
+    # These live only during one feed.
+    cdef list outputs
+    cdef PublishRun publishes  # the last output, if it is a run of this kind
+    cdef SettleRun settlements
+    cdef bytes last_routing
+    cdef bytes last_header
+    cdef Traits last_traits
+    cdef object fault
+
+    def __init__(self, int64_t frame_max, uint64_t body_size_max):
+        self.frame_max = frame_max
+        self.body_size_max = body_size_max
+
+    def __dealloc__(self):
+        free(self.tail)
+
+    @property
+    def buffered_bytes(self):
+        cdef size_t buffered = self.tail_size
+        if self.contents is not None:
+            for content in self.contents.values():
+                buffered += (<Content>content).buffered_bytes()
+        return buffered
+
+    def feed(self, data):
+        cdef Py_buffer view
+        cdef list outputs = []
+        if self.failed:
+            return outputs
+        self.outputs = outputs
+        self.last_routing = self.last_header = NO_BYTES
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            if self.scan(<const octet*>view.buf, view.len):
+                outputs.append(self.fault)
+                self.failed = True
+                self.forget_tail()
+                self.contents = None
+        finally:
+            PyBuffer_Release(&view)
+            self.outputs = self.publishes = self.settlements = self.fault = None
+            self.last_routing = self.last_header = None
+        return outputs
+
+    cdef int scan(self, const octet* data, size_t size) except -1:
+        cdef size_t offset = 0
+        cdef size_t taken, payload_size
+        cdef uint16_t number
+        cdef octet kind
+        if self.tail != NULL and self.complete_tail(data, size, &offset):
+            return 1
+        while size - offset >= 7:
+            kind = data[offset]
+            number = load16(data + offset + 1)
+            payload_size = load32(data + offset + 3)
+            if self.too_large(kind, payload_size):
+                return 1
+            if payload_size + FRAME_OVERHEAD > size - offset:
+                break
+            if kind == C_METHOD:
+                taken = self.whole_publish(data + offset, size - offset, number, payload_size)
+                if taken:
+                    offset += taken
+                    continue
+            if self.frame(kind, number, data + offset + 7, payload_size):
+                return 1
+            offset += payload_size + FRAME_OVERHEAD
+        if offset < size:
+            self.keep_tail(data + offset, size - offset)
+        return 0
+
+    # --- the incomplete frame at the end of a read
+
+    cdef int keep_tail(self, const octet* data, size_t size) except -1:
+        cdef size_t wanted = self.tail_size + size
+        cdef octet* tail
+        if wanted > self.tail_capacity:
+            tail = <octet*>realloc(self.tail, max(wanted, self.tail_capacity * 2))
+            if tail == NULL:
+                raise MemoryError
+            self.tail = tail
+            self.tail_capacity = max(wanted, self.tail_capacity * 2)
+        memcpy(self.tail + self.tail_size, data, size)
+        self.tail_size = wanted
+        return 0
+
+    cdef void forget_tail(self) noexcept:
+        free(self.tail)
+        self.tail = NULL
+        self.tail_size = self.tail_capacity = 0
+
+    cdef int complete_tail(self, const octet* data, size_t size, size_t* offset) except -1:
+        # Adds to the kept frame what it lacks and no more, so that nothing is copied twice.
+        cdef size_t payload_size, part
+        cdef int failed
+        if self.tail_size < 7:
+            part = min(7 - self.tail_size, size)
+            self.keep_tail(data, part)
+            offset[0] = part
+            if self.tail_size < 7:
+                return 0
+        payload_size = load32(self.tail + 3)
+        if self.too_large(self.tail[0], payload_size):
+            return 1
+        part = min(payload_size + FRAME_OVERHEAD - self.tail_size, size - offset[0])
+        self.keep_tail(data + offset[0], part)
+        offset[0] += part
+        if self.tail_size < payload_size + FRAME_OVERHEAD:
+            return 0
+        failed = self.frame(self.tail[0], load16(self.tail + 1), self.tail + 7, payload_size)
+        self.forget_tail()
+        return failed
+
+    # --- frames
+
+    cdef int fail(self, fault) except -1:
+        self.fault = fault
+        return 1
+
+    cdef inline int too_large(self, octet kind, size_t size) except -1:
+        # RabbitMQ forgives clients that forget the eight octets around the payload.
+        if self.frame_max > 0 and size > <size_t>self.frame_max:
+            return self.fail(faults.frame_too_large(kind, size, self.frame_max))
+        return 0
+
+    cdef int frame(self, octet kind, uint16_t number, const octet* payload, size_t size) except -1:
+        if payload[size] != C_FRAME_END:
+            return self.fail(faults.bad_frame_end(kind, copied(payload, size), payload[size]))
+        if kind == C_METHOD:
+            return self.method(number, payload, size)
+        if kind == C_HEADER:
+            return self.header(number, payload, size)
+        if kind == C_BODY:
+            return self.body(number, payload, size)
+        if kind == C_HEARTBEAT and size == 0:
+            if number:
+                return self.fail(faults.misplaced_frame(kind, b""))
+            self.add_output(Frame(C_HEARTBEAT, 0, b""))
+            return 0
+        return self.fail(faults.unknown_frame(kind, copied(payload, size)))
+
+    cdef size_t whole_publish(self, const octet* data, size_t size, uint16_t number, size_t method_size) except? 0:
+        # A publish whose frames follow each other in this read, as nearly all do. The octets it takes; 0 if anything
+        # about it is out of the ordinary: then its frames are looked at one by one.
+        cdef const octet* method = data + 7
+        cdef const octet* header = method + method_size + FRAME_OVERHEAD
+        cdef const octet* end = data + size
+        cdef size_t header_size, body_size
+        cdef bytes routing, body
+        if method_size < 9 or load32(method) != (C_BASIC << 16 | C_PUBLISH) or number == 0:
+            return 0
+        if end - header < PROPERTIES_OFFSET + 1 or method[method_size] != C_FRAME_END:
+            return 0
+        if header[-7] != C_HEADER or load16(header - 6) != number or load32(header) != <uint32_t>C_BASIC << 16:
+            return 0
+        if not routing_fits(method, method_size) or self.content(number) is not None:
+            return 0
+        header_size = load32(header - 4)
+        body_size = load64(header + 4)
+        if header_size < PROPERTIES_OFFSET or header_size >= <size_t>(end - header) or body_size > self.body_size_max:
+            return 0
+        if header[header_size] != C_FRAME_END or (self.frame_max > 0 and header_size > <size_t>self.frame_max):
+            return 0
+        data = header + header_size + FRAME_OVERHEAD
+        if body_size:
+            if data > end or body_size >= <size_t>(end - data) or data[-7] != C_BODY or load16(data - 6) != number:
+                return 0
+            if load32(data - 4) != body_size or data[body_size] != C_FRAME_END:
+                return 0
+            if self.frame_max > 0 and body_size > <size_t>self.frame_max:
+                return 0
+            body = PyBytes_FromStringAndSize(<const char*>data, body_size)
+            data += body_size + 1
+        else:
+            body = NO_BYTES
+            data = header + header_size + 1
+        routing = self.shared_routing(method + 6, method_size - 7)
+        self.emit(number, new_message(routing, self.shared_header(header, header_size), body, body_size,
+                                      &self.last_traits), method[method_size - 1] & 3)
+        return data - (method - 7)
+
+    # --- methods
+
+    cdef int method(self, uint16_t number, const octet* payload, size_t size) except -1:
+        cdef uint16_t method_id
+        cdef Content content
+        if size < 4:
+            return self.fail(faults.unknown_frame(C_METHOD, copied(payload, size)))
+        content = self.content(number)
+        if content is not None:
+            return self.fail(faults.expected_header() if content.header is None else faults.expected_body())
+        method_id = load16(payload + 2)
+        if load16(payload) == C_BASIC:
+            if method_id == C_PUBLISH:
+                return self.publish(number, payload, size)
+            if method_id == C_ACK or method_id == C_NACK or method_id == C_REJECT:
+                return self.settle(number, method_id, payload, size)
+        self.add_output(Frame(C_METHOD, number, copied(payload, size)))
+        return 0
+
+    cdef int publish(self, uint16_t number, const octet* payload, size_t size) except -1:
+        cdef Content content
+        if not routing_fits(payload, size):
+            return self.fail(faults.undecodable_method(copied(payload + 4, size - 4), C_BASIC, C_PUBLISH))
+        if number == 0:
+            return self.fail(faults.method_on_channel_0(C_BASIC, C_PUBLISH))
+        content = Content.__new__(Content)
+        content.routing = self.shared_routing(payload + 6, size - 7)
+        content.flags = payload[size - 1] & 3
+        if self.contents is None:
+            self.contents = {}
+        self.contents[number] = content
+        return 0
+
+    cdef int settle(self, uint16_t number, uint16_t method_id, const octet* payload, size_t size) except -1:
+        cdef Settlement* item
+        cdef octet bits
+        if size != 13:
+            return self.fail(faults.undecodable_method(copied(payload + 4, size - 4), C_BASIC, method_id))
+        if number == 0:
+            return self.fail(faults.method_on_channel_0(C_BASIC, method_id))
+        if self.settlements is None:
+            run = SettleRun.__new__(SettleRun)
+            self.add_output(run)
+            self.settlements = run
+        item = self.settlements.add()
+        bits = payload[12]
+        item.tag = load64(payload + 4)
+        item.channel = number
+        item.method_id = <uint8_t>method_id
+        item.multiple = bits & 1 if method_id != C_REJECT else 0
+        item.requeue = bits & 1 if method_id == C_REJECT else (bits >> 1 & 1 if method_id == C_NACK else 0)
+        return 0
+
+    # --- contents
+
+    cdef inline Content content(self, uint16_t number):
+        return None if self.contents is None else <Content>self.contents.get(number)
+
+    cdef int forget_content(self, uint16_t number) except -1:
+        del self.contents[number]
+        if not self.contents:
+            self.contents = None
+        return 0
+
+    cdef int header(self, uint16_t number, const octet* payload, size_t size) except -1:
+        cdef Content content
+        if size < FLAGS_OFFSET:
+            return self.fail(faults.unknown_frame(C_HEADER, copied(payload, size)))
+        if number == 0:
+            return self.fail(faults.misplaced_frame(C_HEADER, copied(payload, size)))
+        content = self.content(number)
+        if content is None:
+            return self.fail(faults.expected_method())
+        if content.header is not None:
+            return self.fail(faults.expected_body())
+        if load16(payload) != C_BASIC:
+            return self.fail(faults.expected_class(load16(payload)))
+        if load16(payload + 2):
+            return self.fail(faults.expected_header())
+        content.header = self.shared_header(payload, size)
+        content.traits = self.last_traits
+        content.missing = content.body_size = load64(payload + 4)
+        if content.body_size > self.body_size_max:
+            content.skipped = True
+            self.complete(number, content, NO_BYTES, content.flags | C_OVERSIZED)
+        elif content.body_size == 0:
+            self.forget_content(number)
+            self.complete(number, content, NO_BYTES, content.flags)
+        return 0
+
+    cdef int body(self, uint16_t number, const octet* payload, size_t size) except -1:
+        cdef Content content
+        if number == 0:
+            return self.fail(faults.misplaced_frame(C_BODY, copied(payload, size)))
+        content = self.content(number)
+        if content is None:
+            return self.fail(faults.expected_method())
+        if content.header is None:
+            return self.fail(faults.expected_header())
+        if size > content.missing:
+            return self.fail(faults.body_too_long(size, content.missing))
+        content.missing -= size
+        if not content.skipped:
+            content.add(payload, size)
+        if content.missing == 0:
+            self.forget_content(number)
+            if not content.skipped:
+                self.complete(number, content, content.take_body(), content.flags)
+        return 0
+
+    cdef int complete(self, uint16_t number, Content content, bytes body, uint16_t flags) except -1:
+        return self.emit(number, new_message(content.routing, content.header, body, content.body_size,
+                                             &content.traits), flags)
+
+    # --- outputs
+
+    cdef int add_output(self, output) except -1:
+        self.outputs.append(output)
+        self.publishes = None
+        self.settlements = None
+        return 0
+
+    cdef inline int emit(self, uint16_t number, Message message, uint16_t flags) except -1:
+        if self.publishes is None:
+            run = PublishRun.__new__(PublishRun)
+            self.add_output(run)
+            self.publishes = run
+        return self.publishes.add(number, message, flags)
+
+    cdef inline bytes shared_routing(self, const octet* data, size_t size):
+        if not same_bytes(self.last_routing, data, size):
+            self.last_routing = copied(data, size)
+        return self.last_routing
+
+    cdef inline bytes shared_header(self, const octet* data, size_t size):
+        # Messages of one publisher mostly have equal headers; those are kept and read once. Sets last_traits.
+        if not same_bytes(self.last_header, data, size):
+            self.last_header = copied(data, size)
+            read_traits(data, size, &self.last_traits)
+        return self.last_header
+
+
+cdef inline bytes copied(const octet* data, size_t size):
+    return PyBytes_FromStringAndSize(<const char*>data, size)
+
+
+cdef inline bint same_bytes(bytes known, const octet* data, size_t size) noexcept:
+    return <size_t>PyBytes_GET_SIZE(known) == size and memcmp(PyBytes_AS_STRING(known), data, size) == 0
+
+
+cdef inline bint routing_fits(const octet* payload, size_t size) noexcept nogil:
+    # Whether exchange, routing key and the octet of bits fill the arguments of a publish exactly.
+    cdef size_t key
+    if size <= 6:
+        return False
+    key = 7 + payload[6]
+    return key < size and key + 1 + payload[key] == size - 1

@@ -1,0 +1,53 @@
+"""Two worlds, one on each twin, that must not be told apart."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from tests.unit.kernel.operations import OPERATIONS
+from tests.unit.kernel.world import World
+
+Step = tuple[str, int, int, int]
+
+
+class Lockstep:
+    """Starts with a publisher, a consumer and two queues, so that short scripts already do something."""
+
+    def __init__(self, plain: ModuleType, fast: ModuleType) -> None:
+        self.plain = World(plain)
+        self.fast = World(fast)
+        for world in (self.plain, self.fast):
+            world.channel(mode=world.kernel.CONFIRM)
+            world.consumer(world.channel(), world.queue(logged=True), prefetch=2)
+            world.queue()
+
+    def step(self, step: Step) -> None:
+        name, a, b, c = step
+        act = OPERATIONS[name]
+        expected = act(self.plain, a, b, c)
+        assert act(self.fast, a, b, c) == expected, step
+        self.plain.check()
+        # Looking deep would merge what was requeued: that is an operation of its own.
+        assert self.fast.glance() == self.plain.glance(), step
+
+    def finish(self) -> None:
+        """Everything that is held back comes out, and is the same."""
+        for step in (
+            ("look", 0, 0, 0),
+            ("end_batch", 0, 1, 0),
+            ("take_output", 0, 0, 0),
+            ("end_batch", 0, 1, 0),
+            ("take_output", 0, 0, 0),
+            ("look", 0, 0, 0),
+        ):
+            self.step(step)
+        for world in (self.plain, self.fast):
+            for session in world.sessions:
+                session.close(world.now_ms)
+        self.step(("look", 0, 0, 0))
+        for world in (self.plain, self.fast):
+            for queue in world.queues:
+                queue.purge()
+        self.step(("end_batch", 0, 1, 0))
+        self.step(("look", 0, 0, 0))
+        assert self.fast.engine.held_messages == self.fast.engine.held_bytes == 0

@@ -1,0 +1,35 @@
+"""The two twins do the same for the same calls, whatever the calls are."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from tests.unit.kernel.lockstep import Lockstep, Step
+from tests.unit.kernel.operations import OPERATIONS, WEIGHTS
+
+NUMBERS = st.integers(0, 255)
+NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name])])
+SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=40, max_size=120)
+
+
+@hypothesis.settings(max_examples=200, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(script=SCRIPTS)
+def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, script: list[Step]) -> None:
+    pair = Lockstep(plain, fast)
+    for step in script:
+        pair.step(step)
+    pair.finish()
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_every_operation_runs(plain: ModuleType, fast: ModuleType, name: str) -> None:
+    pair = Lockstep(plain, fast)
+    for number in range(40):
+        pair.step(("publish_bytes", 0, number, number))
+        pair.step((name, number, number // 2, number // 3))
+        pair.step(("end_batch", number, number, number))
+    pair.finish()
