@@ -35,6 +35,25 @@ def test_any_order_counts_each_publish_once(settlings: list[Settling], cuts: lis
     assert set(range(1, counter.settled_upto + 1)) <= acked | nacked
 
 
+@given(
+    count=st.integers(0, 600), odd=st.integers(1, 600), odd_one=st.sampled_from(["ack", "nack", "multiple", "later"])
+)
+def test_runs_of_single_settlings_are_counted_as_one_by_one(count: int, odd: int, odd_one: str) -> None:
+    frames = [streams.ack(number) for number in range(1, count + 1)]
+    if odd <= count:
+        other = {"ack": streams.ack(odd), "nack": streams.nack(odd), "multiple": streams.ack(odd, multiple=True)}
+        frames[odd - 1] = other.get(odd_one, streams.ack(odd + 1000))
+    at_once, one_by_one = ConfirmCounter(), ConfirmCounter()
+    at_once.feed(b"".join(frames))
+    for frame in frames:
+        one_by_one.feed(frame)
+    assert (at_once.acked, at_once.nacked, at_once.settled_upto) == (
+        one_by_one.acked,
+        one_by_one.nacked,
+        one_by_one.settled_upto,
+    )
+
+
 def test_other_frames_in_between_are_passed_over() -> None:
     counter = ConfirmCounter()
     counter.feed(streams.ack(1) + streams.heartbeat() + streams.ack(3, multiple=True) + streams.heartbeat())

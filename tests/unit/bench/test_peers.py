@@ -64,9 +64,13 @@ def test_the_page_is_written_from_the_json_alone() -> None:
         versions={RABBITMQ: "RabbitMQ 3.10.8", FAST: "PandoMQ 0.1", PLAIN: "PandoMQ 0.1"},
         scale=works.QUICK,
         ledger=ledger_of_three_rounds(),
+        others_share=0.01,
     )
     again = msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison)
     text = page(again)
     assert text == page(comparison)
     assert f"| {SIXTEEN} | messages/s | 100 | 1,300 | 120 | 12.00× | 1.05× |" in text
     assert "PandoMQ 0.1, RabbitMQ 3.10.8" in text
+    assert "Other programs" not in text
+    comparison.others_share = 0.3
+    assert "Other programs used 30% of the machine" in page(comparison)

@@ -17,7 +17,7 @@ import msgspec
 from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PandoBroker, PeerBroker, RabbitBroker
 from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
-from pandomq.bench.peers.machine import Machine, this_machine
+from pandomq.bench.peers.machine import Machine, OtherWork, this_machine
 from pandomq.bench.peers.rounds import Rounds
 from pandomq.bench.run import Show
 
@@ -29,34 +29,41 @@ class Comparison(msgspec.Struct):
     versions: dict[str, str]
     scale: works.Scale
     ledger: Ledger
+    others_share: float
+    """The share of the processors that went to programs that have nothing to do with this."""
 
 
 def compare(rounds: int, scale: works.Scale, minutes_max: float, show: Show) -> Comparison:
     """Runs the rounds; fewer, if the next would not end within the time allowed."""
     insist_on_compiled_kernel()
+    others = OtherWork()
     with ExitStack() as stack:
-        directory = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="pandomq-peers-", ignore_cleanup_errors=True))
-        )
-        brokers: dict[str, PeerBroker] = {
-            RABBITMQ: RabbitBroker(RABBITMQ, directory / "rabbitmq"),
-            FAST: PandoBroker(FAST, directory / "fast", plain=False),
-            PLAIN: PandoBroker(PLAIN, directory / "plain", plain=True),
-        }
+        temporary = tempfile.TemporaryDirectory(prefix="pandomq-peers-", ignore_cleanup_errors=True)
+        brokers = _brokers(Path(stack.enter_context(temporary)))
         for broker in brokers.values():
             stack.callback(broker.close)
             show(f"start {broker.name}", 0, 0)
             broker.start()
         turns = Rounds(brokers, scale, show)
         minutes = _run_rounds(turns, rounds, minutes_max)
-        return Comparison(
-            day=date.today().isoformat(),
-            minutes=round(minutes, 1),
-            machine=this_machine(),
-            versions={name: broker.version for name, broker in brokers.items()},
-            scale=scale,
-            ledger=turns.ledger,
-        )
+    return Comparison(
+        day=date.today().isoformat(),
+        minutes=round(minutes, 1),
+        machine=this_machine(),
+        versions={name: broker.version for name, broker in brokers.items()},
+        scale=scale,
+        ledger=turns.ledger,
+        # The brokers have ended by now, so their work counts as ours.
+        others_share=round(others.share(), 3),
+    )
+
+
+def _brokers(directory: Path) -> dict[str, PeerBroker]:
+    return {
+        RABBITMQ: RabbitBroker(RABBITMQ, directory / "rabbitmq"),
+        FAST: PandoBroker(FAST, directory / "fast", plain=False),
+        PLAIN: PandoBroker(PLAIN, directory / "plain", plain=True),
+    }
 
 
 def _run_rounds(turns: Rounds, rounds: int, minutes_max: float) -> float:

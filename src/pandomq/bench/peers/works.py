@@ -89,6 +89,8 @@ FEATURE_COST_MAX = 1.5
 FLATNESS_MAX = 1.3
 CONNECTION_KIB_MAX = 25.0
 OPENED_RATE_MIN = 2000.0
+OTHERS_SHARE_MAX = 0.05
+"""Beyond this, other programs on the machine spoil the figures."""
 
 
 class Scale(NamedTuple):
