@@ -17,6 +17,13 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     frame_bytes_max: int = limits.FRAME_BYTES_MAX
     message_bytes_max: int = limits.MESSAGE_BYTES_MAX
     connections_max: int = limits.CONNECTIONS_MAX
+    connections_per_user_max: int = 0
+    """0 means no limit, here and below."""
+    connections_per_vhost_max: int = 0
+    queues_max: int = 0
+    """Queues, bindings and consumers are counted over all vhosts."""
+    bindings_max: int = 0
+    consumers_max: int = 0
     handshake_ms_max: int = limits.HANDSHAKE_MS_MAX
     consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
     memory_bytes_max: int = 4 * 1024 * limits.MIB
