@@ -38,6 +38,9 @@ def main() -> int:
         except RuntimeError as error:
             console.print(f"bench-peers: {error}", style="red")
             return 1
+        except KeyboardInterrupt:
+            console.print("bench-peers: interrupted; nothing was written", style="red")
+            return 130
         options.out.mkdir(parents=True, exist_ok=True)
         written = options.out / "benchmarks.json"
         written.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")

@@ -100,7 +100,8 @@ class PeerBroker:
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            # The whole group, which is ours alone: a start script that is killed would leave its broker behind.
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._process = None
 
