@@ -172,6 +172,9 @@ class Broker:
         self.engine.returned.clear()
 
     def _method(self, client: Client, number: int, method: Method) -> None:
+        if self.engine.returned:
+            # A publisher that asks something next hears first what came back.
+            self._return_unroutable()
         channel = client.channels.get(number)
         try:
             if channel is None:

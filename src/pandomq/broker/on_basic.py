@@ -42,11 +42,11 @@ def qos(broker: "Broker", channel: "Channel", method: BasicQos) -> None:
 
 
 def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
+    name = channel.queue_name(method.queue)
     tag = method.consumer_tag
     if tag in channel.consumers:
         raise not_allowed(f"attempt to reuse consumer tag '{tag}'")
     tag = tag or broker.names.consumer_tag()
-    name = channel.queue_name(method.queue)
     if name == reply_to.PSEUDO_QUEUE:
         reply_to.consume(broker, channel, tag, method)
     else:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pandomq.broker.access import Right, demand
+from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindExchange, DeclareExchange, UnbindExchange
 from pandomq.broker.exchange_arguments import check_declare, check_equivalent, check_type
 from pandomq.broker.exchanges.delayed import DelayedExchange
@@ -77,12 +78,12 @@ def delete(broker: "Broker", channel: "Channel", method: ExchangeDelete) -> None
 def bind(broker: "Broker", channel: "Channel", method: ExchangeBind) -> None:
     _check_ends(channel, method)
     vhost = channel.client.vhost
-    source = vhost.exchange(method.source)
-    vhost.exchange(method.destination)
+    source, destination = vhost.exchange(method.source), vhost.exchange(method.destination)
     source.check_binding(method.routing_key, method.arguments)
-    broker.issue(
-        BindExchange(vhost.name, method.source, method.destination, method.routing_key, encode_table(method.arguments))
-    )
+    binding = Binding.to_exchange(method.source, destination, method.routing_key, method.arguments)
+    if binding not in source.bindings():
+        arguments = encode_table(method.arguments)
+        broker.issue(BindExchange(vhost.name, method.source, method.destination, method.routing_key, arguments))
     if not method.no_wait:
         channel.reply_when_settled(ExchangeBindOk())
 
@@ -91,13 +92,15 @@ def unbind(broker: "Broker", channel: "Channel", method: ExchangeUnbind) -> None
     """Of what is not bound, or not there, there is nothing to undo: no error."""
     _check_ends(channel, method)
     vhost = channel.client.vhost
-    if method.source in vhost.router.exchanges and method.destination in vhost.router.exchanges:
-        broker.issue(
-            UnbindExchange(
-                vhost.name, method.source, method.destination, method.routing_key, encode_table(method.arguments)
-            )
-        )
-        delete_orphans(broker, vhost)
+    source = vhost.router.exchanges.get(method.source)
+    destination = vhost.router.exchanges.get(method.destination)
+    if source is not None and destination is not None:
+        binding = Binding.to_exchange(method.source, destination, method.routing_key, method.arguments)
+        if binding in source.bindings():
+            arguments = encode_table(method.arguments)
+            command = UnbindExchange(vhost.name, method.source, method.destination, method.routing_key, arguments)
+            broker.issue(command)
+            delete_orphans(broker, vhost)
     if not method.no_wait:
         channel.reply_when_settled(ExchangeUnbindOk())
 

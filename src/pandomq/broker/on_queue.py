@@ -167,11 +167,13 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
     queue = vhost.queue(name)
     queue.check_access(client)
     exchange.check_binding(routing_key, method.arguments)
-    if queue.owner is None:
-        arguments = encode_table(method.arguments)
-        broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
-    else:
-        vhost.router.bind(Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS))
+    binding = Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS)
+    if binding not in exchange.bindings():
+        if queue.owner is None:
+            arguments = encode_table(method.arguments)
+            broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
+        else:
+            vhost.router.bind(binding)
     if not method.no_wait:
         _answer(channel, queue, QueueBindOk())
 
@@ -182,18 +184,19 @@ def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
     client = channel.client
     vhost = client.vhost
     queue = vhost.queues.get(name)
-    if queue is None or method.exchange not in vhost.router.exchanges:
-        channel.reply(QueueUnbindOk())
+    exchange = vhost.router.exchanges.get(method.exchange)
+    if queue is None or exchange is None:
+        channel.reply_when_settled(QueueUnbindOk())
         return
-    queue.check_access(client)
-    if queue.owner is None:
-        arguments = encode_table(method.arguments)
-        broker.issue(UnbindQueue(vhost.name, method.exchange, name, routing_key, arguments))
-    else:
-        broker.state.unbind(
-            vhost, Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS)
-        )
-    delete_orphans(broker, vhost)
+    binding = Binding.to_queue(method.exchange, queue, routing_key, method.arguments)
+    if binding in exchange.bindings():
+        queue.check_access(client)
+        if queue.owner is None:
+            arguments = encode_table(method.arguments)
+            broker.issue(UnbindQueue(vhost.name, method.exchange, name, routing_key, arguments))
+        else:
+            broker.state.unbind(vhost, binding)
+        delete_orphans(broker, vhost)
     _answer(channel, queue, QueueUnbindOk())
 
 

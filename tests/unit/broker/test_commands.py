@@ -18,7 +18,13 @@ KINDS = (
 )
 
 
-@given(st.one_of([st.builds(kind) for kind in KINDS]))
+numbers = {
+    commands.DeclareExchange: {"waiting_queue_id": st.integers(0, 2**63)},
+    commands.DeclareQueue: {"queue_id": st.integers(0, 2**63), "now_ms": st.integers(0, 2**63)},
+}
+
+
+@given(st.one_of([st.builds(kind, **numbers.get(kind, {})) for kind in KINDS]))
 def test_round_trip(command: Command) -> None:
     assert decode_command(encode_command(command)) == command
 

@@ -20,11 +20,11 @@ def late() -> tuple[World, Peer]:
         methods.QueueDeclare("new"),
         methods.QueueDelete("q"),
         methods.QueueBind("q", "amq.direct", "k"),
-        methods.QueueUnbind("q", "amq.direct", "k"),
+        methods.QueueUnbind("q", "amq.direct", "bound"),
         methods.ExchangeDeclare("new", "direct"),
         methods.ExchangeDelete("x"),
         methods.ExchangeBind("x", "amq.direct"),
-        methods.ExchangeUnbind("x", "amq.direct"),
+        methods.ExchangeUnbind("x", "amq.direct", "bound"),
     ],
 )
 def test_a_change_of_shared_state_is_answered_when_it_is_committed(method: methods.Method) -> None:
@@ -32,6 +32,8 @@ def test_a_change_of_shared_state_is_answered_when_it_is_committed(method: metho
     peer = world.peer()
     peer.declare("q")
     peer.call(methods.ExchangeDeclare("x", "direct"), expect=methods.ExchangeDeclareOk)
+    peer.call(methods.QueueBind("q", "amq.direct", "bound"), expect=methods.QueueBindOk)
+    peer.call(methods.ExchangeBind("x", "amq.direct", "bound"), expect=methods.ExchangeBindOk)
     world.late = True
     assert peer.send(method).heard() == []
     world.commit()

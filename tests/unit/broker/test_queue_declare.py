@@ -129,7 +129,7 @@ def test_an_exclusive_queue_is_its_connections_alone() -> None:
     world = World()
     peer, other = world.peer(), world.peer()
     peer.declare("q", exclusive=True)
-    peer.declare("q", exclusive=True)
+    peer.call(methods.QueueBind("q", "amq.direct", "bound"), expect=methods.QueueBindOk)
     for method in (
         methods.QueueDeclare("q"),
         methods.QueueDeclare("q", exclusive=True),
@@ -137,7 +137,7 @@ def test_an_exclusive_queue_is_its_connections_alone() -> None:
         methods.QueueDelete("q"),
         methods.QueuePurge("q"),
         methods.QueueBind("q", "amq.direct"),
-        methods.QueueUnbind("q", "amq.direct"),
+        methods.QueueUnbind("q", "amq.direct", "bound"),
         methods.BasicConsume("q"),
         methods.BasicGet("q"),
     ):
