@@ -14,7 +14,9 @@ class Link:
     """What the node knows of a connection. `socket` is the runtime's: the node passes it on and never touches it."""
 
     __slots__ = (
+        "before",
         "blocked",
+        "certificate_name",
         "client",
         "connection",
         "ended",
@@ -30,6 +32,10 @@ class Link:
         self.socket = socket
         self.peer = peer
         self.connection = connection
+        self.before: bytes | None = None
+        """What came of the proxy's header, until it is complete; None where no proxy stands in front."""
+        self.certificate_name: str | None = None
+        """In the certificate that the client showed."""
         self.client: Client | None = None
         """Once the connection is open."""
         self.login: Login | None = None

@@ -27,11 +27,13 @@ from pandomq.node.link import Link
 from pandomq.node.log import MemoryLog
 from pandomq.node.login import login_refusal
 from pandomq.node.output import Abort, Close, Control, Output, PauseReading, ResumeReading
+from pandomq.node.proxy_header import NotAProxyHeader, read_proxy_header
 from pandomq.node.settings import NodeSettings
 from pandomq.wire.codec import encode_frame, encode_method
 from pandomq.wire.connection import NEVER_MS, Connection, Tick
 from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
 from pandomq.wire.offer import Agreed, Offer
+from pandomq.wire.sasl import EXTERNAL, MECHANISMS
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
@@ -53,14 +55,8 @@ class Node:
             ),
         )
         self._log = MemoryLog(self._broker.committed)
-        self._offer = Offer(
-            version=__version__,
-            product=settings.product,
-            cluster_name=settings.name,
-            proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),
-            message_bytes_max=settings.message_bytes_max,
-            handshake_ms_max=settings.handshake_ms_max,
-        )
+        self._offer = _offer(settings, MECHANISMS)
+        self._certified_offer = _offer(settings, (*MECHANISMS, EXTERNAL))
         self._links: dict[Link, None] = {}
         self._link_of: dict[Client, Link] = {}
         self._batch: list[tuple[Client, list[PublishRun | SettleRun | MethodInput]]] = []
@@ -83,8 +79,20 @@ class Node:
 
     # What the runtime reports.
 
-    def accept(self, socket: object, peer: tuple[str, int], now_ms: int) -> Link:
-        link = Link(socket, peer, Connection(self._offer, Scanner, now_ms))
+    def accept(
+        self,
+        socket: object,
+        peer: tuple[str, int],
+        now_ms: int,
+        *,
+        certificate_name: str | None = None,
+        through_proxy: bool = False,
+    ) -> Link:
+        offer = self._offer if certificate_name is None else self._certified_offer
+        link = Link(socket, peer, Connection(offer, Scanner, now_ms))
+        link.certificate_name = certificate_name
+        if through_proxy:
+            link.before = b""
         if len(self._links) >= self._settings.connections_max:
             log.warning("refused %s: %d connections are open, which is the limit", link.peer_name, len(self._links))
             link.gone = True
@@ -97,11 +105,30 @@ class Node:
     def receive(self, link: Link, data: memoryview, now_ms: int) -> None:
         if link.gone or link.ended:
             return
+        if link.before is not None:
+            self._receive_proxied(link, data, now_ms)
+            return
         inputs = link.connection.receive(data)
         while inputs:
             inputs = self._gather(link, inputs, now_ms)
         if link.connection.state is not State.RUNNING:
             self._talking[link] = None
+
+    def _receive_proxied(self, link: Link, data: memoryview, now_ms: int) -> None:
+        assert link.before is not None
+        link.before += data
+        try:
+            header = read_proxy_header(link.before)
+        except NotAProxyHeader:
+            log.warning("connection %s dropped: it does not begin with a PROXY header", link.peer_name)
+            self._controls.append(Abort(link))
+            self._forget(link, now_ms)
+            return
+        if header is not None:
+            rest, link.before = link.before[header.length :], None
+            link.peer = header.peer or link.peer
+            if rest:
+                self.receive(link, memoryview(rest), now_ms)
 
     def pause(self, link: Link) -> None:
         """The socket takes no more for now."""
@@ -348,3 +375,15 @@ class Node:
         if link.reading_paused is not paused:
             link.reading_paused = paused
             self._controls.append(PauseReading(link) if paused else ResumeReading(link))
+
+
+def _offer(settings: NodeSettings, mechanisms: tuple[str, ...]) -> Offer:
+    return Offer(
+        version=__version__,
+        product=settings.product,
+        cluster_name=settings.name,
+        mechanisms=mechanisms,
+        proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),
+        message_bytes_max=settings.message_bytes_max,
+        handshake_ms_max=settings.handshake_ms_max,
+    )

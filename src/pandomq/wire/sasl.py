@@ -44,9 +44,9 @@ def _read_amqplain(response: bytes) -> Credentials:
     return Credentials(_user(user), password)
 
 
-def _read_anonymous(_response: bytes) -> Credentials:
-    # The response may hold a trace of who it was, which proves nothing.
-    return Credentials(UserName(""), b"")
+def _read_external(response: bytes) -> Credentials:
+    # Who it is was proven outside of AMQP; the response may repeat the name.
+    return Credentials(_user(response), b"")
 
 
 def _user(octets: bytes) -> UserName:
@@ -59,10 +59,13 @@ def _octets(value: object) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
+EXTERNAL: Final = "EXTERNAL"
+"""Offered to clients that showed a certificate."""
+
 _READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
     "PLAIN": _read_plain,
     "AMQPLAIN": _read_amqplain,
-    "ANONYMOUS": _read_anonymous,
+    EXTERNAL: _read_external,
 }
 
 MECHANISMS: Final = ("AMQPLAIN", "PLAIN")

@@ -107,10 +107,10 @@ def test_passwords_may_be_any_octets() -> None:
     assert login == Login("AMQPLAIN", UserName("g"), b"\xff", KNOWS_EVERYTHING)
 
 
-def test_anonymous_is_understood_where_it_is_offered() -> None:
-    offer = Offer(version="1", mechanisms=("ANONYMOUS",))
-    (login,) = started(offer).receive(start_ok("ANONYMOUS", b"whoever"))
-    assert login == Login("ANONYMOUS", UserName(""), b"", KNOWS_EVERYTHING)
+def test_external_is_understood_where_it_is_offered() -> None:
+    offer = Offer(version="1", mechanisms=("EXTERNAL",))
+    (login,) = started(offer).receive(start_ok("EXTERNAL", b"whoever"))
+    assert login == Login("EXTERNAL", UserName("whoever"), b"", KNOWS_EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_anonymous_is_understood_where_it_is_offered() -> None:
         ("AMQPLAIN", b"\x05LOGIN", 502),
         ("AMQPLAIN", encode_table({"LOGIN": "guest"})[4:], 502),
         ("AMQPLAIN", encode_table({"LOGIN": "guest", "PASSWORD": 5})[4:], 502),
-        ("ANONYMOUS", b"", 503),
+        ("EXTERNAL", b"", 503),
         ("plain", GUEST, 503),
         ("", GUEST, 503),
     ],
