@@ -73,6 +73,7 @@ def test_half_a_handshake(broker: BrokerUnderTest, connect: Connect, length: int
 @pytest.mark.parametrize(
     "greeting",
     [b"GET / HTTP/1.1\r\n\r\n", b"AMQP\x00\x01\x00\x00", b"AMQP\x01\x01\x00\x0a", b"\x00" * 64, b"\xff" * 4096],
+    ids=["HTTP", "AMQP 0-10", "AMQP 1.0", "zeros", "ones"],
 )
 def test_a_wrong_greeting_is_answered_with_the_right_one(
     broker: BrokerUnderTest, connect: Connect, greeting: bytes

@@ -1,0 +1,132 @@
+"""aio-pika's robust connections: they come back by themselves, with their queues, bindings and consumers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import aio_pika
+import pytest
+from aio_pika import ExchangeType, Message
+from aio_pika.abc import AbstractIncomingMessage
+
+from .broker_process import BrokerProcess
+from .broker_under_test import BrokerUnderTest, Names
+from .cable import Cable
+from .test_aio_pika_tutorials import PATIENCE_S, opened
+from .waiting import wait_until_async
+
+AT_ONCE = 0.05
+"""How long a robust connection waits before it tries again, in seconds."""
+
+
+async def test_it_recovers_from_a_cut(broker: BrokerUnderTest, names: Names) -> None:
+    received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+    with Cable(broker.host, broker.port) as cable:
+        connection = await aio_pika.connect_robust(broker.url_at(cable.port), reconnect_interval=AT_ONCE)
+        async with connection, opened(broker) as outside:
+            channel = await connection.channel()
+            await channel.set_qos(prefetch_count=5)
+            exchange = await channel.declare_exchange(names.exchange(), ExchangeType.TOPIC)
+            queue = await channel.declare_queue(names.queue(), auto_delete=False)
+            private = await channel.declare_queue(exclusive=True)
+            for bound in (queue, private):
+                await bound.bind(exchange, "news.#")
+                await bound.consume(received.put)
+            for _ in range(3):
+                before = cable.connections
+                cable.cut()
+                await wait_until_async(lambda before=before: cable.connections > before, "the next connection")  # type: ignore[misc]
+                await asyncio.wait_for(connection.connected.wait(), PATIENCE_S)
+                await wait_until_async_consumers(outside, queue.name)
+                there = await outside.get_exchange(exchange.name)
+                await there.publish(Message(b"after the cut"), "news.today")
+                both = [await asyncio.wait_for(received.get(), PATIENCE_S) for _ in range(2)]
+                assert [message.body for message in both] == [b"after the cut"] * 2
+                for message in both:
+                    await message.ack()
+
+
+async def wait_until_async_consumers(channel: aio_pika.abc.AbstractChannel, queue: str) -> None:
+    """Until the recovered connection consumes from the queue again."""
+
+    async def has_consumer() -> bool:
+        declared = await channel.declare_queue(queue, passive=True)
+        return bool(declared.declaration_result.consumer_count)
+
+    async with asyncio.timeout(PATIENCE_S):
+        while not await has_consumer():
+            await asyncio.sleep(0.01)
+
+
+async def test_it_waits_while_the_broker_cannot_be_reached(broker: BrokerUnderTest, names: Names) -> None:
+    with Cable(broker.host, broker.port) as cable:
+        connection = await aio_pika.connect_robust(broker.url_at(cable.port), reconnect_interval=AT_ONCE)
+        async with connection:
+            channel = await connection.channel()
+            queue = await channel.declare_queue(names.queue())
+            cable.unplug()
+            await wait_until_async(lambda: not connection.connected.is_set(), "the loss")
+            cable.plug()
+            await asyncio.wait_for(connection.connected.wait(), PATIENCE_S)
+            await asyncio.wait_for(channel.ready(), PATIENCE_S)
+            await channel.default_exchange.publish(Message(b"m"), queue.name)
+            message = await queue.get()
+            assert message.body == b"m"
+            await message.ack()
+
+
+async def test_unacked_messages_come_back_redelivered(broker: BrokerUnderTest, names: Names) -> None:
+    received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+    with Cable(broker.host, broker.port) as cable:
+        connection = await aio_pika.connect_robust(broker.url_at(cable.port), reconnect_interval=AT_ONCE)
+        async with connection:
+            channel = await connection.channel()
+            queue = await channel.declare_queue(names.queue())
+            await queue.consume(received.put)
+            await channel.default_exchange.publish(Message(b"m"), queue.name)
+            first = await asyncio.wait_for(received.get(), PATIENCE_S)
+            assert not first.redelivered
+            cable.cut()
+            again = await asyncio.wait_for(received.get(), PATIENCE_S)
+            assert (again.body, again.redelivered) == (b"m", True)
+            await again.ack()
+
+
+@pytest.mark.only_ours("a foreign broker is not ours to kill")
+async def test_it_recovers_when_the_broker_is_killed_and_started_again(tmp_path: Path, names: Names) -> None:
+    received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+    process = BrokerProcess(tmp_path)
+    process.start()
+    try:
+        connection = await aio_pika.connect_robust(process.url, reconnect_interval=AT_ONCE)
+        async with connection:
+            channel = await connection.channel()
+            exchange = await channel.declare_exchange("news", ExchangeType.FANOUT)
+            queue = await channel.declare_queue("readers", auto_delete=True)
+            await queue.bind(exchange)
+            await queue.consume(received.put)
+            process.kill()
+            await wait_until_async(lambda: not connection.connected.is_set(), "the loss")
+            process.start()
+            await asyncio.wait_for(connection.connected.wait(), PATIENCE_S)
+            await asyncio.wait_for(channel.ready(), PATIENCE_S)
+            await exchange.publish(Message(b"after the restart"), "")
+            message = await asyncio.wait_for(received.get(), PATIENCE_S)
+            assert message.body == b"after the restart"
+            await message.ack()
+    finally:
+        process.stop()
+
+
+@pytest.mark.only_ours("a foreign broker is not ours to stop")
+async def test_a_broker_that_stops_says_goodbye(tmp_path: Path) -> None:
+    process = BrokerProcess(tmp_path)
+    process.start()
+    connection = await aio_pika.connect(process.url)
+    closed: asyncio.Queue[object] = asyncio.Queue()
+    connection.close_callbacks.add(lambda _, reason: closed.put_nowait(reason))
+    await connection.channel()
+    await asyncio.to_thread(process.stop)
+    reason = await asyncio.wait_for(closed.get(), PATIENCE_S)
+    assert "320" in repr(reason) or "CONNECTION_FORCED" in repr(reason)
