@@ -1,0 +1,38 @@
+"""Credentials that were verified a moment ago.
+
+A password's hash is slow on purpose, and two thousand connections a second cannot each wait for it. So who proved a
+password once is known again by a keyed digest of user, hash and password: the key is drawn at the start and never
+leaves the process, the password itself is not kept. A changed password changes the hash, and so the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+CREDENTIALS_MAX: Final = 10_000
+"""Remembered digests; the oldest goes first."""
+
+
+class Credentials:
+    __slots__ = ("_digests", "_key")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._digests: dict[bytes, None] = {}
+
+    def knows(self, user: str, password_hash: str, password: bytes) -> bool:
+        return self._digest(user, password_hash, password) in self._digests
+
+    def remember(self, user: str, password_hash: str, password: bytes) -> None:
+        if len(self._digests) >= CREDENTIALS_MAX:
+            del self._digests[next(iter(self._digests))]
+        self._digests[self._digest(user, password_hash, password)] = None
+
+    def _digest(self, user: str, password_hash: str, password: bytes) -> bytes:
+        digest = hmac.new(self._key, digestmod=hashlib.blake2b)
+        for part in (user.encode("utf-8", "surrogateescape"), password_hash.encode(), password):
+            digest.update(len(part).to_bytes(4, "big"))
+            digest.update(part)
+        return digest.digest()
