@@ -25,6 +25,24 @@ def test_what_follows_a_close_is_ignored(connection: Connection, name: str) -> N
     connection.drop()
 
 
+@pytest.mark.parametrize("by_fault", [False, True])
+def test_what_came_before_the_end_is_answered(connection: Connection, name: str, by_fault: bool) -> None:
+    channel = connection.channel()
+    with connection.in_segments("whole"):
+        channel.send("queue.declare", queue=name, exclusive=True)
+        channel.publish("m", name + "-missing", mandatory=True)
+        if by_fault:
+            connection.send_frame(7, 0, b"x")
+        else:
+            connection.send("connection.close", reply_code=200)
+    last = "connection.close" if by_fault else "connection.close-ok"
+    while connection.methods_seen[-1].name != last:
+        connection.take_in()
+    names = [method.name for method in connection.methods_seen]
+    assert names[-3:] == ["queue.declare-ok", "basic.return", last]
+    connection.drop()
+
+
 def test_a_close_ends_every_channel_and_gives_messages_back(connect: Connect, channel: Channel, name: str) -> None:
     queue = channel.declare_queue(name, exclusive=False)
     channel.publish("m", queue)

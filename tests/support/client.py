@@ -67,6 +67,8 @@ class Connection(FrameSocket):
         self.frame_max = 4096
         self.heartbeats_seen = 0
         self.frames_seen: list[tuple[int, int, int]] = []
+        self.methods_seen: list[Method] = []
+        """In the order of their arrival, whatever their channel."""
         self.declared: set[tuple[str, str]] = set()
         self._inboxes: dict[int, deque[Method]] = defaultdict(deque)
         self._incomplete: dict[int, tuple[Method, int]] = {}
@@ -143,10 +145,11 @@ class Connection(FrameSocket):
         while not self._inboxes[channel]:
             if channel and self._inboxes[0] and self._inboxes[0][0].name == "connection.close":
                 raise ClosedByBrokerError(self._inboxes[0][0], f"a method on channel {channel}")
-            self._take_in(timeout_s)
+            self.take_in(timeout_s)
         return self._inboxes[channel].popleft()
 
-    def _take_in(self, timeout_s: float) -> None:
+    def take_in(self, timeout_s: float = PATIENCE_S) -> None:
+        """Reads one frame; what it completes is then in `methods_seen`, and waits to be received."""
         kind, channel, payload = self.read_frame(timeout_s)
         self.frames_seen.append((kind, channel, len(payload)))
         if kind == HEARTBEAT:
@@ -160,7 +163,7 @@ class Connection(FrameSocket):
             if method.name in CONTENT_METHODS:
                 self._incomplete[channel] = (method, -1)
             else:
-                self._inboxes[channel].append(method)
+                self._arrived(method)
             return
         self._take_content(kind, channel, payload)
 
@@ -179,7 +182,11 @@ class Connection(FrameSocket):
             self._incomplete[channel] = (method, missing)
         else:
             del self._incomplete[channel]
-            self._inboxes[channel].append(method)
+            self._arrived(method)
+
+    def _arrived(self, method: Method) -> None:
+        self.methods_seen.append(method)
+        self._inboxes[method.channel].append(method)
 
     def expect(self, name: str, channel: int = 0, timeout_s: float = PATIENCE_S) -> Method:
         """The next method, which has to be this one."""

@@ -42,7 +42,8 @@ class Reader:
         return struct.unpack(">" + code, self.take(struct.calcsize(">" + code)))[0]
 
     def shortstr(self) -> str:
-        return self.take(self.number("B")).decode()
+        # Names are text, but what a broker passes on unread may be anything.
+        return self.take(self.number("B")).decode("utf-8", "surrogateescape")
 
     def longstr(self) -> bytes:
         return self.take(self.number("I"))
@@ -93,7 +94,7 @@ class Reader:
 
 
 def shortstr(text: str | bytes) -> bytes:
-    raw = text.encode() if isinstance(text, str) else text
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     return bytes([len(raw)]) + raw
 
 

@@ -73,7 +73,7 @@ class FrameSocket:
 
     @contextlib.contextmanager
     def in_segments(self, how: str) -> Iterator[None]:
-        """Shape what is sent meanwhile: `whole` as one piece, `bytewise` one byte at a time, `asis` as usual."""
+        """Shape what is sent meanwhile: `whole` as one piece, `bytewise` byte by byte, `asis` as usual, `none` not."""
         if how == "asis":
             yield
             return
@@ -84,7 +84,7 @@ class FrameSocket:
             held, self._held = self._held, None
             if how == "whole":
                 self.socket.sendall(held)
-            else:
+            elif how == "bytewise":
                 for byte in held:
                     self.socket.send(bytes([byte]))
 
