@@ -11,6 +11,7 @@ import typer
 
 from pandomq import __version__, kernel
 from pandomq.node.settings import NodeSettings
+from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.listen import Address
 from pandomq.runtime.process import machine_memory_bytes, run
 
@@ -53,7 +54,7 @@ def start(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     try:
-        run(settings, address, data or Path("pandomq-data") / name, _ready)
+        run(settings, Endpoints(amqp=address), data or Path("pandomq-data") / name, _ready)
     except OSError as error:
         typer.echo(
             f"pandomq: cannot start broker {name} on {address}: {error.strerror or error}. {_advice(error)}", err=True
@@ -71,11 +72,11 @@ def _default_password() -> str:
         raise ValueError(f"PANDOMQ_AUTH_DEFAULT_PASSWORD_FILE: cannot read {path}: {error.strerror}") from None
 
 
-def _ready(addresses: list[Address]) -> None:
+def _ready(urls: list[str]) -> None:
     log.info(
         "PandoMQ %s ready on %s (kernel: %s); state is in memory and ends with this process",
         __version__,
-        ", ".join(f"amqp://{address}" for address in addresses),
+        ", ".join(urls),
         kernel.KIND,
     )
 

@@ -16,9 +16,12 @@ class MemoryAlarm:
     __slots__ = ("_clear_bytes", "_mark_bytes", "raised")
 
     def __init__(self, mark_bytes: int) -> None:
+        self.raised = False
+        self.set_mark(mark_bytes)
+
+    def set_mark(self, mark_bytes: int) -> None:
         self._mark_bytes = mark_bytes
         self._clear_bytes = mark_bytes * CLEAR_PERCENT // 100
-        self.raised = False
 
     def update(self, held_bytes: int, held_messages: int) -> bool:
         """Takes the account of now; True if the alarm was raised or cleared by it."""

@@ -77,6 +77,13 @@ class Node:
     def broker(self) -> Broker:
         return self._broker
 
+    def change_settings(self, settings: NodeSettings) -> None:
+        """What is offered, and the limits, for connections from now on; the name and the first user stay."""
+        self._settings = settings
+        self._offer = _offer(settings, MECHANISMS)
+        self._certified_offer = _offer(settings, (*MECHANISMS, EXTERNAL))
+        self._alarm.set_mark(settings.memory_bytes_max)
+
     # What the runtime reports.
 
     def accept(

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from pandomq import limits
+from pandomq.runtime.tls import certificate_name
 
 if TYPE_CHECKING:
     from pandomq.node.link import Link
@@ -17,17 +18,23 @@ if TYPE_CHECKING:
 
 
 class ClientSocket(asyncio.BufferedProtocol):
-    __slots__ = ("_server", "_transport", "link")
+    __slots__ = ("_server", "_through_proxy", "_transport", "link")
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, through_proxy: bool) -> None:
         self._server = server
+        self._through_proxy = through_proxy
         self._transport: asyncio.Transport | None = None
         self.link: Link | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
-        self.link = self._server.connected(self, _peer_name(transport))
+        self.link = self._server.connected(
+            self,
+            _peer_name(transport),
+            certificate_name(transport.get_extra_info("ssl_object")),
+            through_proxy=self._through_proxy,
+        )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._server.read_buffer

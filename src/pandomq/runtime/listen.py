@@ -6,9 +6,13 @@ where there is one.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
+from collections.abc import Callable
 from typing import Final, NamedTuple
+
+from pandomq.runtime.tls import TlsFiles, server_context
 
 BACKLOG: Final = 4096
 """Connections the kernel holds until they are accepted; a storm beyond it is retried by TCP."""
@@ -30,6 +34,43 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Listener:
+    """One listening socket and who answers there. Its TLS files can be read again while it listens."""
+
+    __slots__ = ("_factory", "_server", "_sock", "_tls", "address")
+
+    def __init__(
+        self, sock: socket.socket, factory: Callable[[], asyncio.BaseProtocol], tls: TlsFiles | None = None
+    ) -> None:
+        host, port = sock.getsockname()[:2]
+        self.address = Address(host, port)
+        self._sock = sock
+        self._factory = factory
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Raises OSError if the TLS files are no good."""
+        context = None if self._tls is None else server_context(self._tls)
+        # A duplicate, so that the socket itself stays open over a restart and no client is refused.
+        self._server = await asyncio.get_running_loop().create_server(
+            self._factory, sock=self._sock.dup(), ssl=context, backlog=BACKLOG
+        )
+
+    async def restart(self) -> None:
+        """With the TLS files as they are now."""
+        if self._tls is not None:
+            old = self._server
+            await self.start()
+            if old is not None:
+                old.close()
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._sock.close()
 
 
 def listening_sockets(address: Address) -> list[socket.socket]:

@@ -18,7 +18,7 @@ import uvloop
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.clock import Clock
-from pandomq.runtime.listen import Address
+from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.server import Server
 
 log = logging.getLogger("pandomq")
@@ -27,34 +27,78 @@ GC_THRESHOLDS: Final = (50_000, 50, 100)
 """Rare collections: messages are freed by count, cycles arise with connections only."""
 
 
-def run(settings: NodeSettings, listen: Address, data: Path, on_ready: Callable[[list[Address]], None]) -> None:
-    """Runs a broker until SIGTERM or SIGINT. Raises OSError if it cannot listen or write its directory."""
+def run(
+    settings: NodeSettings,
+    endpoints: Endpoints,
+    data: Path,
+    on_ready: Callable[[list[str]], None],
+    read_settings: Callable[[], NodeSettings] | None = None,
+) -> None:
+    """Runs a broker until SIGTERM or SIGINT; SIGHUP reads certificates and settings again.
+
+    `on_ready` is told the URLs that clients may use. Raises OSError if it cannot listen or write its directory.
+    """
     data.mkdir(parents=True, exist_ok=True)
     pid_file = data / "pid"
     pid_file.write_text(f"{os.getpid()}\n")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, listen, on_ready))
+            runner.run(_serve(settings, endpoints, on_ready, read_settings))
     finally:
         pid_file.unlink(missing_ok=True)
 
 
-async def _serve(settings: NodeSettings, listen: Address, on_ready: Callable[[list[Address]], None]) -> None:
+async def _serve(
+    settings: NodeSettings,
+    endpoints: Endpoints,
+    on_ready: Callable[[list[str]], None],
+    read_settings: Callable[[], NodeSettings] | None,
+) -> None:
     _allow_many_sockets()
-    stop = asyncio.Event()
+    stop, again = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, again.set)
     clock = Clock()
-    server = Server(Node(settings, SystemRandom(), clock.now_ms()), clock)
-    bound = await server.listen(listen)
+    node = Node(settings, SystemRandom(), clock.now_ms())
+    server = Server(node, clock)
+    urls = await _listen(server, endpoints)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    on_ready(bound)
+    on_ready(urls)
+    reloading = asyncio.create_task(_reload_when_asked(again, node, server, read_settings))
     await stop.wait()
+    reloading.cancel()
     log.info("stopping: telling clients")
     await server.shut_down()
+
+
+async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
+    urls: list[str] = []
+    if endpoints.amqp is not None:
+        bound = await server.listen(endpoints.amqp, through_proxy=endpoints.proxy_protocol)
+        urls += [f"amqp://{address}" for address in bound]
+    if endpoints.amqps is not None:
+        urls += [f"amqps://{address}" for address in await server.listen(endpoints.amqps, endpoints.tls)]
+    return urls
+
+
+async def _reload_when_asked(
+    again: asyncio.Event, node: Node, server: Server, read_settings: Callable[[], NodeSettings] | None
+) -> None:
+    while True:
+        await again.wait()
+        again.clear()
+        await server.read_certificates()
+        if read_settings is not None:
+            try:
+                node.change_settings(read_settings())
+            except (OSError, ValueError) as error:
+                log.error("the settings stay as they were: %s", error)
+                continue
+        log.info("read certificates and settings again")
 
 
 def _allow_many_sockets() -> None:

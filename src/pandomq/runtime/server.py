@@ -18,7 +18,8 @@ from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
-from pandomq.runtime.listen import Address, listening_sockets
+from pandomq.runtime.listen import Address, Listener, listening_sockets
+from pandomq.runtime.tls import TlsFiles
 
 log = logging.getLogger("pandomq")
 
@@ -38,22 +39,38 @@ class Server:
         self._step_asked = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
 
-    async def listen(self, address: Address) -> list[Address]:
+    async def listen(
+        self, address: Address, tls: TlsFiles | None = None, *, through_proxy: bool = False
+    ) -> list[Address]:
         """Accepts clients there; says where it really listens (port 0 means any)."""
-        bound: list[Address] = []
-        for sock in listening_sockets(address):
-            self._listeners.append(await self._loop.create_server(lambda: ClientSocket(self), sock=sock))
-            host, port = sock.getsockname()[:2]
-            bound.append(Address(host, port))
+        opened = [
+            Listener(sock, lambda: ClientSocket(self, through_proxy=through_proxy), tls)
+            for sock in listening_sockets(address)
+        ]
+        for listener in opened:
+            await listener.start()
+        self._listeners += opened
         self._set_timer()
-        return bound
+        return [listener.address for listener in opened]
+
+    async def read_certificates(self) -> None:
+        """Takes the TLS files as they are now for connections from now on; if they are no good, the old ones stay."""
+        for listener in self._listeners:
+            try:
+                await listener.restart()
+            except OSError as error:
+                log.error("the certificates for %s stay as they were: %s", listener.address, error.strerror or error)
 
     # What the sockets report.
 
-    def connected(self, socket: ClientSocket, peer: tuple[str, int]) -> Link:
-        link = self._node.accept(socket, peer, self._clock.now_ms())
+    def connected(
+        self, socket: ClientSocket, peer: tuple[str, int], certificate_name: str | None, *, through_proxy: bool
+    ) -> Link:
+        link = self._node.accept(
+            socket, peer, self._clock.now_ms(), certificate_name=certificate_name, through_proxy=through_proxy
+        )
         self._ask_step()
         return link
 

@@ -1,0 +1,24 @@
+"""Where a broker listens."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pandomq.runtime.listen import Address
+from pandomq.runtime.tls import TlsFiles
+
+
+class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
+    amqp: Address | None = None
+    amqps: Address | None = None
+    tls: TlsFiles | None = None
+    """For amqps."""
+    http: Address | None = None
+    proxy_protocol: bool = False
+    """Connections to `amqp` begin with a PROXY header; those to `amqps` never do."""
+
+    def __post_init__(self) -> None:
+        if self.amqp is None and self.amqps is None:
+            raise ValueError("a broker must listen somewhere: give an address for AMQP, with or without TLS")
+        if self.amqps is not None and self.tls is None:
+            raise ValueError("listening with TLS needs a certificate and its key")
