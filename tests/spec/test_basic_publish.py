@@ -59,6 +59,29 @@ def test_properties_come_back_as_they_were(channel: Channel, properties: dict[st
     assert found.header == content_header(1, properties)
 
 
+def test_properties_need_not_be_text(channel: Channel) -> None:
+    queue = channel.declare_queue()
+    properties: dict[str, Any] = {
+        "content_type": b"\xff\xfe",
+        "correlation_id": b"\x00\x80",
+        "message_id": bytes(range(128, 255)),
+    }
+    channel.publish("m", queue, **properties)
+    found = channel.get(queue)
+    assert found is not None
+    assert found.header == content_header(1, properties)
+
+
+def test_a_routing_key_need_not_be_text(channel: Channel) -> None:
+    queue = channel.declare_queue()
+    channel.bind(queue, "amq.fanout")
+    channel.send("basic.publish", exchange="amq.fanout", routing_key=b"\xff\x00\x80")
+    channel.send_content(b"m")
+    found = channel.get(queue)
+    assert found is not None
+    assert found.routing_key.encode("utf-8", "surrogateescape") == b"\xff\x00\x80"
+
+
 def test_exchange_and_key_are_told(channel: Channel, name: str) -> None:
     queue = channel.declare_queue()
     channel.declare_exchange(name, "topic")

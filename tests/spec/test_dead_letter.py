@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.client import Channel
-from tests.support.fields import parse_content_header
+from tests.support.fields import Typed, parse_content_header
 from tests.support.methods import Method
 
 
@@ -94,6 +94,26 @@ def test_the_last_death_has_headers_of_its_own(channel: Channel, grave: str) -> 
     headers = buried(channel, grave).headers
     assert [headers[f"x-first-death-{what}"] for what in ("reason", "queue", "exchange")] == ["rejected", first, ""]
     assert [headers[f"x-last-death-{what}"] for what in ("reason", "queue", "exchange")] == ["maxlen", second, ""]
+
+
+@pytest.mark.ours_only
+def test_an_x_death_that_a_client_made_up_is_not_counted_on(channel: Channel, grave: str) -> None:
+    queue = mortal(channel, grave)
+    record = {"queue": queue, "reason": "rejected", "count": Typed("l", 7), "exchange": "", "routing-keys": [queue]}
+    channel.publish("m", queue, headers={"x-death": [record], "own": 1})
+    reject_one(channel, queue)
+    found = buried(channel, grave)
+    assert [death["count"] for death in deaths(found)] == [1]
+    assert found.headers["own"] == 1
+
+
+@pytest.mark.ours_only
+@pytest.mark.parametrize("wrong", ["text", 5, [1, 2], [{"queue": 7, "reason": [], "count": "x"}], {"a": 1}, None])
+def test_an_x_death_that_is_none_harms_nobody(channel: Channel, grave: str, wrong: object) -> None:
+    queue = mortal(channel, grave)
+    channel.publish("m", queue, headers={"x-death": wrong, "x-first-death-queue": wrong})
+    reject_one(channel, queue)
+    assert deaths(buried(channel, grave))[0]["queue"] == queue
 
 
 def test_expired_by_the_queue(channel: Channel, grave: str) -> None:
