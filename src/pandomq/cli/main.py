@@ -8,6 +8,7 @@ import typer
 
 from pandomq import __version__
 from pandomq.cli.bench import bench_app
+from pandomq.cli.config_command import show_config
 from pandomq.cli.start import start
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("start")(start)
+app.command("config")(show_config)
 app.add_typer(bench_app, name="bench")
 
 

@@ -2,77 +2,115 @@
 
 from __future__ import annotations
 
+import errno
 import logging
-import os
 from pathlib import Path
-from typing import Annotated, Final
 
 import typer
 
 from pandomq import __version__, kernel
+from pandomq.cli.config.keys import OFF
+from pandomq.cli.config.load import Loaded
+from pandomq.cli.config.sections import Node, Tls
+from pandomq.cli.start_options import (
+    ConfigFile,
+    Data,
+    Heartbeat,
+    Listen,
+    LogFormat,
+    LogLevel,
+    MemoryMb,
+    Name,
+    StartOptions,
+    load_or_exit,
+)
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.listen import Address
-from pandomq.runtime.process import machine_memory_bytes, run
-
-MEMORY_PERCENT: Final = 60
-"""The memory watermark's share of the machine, as RabbitMQ 4's."""
+from pandomq.runtime.logs import set_up_logs
+from pandomq.runtime.process import run
+from pandomq.runtime.tls import TlsFiles
 
 log = logging.getLogger("pandomq")
 
 
 def start(
-    name: Annotated[str, typer.Option(help="The broker's name.")] = "n1",
-    listen: Annotated[
-        str,
-        typer.Option(help="Where clients connect: HOST:PORT. Port 0 takes a free one.", envvar="PANDOMQ_NODE_LISTEN"),
-    ] = "127.0.0.1:5672",
-    data: Annotated[
-        Path | None,
-        typer.Option(help="The broker's directory.  [default: pandomq-data/NAME]", envvar="PANDOMQ_NODE_DATA"),
-    ] = None,
-    memory_mb: Annotated[
-        int | None,
-        typer.Option(min=1, help="Hold publishers back while messages take more than this.  [default: 60 % of memory]"),
-    ] = None,
-    heartbeat: Annotated[int, typer.Option(min=0, max=65535, help="Heartbeat proposed to clients, in seconds.")] = 60,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    config: ConfigFile = None,
+    name: Name = None,
+    listen: Listen = None,
+    data: Data = None,
+    memory_mb: MemoryMb = None,
+    heartbeat: Heartbeat = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
-    """Starts a broker in the foreground; ^C or SIGTERM stops it."""
-    if log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise typer.BadParameter(f"'{log_level}' is not a log level: expected debug, info, warning or error")
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
+    """Starts a broker in the foreground; ^C or SIGTERM stops it, SIGHUP has it read its configuration again.
+
+    Everything else is in the configuration: `pandomq config` shows all keys and what holds.
+    """
+    options = StartOptions(
+        config=config,
+        name=name,
+        listen=listen,
+        data=data,
+        memory_mb=memory_mb,
+        heartbeat=heartbeat,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    loaded = load_or_exit(options)
+    node = loaded.configuration.node
+    set_up_logs(node.log_level, node.log_format)
+
+    def read_settings() -> NodeSettings:
+        anew = options.load()
+        logging.getLogger().setLevel(anew.configuration.node.log_level.upper())
+        return anew.node_settings()
+
     try:
-        address = Address.parse(listen)
-        settings = NodeSettings(
-            name=name,
-            user=os.environ.get("PANDOMQ_AUTH_DEFAULT_USER", "guest"),
-            password=_default_password(),
-            heartbeat_s=heartbeat,
-            memory_bytes_max=memory_mb * 1024 * 1024 if memory_mb else machine_memory_bytes() * MEMORY_PERCENT // 100,
+        run(
+            loaded.node_settings(),
+            _endpoints(node),
+            node.data or Path(),
+            lambda urls: _ready(loaded, urls),
+            read_settings,
         )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    try:
-        run(settings, Endpoints(amqp=address), data or Path("pandomq-data") / name, _ready)
     except OSError as error:
+        places = " and ".join(place for place in (node.listen, node.tls.listen) if place != OFF)
         typer.echo(
-            f"pandomq: cannot start broker {name} on {address}: {error.strerror or error}. {_advice(error)}", err=True
+            f"pandomq: cannot start broker {node.name} on {places}: {error.strerror or error}. {_advice(error)}",
+            err=True,
         )
         raise typer.Exit(1) from None
 
 
-def _default_password() -> str:
-    path = os.environ.get("PANDOMQ_AUTH_DEFAULT_PASSWORD_FILE")
-    if path is None:
-        return os.environ.get("PANDOMQ_AUTH_DEFAULT_PASSWORD", "guest")
-    try:
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise ValueError(f"PANDOMQ_AUTH_DEFAULT_PASSWORD_FILE: cannot read {path}: {error.strerror}") from None
+def _endpoints(node: Node) -> Endpoints:
+    return Endpoints(
+        amqp=_address(node.listen),
+        amqps=_address(node.tls.listen),
+        tls=_tls_files(node.tls),
+        proxy_protocol=node.proxy_protocol,
+    )
 
 
-def _ready(urls: list[str]) -> None:
+def _address(text: str) -> Address | None:
+    return None if text == OFF else Address.parse(text)
+
+
+def _tls_files(tls: Tls) -> TlsFiles | None:
+    if tls.certificate is None or tls.key is None:
+        return None
+    return TlsFiles(
+        certificate=tls.certificate,
+        key=tls.key,
+        authorities=tls.authorities,
+        client_certificates=tls.client_certificates,
+    )
+
+
+def _ready(loaded: Loaded, urls: list[str]) -> None:
+    if loaded.file is not None:
+        log.info("the configuration is %s", loaded.file.absolute())
     log.info(
         "PandoMQ %s ready on %s (kernel: %s); state is in memory and ends with this process",
         __version__,
@@ -82,8 +120,6 @@ def _ready(urls: list[str]) -> None:
 
 
 def _advice(error: OSError) -> str:
-    import errno
-
     if error.errno == errno.EADDRINUSE:
         return "Another program listens there: stop it, or choose another --listen."
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -1,0 +1,68 @@
+"""What has to hold between keys. Each check is one law, and says what to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pandomq.cli.config.keys import OFF
+from pandomq.cli.config.sections import Auth, Configuration, Limits, Tls
+
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
+_FREE_PORT: Final = "0"
+
+
+def problems(configuration: Configuration) -> Iterator[str]:
+    node = configuration.node
+    if _NODE_NAME.fullmatch(node.name) is None:
+        yield (
+            f"node.name is '{node.name}': expected up to 64 letters, digits and . _ @ -, "
+            "with a letter or a digit first (it names a directory)"
+        )
+    if node.listen == OFF and node.tls.listen == OFF:
+        yield "node.listen and node.tls.listen are off: nobody could connect"
+    yield from _same_addresses({"node.listen": node.listen, "node.tls.listen": node.tls.listen})
+    yield from _tls_problems(node.tls)
+    yield from _limits_problems(configuration.limits)
+    yield from _auth_problems(configuration.auth)
+
+
+def _same_addresses(addresses: dict[str, str]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for key, address in addresses.items():
+        if address == OFF or address.endswith(f":{_FREE_PORT}"):
+            continue
+        if address in seen:
+            yield f"{seen[address]} and {key} are both {address}: give them ports of their own"
+        seen.setdefault(address, key)
+
+
+def _tls_problems(tls: Tls) -> Iterator[str]:
+    if tls.listen != OFF:
+        for name in ("certificate", "key"):
+            if getattr(tls, name) is None:
+                yield f"node.tls.listen is {tls.listen}, which needs node.tls.{name}"
+    if tls.client_certificates != "ignore" and tls.authorities is None:
+        yield f"node.tls.client_certificates is {tls.client_certificates}, which needs node.tls.authorities"
+
+
+def _limits_problems(limits: Limits) -> Iterator[str]:
+    for name in ("connections_per_user_max", "connections_per_vhost_max"):
+        value: int = getattr(limits, name)
+        if value > limits.connections_max:
+            yield (
+                f"limits.{name} is {value}, above limits.connections_max ({limits.connections_max}), "
+                "so that it would never be reached"
+            )
+
+
+def _auth_problems(auth: Auth) -> Iterator[str]:
+    fresh = Auth()
+    if auth.default_user != fresh.default_user and auth.default_password == fresh.default_password:
+        yield (
+            f"auth.default_user is '{auth.default_user}' with the password that everybody knows: "
+            "give auth.default_password or auth.default_password_file"
+        )
+    if len(auth.default_user.encode()) > 255:
+        yield "auth.default_user is longer than 255 bytes"

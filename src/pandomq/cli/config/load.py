@@ -1,0 +1,103 @@
+"""Joins the sources: what holds, where it came from, and the settings of a node.
+
+Raises `ConfigurationError` with every problem found. Loading has no other effect than reading files, so that a running
+broker may do it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pandomq.cli.config import checks
+from pandomq.cli.config.keys import Key, Value, all_keys
+from pandomq.cli.config.sections import Configuration, Limits
+from pandomq.cli.config.sources import DEFAULT, Given, Origin, Source, from_environment, from_file, from_options
+from pandomq.node.settings import NodeSettings
+
+FILE_VARIABLE: Final = "PANDOMQ_CONFIG"
+FILE_IN_PLACE: Final = Path("pandomq.toml")
+"""Read if nothing else is named and the working directory has one."""
+DATA_DIRECTORY: Final = Path("pandomq-data")
+
+SETTINGS: Final = {
+    "name": "node.name",
+    "product": "node.compat_product",
+    "user": "auth.default_user",
+    "password": "auth.default_password",
+    "loopback_only_users": "auth.loopback_only_users",
+    **{name: f"limits.{name}" for name in Limits.__struct_fields__},
+}
+"""Fields of `NodeSettings`, and the keys that set them: a field added there is one line here, or in `Limits`."""
+
+
+class ConfigurationError(ValueError):
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A key with the value that holds."""
+
+    key: Key
+    value: Value
+    origin: Origin
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    configuration: Configuration
+    holdings: dict[str, Holding]
+    file: Path | None
+
+    def node_settings(self) -> NodeSettings:
+        values: dict[str, Any] = {field: self.holdings[path].value for field, path in SETTINGS.items()}
+        return NodeSettings(**values)
+
+
+def load(file: Path | None, environment: Mapping[str, str], options: Mapping[str, object]) -> Loaded:
+    """What holds for a broker started with that file, that environment and those options (by their keys' paths)."""
+    file = file or _file_by_itself(environment)
+    sources = [from_options(options), from_environment(environment), from_file(file) if file else Source()]
+    _raise_for([problem for source in sources for problem in source.problems])
+    holdings = {path: _holding(key, sources) for path, key in all_keys().items()}
+    if holdings["node.data"].value is None:
+        directory = DATA_DIRECTORY / str(holdings["node.name"].value)
+        holdings["node.data"] = Holding(all_keys()["node.data"], directory, DEFAULT)
+    configuration = msgspec.convert(_nested(holdings), Configuration)
+    _raise_for(list(checks.problems(configuration)))
+    return Loaded(configuration, holdings, file)
+
+
+def _file_by_itself(environment: Mapping[str, str]) -> Path | None:
+    named = environment.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    return FILE_IN_PLACE if FILE_IN_PLACE.is_file() else None
+
+
+def _holding(key: Key, sources: list[Source]) -> Holding:
+    given = next((source.given[key.path] for source in sources if key.path in source.given), None)
+    if given is None:
+        default = key.default if key.default is not None or not key.default_text else key.parse(key.default_text)
+        given = Given(default, DEFAULT)
+    return Holding(key, given.value, given.origin)
+
+
+def _nested(holdings: dict[str, Holding]) -> dict[str, Any]:
+    """The file's shape: tables in tables."""
+    tables: dict[str, Any] = {}
+    for holding in holdings.values():
+        table = tables
+        for part in holding.key.section.split("."):
+            table = table.setdefault(part, {})
+        table[holding.key.name] = holding.value
+    return tables
+
+
+def _raise_for(problems: list[str]) -> None:
+    if problems:
+        raise ConfigurationError(problems)

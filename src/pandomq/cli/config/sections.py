@@ -1,0 +1,118 @@
+"""Every key of `pandomq.toml`: its section, type, bounds, default, and what it is for.
+
+A key is one field here and nothing else: the file, the environment, `pandomq config` and the settings of a node are
+derived from these classes. A name ends in the unit of its numbers (`_bytes`, `_ms`, `_s`, before a `_max`); a text may
+bring a unit of its own. A limit of 0 means that there is none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pandomq import limits
+from pandomq.node.settings import NodeSettings
+
+SECRET: Final = {"secret": True}
+"""Never shown; may also be given as a file, by the same key with `_file` at its end."""
+ADDRESS: Final = {"address": True}
+SHARE_OF_MEMORY: Final = {"share_of_memory": True, "default": "60%"}
+"""A size, or a share of the machine's memory; the default's is RabbitMQ 4's."""
+
+_FRAME_BYTES_MAX: Final = min(limits.READ_CHUNK_BYTES, limits.OUTGOING_LOW_BYTES)
+"""One read has to hold a whole frame, and so has the buffer of a consumer that is being written to."""
+_DEFAULTS: Final = NodeSettings()
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Tls(Section, frozen=True):
+    listen: Annotated[str, Meta(description="Where clients connect by TLS: HOST:PORT.", extra=ADDRESS)] = "off"
+    certificate: Annotated[Path | None, Meta(description="The broker's certificate and its chain, PEM.")] = None
+    key: Annotated[Path | None, Meta(description="The certificate's key, PEM.")] = None
+    authorities: Annotated[Path | None, Meta(description="Who signs clients' certificates, PEM.")] = None
+    client_certificates: Annotated[
+        Literal["ignore", "ask", "require"], Meta(description="Whether clients show a certificate: EXTERNAL needs it.")
+    ] = "ignore"
+
+
+class Node(Section, frozen=True):
+    name: Annotated[str, Meta(description="The broker's name.", extra={"option": "--name"})] = _DEFAULTS.name
+    data: Annotated[
+        Path | None,
+        Meta(description="The broker's directory. Left out: pandomq-data/NAME.", extra={"option": "--data"}),
+    ] = None
+    listen: Annotated[
+        str,
+        Meta(description="Where clients connect: HOST:PORT, or off.", extra={**ADDRESS, "option": "--listen"}),
+    ] = "127.0.0.1:5672"
+    proxy_protocol: Annotated[
+        bool, Meta(description="Clients come through a proxy that says so by a PROXY header; others are refused.")
+    ] = False
+    compat_product: Annotated[
+        str, Meta(description="The product's name in the server properties, for clients that insist on RabbitMQ.")
+    ] = _DEFAULTS.product
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="What is logged: this and what is worse.", extra={"option": "--log-level"}),
+    ] = "info"
+    log_format: Annotated[
+        Literal["text", "json"], Meta(description="How it is logged.", extra={"option": "--log-format"})
+    ] = "text"
+    tls: Tls = Tls()
+
+
+class Limits(Section, frozen=True):
+    """Fields have the names that they have in `NodeSettings`."""
+
+    memory_bytes_max: Annotated[
+        int,
+        Meta(
+            ge=limits.MIB,
+            description="While messages take more, publishers are held back. A size, or a share of the memory.",
+            extra={**SHARE_OF_MEMORY, "option": "--memory-mb"},
+        ),
+    ]
+    heartbeat_s: Annotated[
+        int, Meta(ge=0, le=65535, description="Proposed to clients; 0: none.", extra={"option": "--heartbeat"})
+    ] = _DEFAULTS.heartbeat_s
+    handshake_ms_max: Annotated[int, Meta(ge=1, description="From connecting to connection.open.")] = (
+        _DEFAULTS.handshake_ms_max
+    )
+    consumer_timeout_ms: Annotated[
+        int, Meta(ge=0, description="A delivery unacknowledged for longer closes its channel; 0: never.")
+    ] = _DEFAULTS.consumer_timeout_ms
+    frame_bytes_max: Annotated[
+        int, Meta(ge=limits.FRAME_BYTES_MIN, le=_FRAME_BYTES_MAX, description="Proposed to clients.")
+    ] = _DEFAULTS.frame_bytes_max
+    message_bytes_max: Annotated[
+        int, Meta(ge=1, le=limits.TRANSACTION_BYTES_MAX, description="The largest body of a message.")
+    ] = _DEFAULTS.message_bytes_max
+    channel_max: Annotated[int, Meta(ge=1, le=limits.CHANNEL_ID_MAX, description="Channels of one connection.")] = (
+        _DEFAULTS.channel_max
+    )
+    connections_max: Annotated[int, Meta(ge=1, description="Connections in all.")] = _DEFAULTS.connections_max
+    connections_per_user_max: Annotated[int, Meta(ge=0, description="Connections of one user.")] = 0
+    connections_per_vhost_max: Annotated[int, Meta(ge=0, description="Connections to one vhost.")] = 0
+    queues_max: Annotated[int, Meta(ge=0, description="Queues in all vhosts.")] = 0
+    bindings_max: Annotated[int, Meta(ge=0, description="Bindings in all vhosts.")] = 0
+    consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
+
+
+class Auth(Section, frozen=True):
+    default_user: Annotated[str, Meta(description="The user that a fresh broker has.")] = _DEFAULTS.user
+    default_password: Annotated[str, Meta(description="And its password.", extra=SECRET)] = _DEFAULTS.password
+    loopback_only_users: Annotated[
+        tuple[str, ...], Meta(description="Users who may connect from this machine only.")
+    ] = _DEFAULTS.loopback_only_users
+
+
+class Configuration(Section, frozen=True):
+    node: Node
+    limits: Limits
+    auth: Auth

@@ -1,0 +1,81 @@
+"""`pandomq config`: what holds, and where it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pandomq.cli.config.keys import MASK
+from pandomq.cli.config.load import Holding, Loaded
+from pandomq.cli.output import print_json, print_table
+from pandomq.cli.start_options import (
+    ConfigFile,
+    Data,
+    Heartbeat,
+    Listen,
+    LogFormat,
+    LogLevel,
+    MemoryMb,
+    Name,
+    StartOptions,
+    load_or_exit,
+)
+
+
+def show_config(
+    config: ConfigFile = None,
+    name: Name = None,
+    listen: Listen = None,
+    data: Data = None,
+    memory_mb: MemoryMb = None,
+    heartbeat: Heartbeat = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    check: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Only say whether a broker would start with this file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Shows what `pandomq start` would do with the same options, and where each value comes from.
+
+    An option beats the environment, which beats the file, which beats the default.
+    """
+    if check is not None and config is not None:
+        raise typer.BadParameter("--check names a file, and --config another")
+    options = StartOptions(
+        config=check or config,
+        name=name,
+        listen=listen,
+        data=data,
+        memory_mb=memory_mb,
+        heartbeat=heartbeat,
+        log_level=log_level,
+        log_format=log_format,
+    )
+    loaded = load_or_exit(options)
+    if check is not None:
+        typer.echo(f"{check}: nothing is wrong")
+    elif json:
+        print_json(_as_json(loaded))
+    else:
+        print_table(
+            ["key", "value", "from"],
+            [[h.key.path, h.key.show(h.value), str(h.origin)] for h in loaded.holdings.values()],
+        )
+
+
+def _as_json(loaded: Loaded) -> bytes:
+    keys = [
+        {"key": path, "value": _shown(holding), "origin": holding.origin.kind, "from": holding.origin.where or None}
+        for path, holding in loaded.holdings.items()
+    ]
+    return msgspec.json.encode({"file": None if loaded.file is None else str(loaded.file), "keys": keys})
+
+
+def _shown(holding: Holding) -> object:
+    if holding.key.secret:
+        return MASK
+    return str(holding.value) if isinstance(holding.value, Path) else holding.value

@@ -1,0 +1,94 @@
+"""What the commands print: a table to a person, lines with tabs to a pipe, JSON to who asks for it.
+
+Whatever came from a broker is made harmless first: a name may hold a newline, a tab or a terminal's control sequence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pandomq.runtime.logs import printable
+
+Row = Sequence[object]
+
+RICH_ROWS_MAX: Final = 500
+"""Longer lists are laid out plainly: fitting 10,000 rows to a terminal takes Rich ten seconds."""
+
+
+def print_json(document: bytes) -> None:
+    """The document as it came, indented."""
+    sys.stdout.write(msgspec.json.format(document, indent=2).decode() + "\n")
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Row], *, with_headers: bool = True) -> None:
+    if not sys.stdout.isatty():
+        print_lines(headers, rows, with_headers=with_headers)
+    elif len(rows) > RICH_ROWS_MAX:
+        sys.stdout.write(aligned(headers, rows))
+    else:
+        Console().print(rich_table(headers, rows))
+
+
+def print_lines(headers: Sequence[str], rows: Sequence[Row], *, with_headers: bool = True) -> None:
+    """A row a line and tabs between the cells: for other programs."""
+    lines = ["\t".join(headers)] if with_headers else []
+    lines += ["\t".join(cell(value) for value in row) for row in rows]
+    if lines:
+        sys.stdout.write("\n".join(lines) + "\n")
+
+
+def rich_table(headers: Sequence[str], rows: Sequence[Row]) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    numeric = [all(_is_number(row[index]) for row in rows) for index in range(len(headers))]
+    for header, is_number in zip(headers, numeric, strict=True):
+        table.add_column(header, justify="right" if is_number and rows else "left", overflow="fold")
+    for row in rows:
+        # Text, because a name with brackets is not markup.
+        table.add_row(*(Text(cell(value)) for value in row))
+    return table
+
+
+def aligned(headers: Sequence[str], rows: Sequence[Row]) -> str:
+    lines = [list(headers), *([cell(value) for value in row] for row in rows)]
+    widths = [max(cell_len(line[index]) for line in lines) for index in range(len(headers))]
+    return "".join(
+        "  ".join(text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )
+
+
+def cell(value: object) -> str:
+    """A value on one line: texts as they are, tables and lists as JSON, nothing for nothing."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return printable(value)
+        case float():
+            return f"{value:.1f}"
+        case int():
+            return str(value)
+        case _:
+            return printable(msgspec.json.encode(value).decode())
+
+
+def say(text: str) -> None:
+    """A word to the person, beside what a program would read."""
+    typer.echo(printable(text), err=True)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -1,0 +1,66 @@
+"""The broker's log on standard error: one event, one line, as text or as JSON; never a secret.
+
+Names come from clients, so whatever could end a line or steer a terminal is escaped: nobody can forge an entry. A URL's
+user and password are masked. Only a bug has more to say: in text its stack follows on indented lines, in JSON it is a
+field of the event.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from typing import Final, Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+
+_CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]*@")
+
+
+def set_up_logs(level: str, form: LogFormat, stream: TextIO | None = None) -> None:
+    """From here on everything that is logged in this process goes there and looks like that."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(True)
+
+
+def printable(text: str) -> str:
+    """The same text on one line, with nothing in it that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def without_credentials(text: str) -> str:
+    return _CREDENTIALS.sub("***@", text)
+
+
+class TextFormatter(logging.Formatter):
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's name)
+        record.message = without_credentials(printable(record.message))
+        return super().formatMessage(record)
+
+    def formatException(self, ei: object) -> str:  # noqa: N802
+        stack = super().formatException(ei)  # type: ignore[arg-type]
+        return "\n".join(f"    {printable(line)}" for line in without_credentials(stack).splitlines())
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        event = {
+            "time": f"{seconds}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": without_credentials(record.getMessage()),
+        }
+        if record.exc_info:
+            event["exception"] = without_credentials(self.formatException(record.exc_info))
+        # ASCII only: line separators of other scripts and broken surrogates are escaped with the rest.
+        return json.dumps(event)
