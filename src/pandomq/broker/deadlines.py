@@ -1,4 +1,4 @@
-"""What happens when a deadline has come."""
+"""What happens when a deadline has come. Of several that come together, one may have removed what the next is about."""
 
 from typing import TYPE_CHECKING, assert_never
 

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from pandomq import kernel
 from pandomq.broker.content_header import Spans, entries_of, spans_of, with_headers
-from pandomq.fieldtable import FieldTable, Timestamp, encode_table
+from pandomq.broker.field_text import name_of
+from pandomq.fieldtable import FieldTable, OctetString, Timestamp, encode_table
 from pandomq.properties import read_headers
 
 REASONS: Final = {
@@ -183,8 +184,9 @@ def _read(table: Any) -> Death | None:
         isinstance(queue, str) and isinstance(reason, str) and isinstance(exchange, str) and isinstance(keys, list)
     ):
         return None
-    if not (isinstance(count, int) and isinstance(time_s, int) and all(isinstance(key, str) for key in keys)):
+    if not (isinstance(count, int) and isinstance(time_s, int)):
         return None
+    names = tuple(name_of(key) for key in keys if isinstance(key, str | OctetString))
     in_range = 0 <= count < 2**62 and 0 <= time_s < 2**63
     kept = expiration if isinstance(expiration, str) else None
-    return Death(queue, reason, int(count), exchange, tuple(keys), int(time_s), kept) if in_range else None
+    return Death(queue, reason, int(count), exchange, names, int(time_s), kept) if in_range else None

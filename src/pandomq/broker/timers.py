@@ -5,12 +5,13 @@
     delayed    a delayed message is due
     acks       a delivery was not acknowledged in time
 
-A deadline that no longer holds is not searched for and removed; it is recognised when it comes.
+A deadline that no longer holds is not searched for and removed; it is recognised when it comes, or when so many have
+gathered that the heap is worth cleaning.
 """
 
 from enum import IntEnum
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from pandomq import kernel
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 ACK_SWEEP_MS_MIN: Final = 1000
 """Channels are looked through for late acks at most this often; the look is over all of them."""
+CLEANING_SIZE_MIN: Final = 1024
+"""A heap smaller than this is not worth cleaning."""
 
 
 class Kind(IntEnum):
@@ -32,14 +35,19 @@ class Kind(IntEnum):
     ACKS = 3
 
 
+_Deadline: TypeAlias = tuple[int, int, Kind, Any]
+"""When, a number that decides between equal times, what for, and of whom."""
+
+
 class Timers:
     """Says what is due; what that means is `deadlines`' business."""
 
-    __slots__ = ("_heap", "_number", "_shortest_ack_ms", "_sweep_ms", "_watched_ms")
+    __slots__ = ("_cleaning_size", "_heap", "_number", "_shortest_ack_ms", "_sweep_ms", "_watched_ms")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Kind, Any]] = []
+        self._heap: list[_Deadline] = []
         self._number = 0
+        self._cleaning_size = CLEANING_SIZE_MIN
         self._watched_ms: dict[kernel.Queue | DelayedMessages, int] = {}
         """The deadline that holds; others of the same subject have been overtaken."""
         self._shortest_ack_ms = kernel.NEVER_MS
@@ -53,15 +61,15 @@ class Timers:
         due: list[tuple[Kind, Any]] = []
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
-            at_ms, _, kind, subject = heappop(heap)
-            if kind is Kind.MESSAGES or kind is Kind.DELAYED:
-                watched = subject if kind is Kind.MESSAGES else subject[1]
-                if self._watched_ms.get(watched) != at_ms:
-                    continue
-                del self._watched_ms[watched]
+            deadline = heappop(heap)
+            if not self._holds(deadline):
+                continue
+            _, _, kind, subject = deadline
+            if kind is Kind.MESSAGES:
+                del self._watched_ms[subject]
+            elif kind is Kind.DELAYED:
+                del self._watched_ms[subject[1]]
             elif kind is Kind.ACKS:
-                if self._sweep_ms != at_ms:
-                    continue
                 self._sweep_ms = kernel.NEVER_MS
             due.append((kind, subject))
         return due
@@ -112,6 +120,30 @@ class Timers:
     def _push(self, at_ms: int, kind: Kind, subject: Any) -> None:
         self._number += 1
         heappush(self._heap, (at_ms, self._number, kind, subject))
+        if len(self._heap) >= self._cleaning_size:
+            self._clean()
+
+    def _clean(self) -> None:
+        # Queues that are long deleted would be kept by deadlines that lie years ahead.
+        self._heap = [deadline for deadline in self._heap if self._holds(deadline)]
+        heapify(self._heap)
+        watched = (subject[1] if kind is Kind.DELAYED else subject for _, _, kind, subject in self._heap)
+        self._watched_ms = {subject: self._watched_ms[subject] for subject in watched if subject in self._watched_ms}
+        self._cleaning_size = max(CLEANING_SIZE_MIN, 2 * len(self._heap))
+
+    def _holds(self, deadline: _Deadline) -> bool:
+        at_ms, _, kind, subject = deadline
+        match kind:
+            case Kind.MESSAGES:
+                return not subject.deleted and self._watched_ms.get(subject) == at_ms
+            case Kind.QUEUE:
+                return not subject.kernel.deleted
+            case Kind.DELAYED:
+                return not subject[1].kernel.deleted and self._watched_ms.get(subject[1]) == at_ms
+            case Kind.ACKS:
+                return self._sweep_ms == at_ms
+            case _:
+                assert_never(kind)
 
     def __len__(self) -> int:
         return len(self._heap)

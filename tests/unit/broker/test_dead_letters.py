@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.fieldtable import Timestamp
+from pandomq.fieldtable import OctetString, Timestamp, encode_table
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, Peer, Received, World
 
@@ -226,8 +226,6 @@ def test_a_string_that_looks_like_a_record_is_left_alone() -> None:
     got = peer.get("q")
     assert got is not None
     assert got.properties is not None
-    from pandomq.fieldtable import encode_table
-
     twin = encode_table(headers_of(got))[4:].decode("latin-1")
     peer.publish("", "q", b"", Properties(headers={**headers_of(got), "z": twin}))
     reject(peer)
@@ -258,3 +256,18 @@ def test_one_entry_of_the_log_holds_leaving_and_arrival() -> None:
     assert len(world.entries) == before + 1
     queues = world.replayed().broker.state.vhosts["/"].queues
     assert (queues["q"].kernel.ready_count, queues["dead"].kernel.ready_count) == (0, 1)
+
+
+def test_routing_keys_may_be_any_octets() -> None:
+    peer = World().peer()
+    peer.declare("q", arguments=with_dlx("", "q"))
+    peer.call(methods.QueueBind("q", "amq.fanout"), expect=methods.QueueBindOk)
+    peer.publish("amq.fanout", "\udcff")
+    for count in (1, 2, 3):
+        reject(peer)
+        got = peer.get("q", no_ack=False)
+        first, *_ = headers_of(got)["x-death"]
+        assert (first["count"], first["routing-keys"]) == (count, [OctetString(b"\xff")])
+        # As a client would that does not know of dead letters.
+        assert got is not None
+        peer.send(methods.BasicNack(0, True, True))

@@ -182,3 +182,14 @@ def test_a_delaying_exchange_takes_along_what_waits() -> None:
     peer.call(methods.ExchangeDelete("later"), expect=methods.ExchangeDeleteOk)
     assert world.broker.engine.held_messages == 0
     world.pass_time(100)
+
+
+def test_deadlines_of_what_is_gone_are_not_kept_for_ever() -> None:
+    world = World()
+    peer = world.peer()
+    for number in range(3000):
+        peer.say(methods.QueueDeclare(f"q{number}", no_wait=True, arguments={"x-expires": 10**9}))
+        peer.say_publish("", f"q{number}", b"", Properties(expiration=str(10**9)))
+        peer.say(methods.QueueDelete(f"q{number}", no_wait=True)).flush()
+    assert len(world.broker.timers) < 2000
+    assert peer.hear() == []
