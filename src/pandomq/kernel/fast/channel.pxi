@@ -75,7 +75,7 @@ cdef class Channel:
 
     cdef int publish_logged(self) except -1:
         # The last counted publish is in the batch's log entry.
-        return self.depend_on_batch(max(self.confirms.published, 1))
+        return self.depend_on_batch(self.confirms.published or 1)
 
     cdef int settlement_logged(self) except -1:
         # Whatever is published after this proves it.

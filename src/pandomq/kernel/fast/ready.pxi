@@ -44,12 +44,12 @@ cdef inline void ready_unmark_empty(Ready* ready, int level, Ring* ring) noexcep
 
 
 cdef int ready_make_rings(Ready* ready) except -1:
-    cdef size_t size = (ready.priority_max + 1) * sizeof(Ring)
+    cdef size_t levels = ready.priority_max + 1
     cdef size_t at
-    ready.rings = <Ring*>malloc(size)
+    ready.rings = <Ring*>malloc(levels * sizeof(Ring))
     if ready.rings == NULL:
         raise MemoryError
-    for at in range(ready.priority_max + 1):
+    for at in range(levels):
         ready.rings[at] = Ring(NULL, 0, 0, 0, 0)
     return 0
 

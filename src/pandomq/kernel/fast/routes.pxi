@@ -23,7 +23,7 @@ cdef class Routes:
         return len(self.plans)
 
     def put(self, bytes routing not None, Plan plan not None):
-        if len(self.plans) >= self.capacity and routing not in self.plans:
+        if <size_t>len(self.plans) >= self.capacity and routing not in self.plans:
             self.plans.clear()
         self.plans[routing] = plan
 

@@ -167,7 +167,7 @@ cdef class Scanner:
             return 0
         if end - header < PROPERTIES_OFFSET + 1 or method[method_size] != C_FRAME_END:
             return 0
-        if header[-7] != C_HEADER or load16(header - 6) != number or load32(header) != <uint32_t>C_BASIC << 16:
+        if (header - 7)[0] != C_HEADER or load16(header - 6) != number or load32(header) != <uint32_t>C_BASIC << 16:
             return 0
         if not routing_fits(method, method_size) or self.content(number) is not None:
             return 0
@@ -179,7 +179,7 @@ cdef class Scanner:
             return 0
         data = header + header_size + FRAME_OVERHEAD
         if body_size:
-            if data > end or body_size >= <size_t>(end - data) or data[-7] != C_BODY or load16(data - 6) != number:
+            if data > end or body_size >= <size_t>(end - data) or (data - 7)[0] != C_BODY or load16(data - 6) != number:
                 return 0
             if load32(data - 4) != body_size or data[body_size] != C_FRAME_END:
                 return 0

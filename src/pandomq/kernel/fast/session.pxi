@@ -84,7 +84,7 @@ cdef class Session:
         return 0
 
     cdef inline size_t chunk_size(self) noexcept:
-        return self.frame_max - FRAME_OVERHEAD if self.frame_max else <size_t>-1
+        return self.frame_max - FRAME_OVERHEAD if self.frame_max > FRAME_OVERHEAD else <size_t>-1
 
     cdef inline size_t content_size(self, Message message) noexcept:
         # Octets of the header frame and the body frames.

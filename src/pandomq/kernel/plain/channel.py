@@ -79,8 +79,9 @@ class Channel:
         return self.is_held or not self.open
 
     def next_tag(self) -> int:
-        self.window.last_tag += 1
-        return self.window.last_tag
+        window = self.window
+        window.last_tag += 1
+        return window.last_tag
 
     def keep_unacked(self, tag: int, queue: "Queue", entry: "Entry", consumer: "Consumer | None", now_ms: int) -> None:
         queue.unacked_count += 1

@@ -61,10 +61,12 @@ class Consumer:
 
     def has_obstacle(self) -> bool:
         """Whether it may not take a message now."""
-        channel = self.channel
+        channel, session = self.channel, self.channel.session
         return (
-            channel.is_shut
-            or channel.session.is_full
+            channel.is_held
+            or not channel.open
+            or not session.writable
+            or session.pending_bytes > session.out_bytes_max
             or 0 < self.prefetch_max <= self.unacked_count
             or 0 < channel.prefetch_max <= channel.credit_used
         )

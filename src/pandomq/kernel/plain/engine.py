@@ -9,7 +9,7 @@ from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.queue import Queue
-from pandomq.kernel.plain.queue_consumers import QueueConsumers
+from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.runs import PublishRun, SettleRun
 from pandomq.kernel.plain.session import Session
 
@@ -21,9 +21,9 @@ class Engine:
         self.hooks = hooks
         self.term = 0
         self.commit_index = 0
-        self.dead: list[tuple[Queue, Message, int, int]] = []
+        self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
-        self.waiting_for_time: list[Queue] = []
+        self.waiting_for_time: list[QueueExits] = []
         self.held_bytes = 0
         self.held_messages = 0
         self.published = 0
@@ -33,7 +33,7 @@ class Engine:
         self.acked = 0
         self.confirmed = 0
         self.log = LogBatch()
-        self.active_queues: deque[QueueConsumers] = deque()
+        self.active_queues: deque[Any] = deque()
         self.waking_channels: list[Channel] = []
         self.touched_channels: list[Channel] = []
         self.dirty_sessions: list[Session] = []
@@ -70,12 +70,13 @@ class Engine:
             if flags & MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
             return True
-        accepting = [queue for queue in queues if not queue.deleted and not queue.refuses(message, now_ms)]
+        present = [queue for queue in queues if not queue.deleted]
+        accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
         if message.persistent:
             self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
         for queue in accepting:
             queue.insert(message, now_ms)
-        if len(accepting) == len(queues) or all(queue.deleted or queue in accepting for queue in queues):
+        if len(accepting) == len(present):
             return True
         if channel is not None:
             self.refuse(channel)
@@ -146,7 +147,6 @@ class Engine:
             if self.active_queues:
                 queue = self.active_queues.popleft()
                 queue.is_active = False
-                assert isinstance(queue, Queue)
                 queue.run(now_ms)
             elif check_again:
                 for channel in check_again:

@@ -4,7 +4,6 @@ A key is remembered as long as its newest message is in the queue, ready or unac
 meanwhile is out of date.
 """
 
-from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.ring import Entry
 
 
@@ -29,8 +28,8 @@ class LastValues:
         self._newest[key] = entry.sequence
         return newest if newest != entry.sequence else None
 
-    def leave(self, message: Message, sequence: int) -> None:
+    def leave(self, entry: Entry) -> None:
         """Forgets the key if the message that leaves was its newest."""
-        key = message.find_header(self._header)
-        if key is not None and self._newest.get(key) == sequence:
+        key = entry.message.find_header(self._header)
+        if key is not None and self._newest.get(key) == entry.sequence:
             del self._newest[key]

@@ -14,6 +14,7 @@ from pandomq.kernel.records import (
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.queue import Queue
+    from pandomq.kernel.plain.queue_exits import QueueExits
 
 
 class LogBatch:
@@ -23,7 +24,7 @@ class LogBatch:
 
     def __init__(self) -> None:
         self._records: list[bytes] = []
-        self.dequeuing: list[Queue] = []  # queues with an unwritten range, in the order in which those began
+        self.dequeuing: list[QueueExits] = []  # queues with an unwritten range, in the order in which those began
 
     def enqueue(self, message: Message, queues: list["Queue"]) -> None:
         """The message is about to enter these queues, each under its next sequence."""
@@ -32,7 +33,7 @@ class LogBatch:
             some = places[first : first + QUEUES_PER_RECORD_MAX]
             self._records.append(encode_enqueue(some, message.routing, message.header, message.body))
 
-    def dequeue(self, queue: "Queue", sequence: int) -> None:
+    def dequeue(self, queue: "QueueExits", sequence: int) -> None:
         if queue.gone_count == 0:
             self.dequeuing.append(queue)
         elif sequence == queue.gone_first + queue.gone_count:

@@ -1,7 +1,6 @@
 """A queue: messages in order of priority and sequence, and who may have them.
 
-How a message leaves: taken by a consumer or by basic.get (then it is unacked and may come back), or for good: acked,
-expired, overflowed, rejected, out of date, purged, withdrawn. For good always goes through `gone`, which logs it.
+A message that is delivered or got is unacked; then it comes back to its place, or leaves for good (queue_exits.py).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,22 +10,21 @@ from pandomq.kernel.constants import (
     DROP_HEAD,
     EXPIRED,
     MAXLEN,
-    NEVER_MS,
     REJECT_PUBLISH_DEAD_LETTER,
     REJECTED,
 )
 from pandomq.kernel.plain.last_values import LastValues
 from pandomq.kernel.plain.message import Message
-from pandomq.kernel.plain.queue_consumers import QueueConsumers
-from pandomq.kernel.plain.ready import Ready
+from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.settings import Settings
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
     from pandomq.kernel.plain.engine import Engine
 
 
-class Queue(QueueConsumers):
+class Queue(QueueExits):
     """See the contract."""
 
     def __init__(self, engine: "Engine", owner: Any, queue_id: int, logged: bool) -> None:
@@ -37,25 +35,12 @@ class Queue(QueueConsumers):
         self.logged = logged
         self.next_sequence = 1
         self.unacked_count = 0
-        self.deleted = False
         self.published = 0
         self.delivered = 0
         self.redelivered = 0
         self.acked = 0
-        self.dropped = 0
-        self.ready = Ready()
-        self.is_active = False  # in the engine's list of queues to run
-        self.gone_first = 0  # a range of dequeued sequences that the log batch has not written yet
-        self.gone_count = 0
-        self._armed_for_ms = NEVER_MS
-        self._ttl_ms = -1
-        self._length_max = -1
-        self._bytes_max = -1
-        self._overflow = DROP_HEAD
-        self._dead_letters = False
-        self._delivery_limit = -1
-        self._counts_deliveries = False
-        self._last_values: LastValues | None = None
+        self.may_refuse = False  # it has a limit, and keeps messages out
+        self._may_drop = False  # it has a limit, and drops from its head
 
     def configure(
         self,
@@ -71,16 +56,17 @@ class Queue(QueueConsumers):
         last_value_key: bytes | None = None,
         single_active: bool = False,
     ) -> None:
-        self._ttl_ms = ttl_ms
-        self._length_max = length_max
-        self._bytes_max = bytes_max
-        self._overflow = overflow
-        self._dead_letters = dead_letters
-        self._delivery_limit = delivery_limit
-        self._counts_deliveries = counts_deliveries
+        self.settings = Settings(
+            ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
+        )
+        limited = length_max >= 0 or bytes_max >= 0
+        self.may_refuse = limited and overflow != DROP_HEAD
+        self._may_drop = limited and overflow == DROP_HEAD
         if self.next_sequence == 1:
+            if not 0 <= priority_max <= 255:
+                raise ValueError(f"priority_max is {priority_max}")
             self.ready.priority_max = priority_max
-            self._last_values = None if last_value_key is None else LastValues(last_value_key)
+            self.last_values = None if last_value_key is None else LastValues(last_value_key)
         if not self.consumer_count:
             self.single_active = single_active
         self.activate_if_ready()
@@ -96,74 +82,65 @@ class Queue(QueueConsumers):
     # --- in
 
     def refuses(self, message: Message, now_ms: int) -> bool:
-        """Whether the overflow rule keeps the message out; if it is one for the dead, it is among them."""
-        if self._overflow == DROP_HEAD or not self._overflows(1, message.body_size):
+        """Of a queue that may refuse: whether it does. If the message is one for the dead, it is among them."""
+        settings = self.settings
+        if not settings.overflowed_by(self.ready, 1, message.body_size):
             return False
         self._hand_out(now_ms)
-        if not self._overflows(1, message.body_size):
+        if not settings.overflowed_by(self.ready, 1, message.body_size):
             return False
-        if self._overflow == REJECT_PUBLISH_DEAD_LETTER and self._dead_letters:
+        if settings.overflow == REJECT_PUBLISH_DEAD_LETTER and settings.dead_letters:
             self.engine.dead.append((self, message, MAXLEN, 0))
         return True
 
     def insert(self, message: Message, now_ms: int) -> None:
         """Takes the message under the next sequence."""
-        entry = Entry(message, self.next_sequence, self.engine.term, self._deadline_ms(message, now_ms))
+        engine = self.engine
+        entry = Entry(message, self.next_sequence, engine.term, self.settings.deadline_ms(message, now_ms))
         self.next_sequence += 1
         self.published += 1
-        self.engine.hold(message)
+        engine.hold(message)
         self.ready.push(entry)
-        if self._last_values is not None:
+        if self.last_values is not None:
             self._supersede(entry, log=True)
-        if self._overflow == DROP_HEAD and self._overflows(0, 0):
+        if self._may_drop and self.settings.overflowed_by(self.ready, 0, 0):
             self._hand_out(now_ms)
-            self._drop_surplus()
+            self.drop_surplus()
         self.activate()
 
     def restore(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
         """Takes the message at its old place, unlogged and unlimited."""
-        entry = Entry(message, sequence, term, self._deadline_ms(message, now_ms))
+        entry = Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms))
         self.engine.hold(message)
         if sequence >= self.next_sequence:
             self.next_sequence = sequence + 1
             self.ready.push(entry)
         else:
             self.ready.give_back(entry)
-        if self._last_values is not None:
+        if self.last_values is not None:
             self._supersede(entry, log=False)
-        self._watch_time()
+        self.watch_time()
         self.activate()
 
     def requeue(self, entry: Entry) -> None:
         """An unacked message comes back, if it may."""
         self.unacked_count -= 1
         if self.deleted:
-            self.engine.let_go(entry.message)
+            self.forget(entry)
             return
         entry.redelivered = True
         entry.delivery_count += 1
-        if 0 <= self._delivery_limit < entry.delivery_count:
-            self._die(entry, DELIVERY_LIMIT)
+        if 0 <= self.settings.delivery_limit < entry.delivery_count:
+            self.die(entry, DELIVERY_LIMIT)
             return
         self.ready.give_back(entry)
-        if self._last_values is not None:
+        if self.last_values is not None:
             self._supersede(entry, log=True)
         self.activate()
 
-    def _deadline_ms(self, message: Message, now_ms: int) -> int:
-        ttl_ms, expiration_ms = self._ttl_ms, message.expiration_ms
-        if ttl_ms < 0:
-            return NEVER_MS if expiration_ms < 0 else now_ms + expiration_ms
-        return now_ms + (ttl_ms if expiration_ms < 0 else min(ttl_ms, expiration_ms))
-
-    def _overflows(self, count: int, size: int) -> bool:
-        # Whether the ready messages, and so much more, are beyond a limit.
-        ready = self.ready
-        return 0 <= self._length_max < ready.count + count or 0 <= self._bytes_max < ready.bytes + size
-
     def _supersede(self, entry: Entry, log: bool) -> None:
-        assert self._last_values is not None
-        sequence = self._last_values.arrive(entry)
+        assert self.last_values is not None
+        sequence = self.last_values.arrive(entry)
         old = None if sequence is None else self.ready.remove(sequence)
         if old is None:
             return
@@ -178,16 +155,17 @@ class Queue(QueueConsumers):
     def run(self, now_ms: int) -> None:
         """What a deliver does for one queue."""
         self._hand_out(now_ms)
-        if self._overflow == DROP_HEAD and self._overflows(0, 0):
-            self._drop_surplus()
-        self.expire(now_ms)
+        if self._may_drop:
+            self.drop_surplus()
+        if self.ready.with_deadline:
+            self.expire(now_ms)
 
     def _hand_out(self, now_ms: int) -> None:
         # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
         ready = self.ready
         while ready.count:
             if ready.with_deadline and ready.first().deadline_ms < now_ms:
-                self._die(ready.pop_first(), EXPIRED)
+                self.die(ready.pop_first(), EXPIRED)
                 continue
             consumer = self.rotation.next()
             if consumer is None:
@@ -206,7 +184,7 @@ class Queue(QueueConsumers):
             self.gone(entry)
         else:
             channel.keep_unacked(tag, self, entry, None, now_ms)
-        self._watch_time()
+        self.watch_time()
         return tag, redelivered, message, self.ready.count
 
     def delivered_form(self, entry: Entry) -> Message:
@@ -217,7 +195,7 @@ class Queue(QueueConsumers):
         if entry.redelivered:
             engine.redelivered += 1
             self.redelivered += 1
-        if self._counts_deliveries and entry.delivery_count:
+        if self.settings.counts_deliveries and entry.delivery_count:
             copy: Message = engine.hooks.redelivered_copy(entry.message, entry.delivery_count)
             return copy
         return entry.message
@@ -229,33 +207,7 @@ class Queue(QueueConsumers):
 
     def reject(self, entry: Entry) -> None:
         self.unacked_count -= 1
-        self._die(entry, REJECTED)
-
-    def withdraw(self, sequence: int) -> Message | None:
-        entry = self.ready.remove(sequence)
-        if entry is None:
-            return None
-        self.gone(entry)
-        self._watch_time()
-        return entry.message
-
-    def purge(self) -> int:
-        entries = self.ready.clear()
-        for entry in entries:
-            self.gone(entry)
-        return len(entries)
-
-    def drop(self, sequence_first: int, count: int) -> None:
-        # A range may be far longer than what is left of it.
-        if count > self.ready.count:
-            sequences = [entry.sequence for entry in self.ready if 0 <= entry.sequence - sequence_first < count]
-        else:
-            sequences = list(range(sequence_first, sequence_first + count))
-        for sequence in sequences:
-            entry = self.ready.remove(sequence)
-            if entry is not None:
-                self.forget(entry)
-        self._watch_time()
+        self.die(entry, REJECTED)
 
     def delete(self) -> int:
         self.deleted = True
@@ -265,60 +217,6 @@ class Queue(QueueConsumers):
         for consumer in self.consumers():
             consumer.cancel()
         return len(entries)
-
-    def gone(self, entry: Entry) -> None:
-        """The message left the queue for good."""
-        if self.logged and entry.message.persistent and not self.deleted:
-            self.engine.log.dequeue(self, entry.sequence)
-        self.forget(entry)
-
-    def forget(self, entry: Entry) -> None:
-        if self._last_values is not None:
-            self._last_values.leave(entry.message, entry.sequence)
-        self.engine.let_go(entry.message)
-
-    def _die(self, entry: Entry, reason: int) -> None:
-        self.dropped += 1
-        if self._dead_letters and not self.deleted:
-            self.engine.dead.append((self, entry.message, reason, entry.delivery_count))
-        self.gone(entry)
-
-    def _drop_surplus(self) -> None:
-        # From the head: the message that would be delivered next goes first, even if it has the highest priority.
-        while self._overflows(0, 0) and self.ready.count:
-            self._die(self.ready.pop_first(), MAXLEN)
-
-    # --- time
-
-    def expire(self, now_ms: int) -> None:
-        ready = self.ready
-        while ready.with_deadline:
-            late = next((entry for entry in ready.heads() if entry.deadline_ms <= now_ms), None)
-            if late is None:
-                break
-            ready.remove(late.sequence)
-            self._die(late, EXPIRED)
-        self._watch_time()
-
-    @property
-    def next_deadline_ms(self) -> int:
-        return self.ready.next_deadline_ms
-
-    @property
-    def timer_armed(self) -> bool:
-        return self._armed_for_ms != NEVER_MS
-
-    @timer_armed.setter
-    def timer_armed(self, armed: bool) -> None:
-        self._armed_for_ms = min(self.next_deadline_ms, NEVER_MS - 1) if armed else NEVER_MS
-
-    def _watch_time(self) -> None:
-        # A timer for a later time than needed is as good as none.
-        if self.ready.with_deadline and self.next_deadline_ms < self._armed_for_ms:
-            self._armed_for_ms = NEVER_MS
-            self.engine.waiting_for_time.append(self)
-
-    # --- views
 
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
         return [
@@ -330,6 +228,6 @@ class Queue(QueueConsumers):
         self.check_consumers()
         self.ready.check()
         assert self.unacked_count >= 0
-        assert all(entry.sequence < self.next_sequence for entry in self.ready)
+        assert all(entry.sequence < self.next_sequence for entry in self.ready.entries())
         assert not self.deleted or not self.ready.count
         assert self.gone_count == 0 or self in self.engine.log.dequeuing

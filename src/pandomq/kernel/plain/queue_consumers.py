@@ -24,11 +24,11 @@ class QueueConsumers:
 
     engine: "Engine"
     ready: "Ready"
-    is_active: bool
     deleted: bool
 
     def __init__(self) -> None:
         self.single_active = False
+        self.is_active = False  # in the engine's list of queues to run
         self.rotation = Rotation()
         self._consumers: list[Consumer] = []
 

@@ -26,11 +26,11 @@ class Ready:
 
     def push(self, entry: Entry) -> None:
         """An entry with a higher sequence than all before it."""
-        level = min(entry.message.priority, self.priority_max)
+        level = min(entry.message.priority, self.priority_max) if self.priority_max else 0
         ring = self._rings.get(level)
         if ring is None:
             ring = self._rings[level] = Ring()
-        self._filled |= 1 << level
+            self._filled |= 1 << level
         ring.append(entry)
         self._count(entry, 1)
 
@@ -51,8 +51,9 @@ class Ready:
         level = self._filled.bit_length() - 1
         ring = self._rings[level]
         entry = ring.pop_first()
-        self._forget_empty(level, ring)
         self._count(entry, -1)
+        if self.priority_max or not self.count:
+            self._forget_empty(level, ring)
         return entry
 
     def remove(self, sequence: int) -> Entry | None:
@@ -112,8 +113,12 @@ class Ready:
         if entry.deadline_ms != NEVER_MS:
             self.with_deadline += change
 
+    def entries(self) -> list[Entry]:
+        """In no order, and nothing is moved by looking."""
+        return [*self._returned, *(entry for ring in self._rings.values() for entry in ring)]
+
     def check(self) -> None:
-        entries = [*self._returned, *(entry for ring in self._rings.values() for entry in ring)]
+        entries = self.entries()
         assert self.count == len(entries)
         assert self.bytes == sum(entry.message.body_size for entry in entries)
         assert self.with_deadline == sum(entry.deadline_ms != NEVER_MS for entry in entries)

@@ -68,9 +68,11 @@ class Ring:
         self._slots.append(entry)
 
     def pop_first(self) -> Entry:
-        entry = self.first
+        entry = self._slots[self._head]
+        assert isinstance(entry, Entry)
         self._head += 1
-        self._skip_holes()
+        if self._holes or self._head >= COMPACT_MIN:
+            self._skip_holes()
         return entry
 
     def remove(self, sequence: int) -> Entry | None:

@@ -36,16 +36,12 @@ class Session:
         self.served = Chain()
         self.starved = Chain()
         self._parts: list[bytes] = []
-        self._pending_bytes = 0
-
-    @property
-    def pending_bytes(self) -> int:
-        return self._pending_bytes
+        self.pending_bytes = 0
 
     @property
     def is_full(self) -> bool:
         """Its consumers must rest."""
-        return not self.writable or self._pending_bytes > self.out_bytes_max
+        return not self.writable or self.pending_bytes > self.out_bytes_max
 
     def channel(self, number: int) -> "Channel | None":
         return self.channels.get(number)
@@ -56,36 +52,38 @@ class Session:
         if self.closed or not data:
             return
         self._parts.append(data)
-        self._pending_bytes += len(data)
+        self.pending_bytes += len(data)
         if not self.is_dirty:
             self.is_dirty = True
             self.engine.dirty_sessions.append(self)
 
     def write_content(self, number: int, method: bytes, message: Message) -> None:
-        parts = [FRAME_START.pack(METHOD, number, len(method)), method]
+        self._write_content(number, (method,), len(method), message)
+
+    def write_delivery(self, number: int, deliver_start: bytes, tag: int, redelivered: bool, message: Message) -> None:
+        routing = message.routing
+        method = (deliver_start, DELIVERY_END.pack(tag, redelivered), routing)
+        self._write_content(number, method, len(deliver_start) + DELIVERY_END.size + len(routing), message)
+
+    def _write_content(self, number: int, method: tuple[bytes, ...], method_size: int, message: Message) -> None:
         header, body = message.header, message.body
-        parts.append(NEXT_FRAME_START.pack(FRAME_END, HEADER, number, len(header)))
-        parts.append(header)
-        size_max = self.frame_max - FRAME_OVERHEAD if self.frame_max else len(body)
+        size_max = self.frame_max - FRAME_OVERHEAD if self.frame_max > FRAME_OVERHEAD else len(body)
+        parts = [FRAME_START.pack(METHOD, number, method_size), *method]
+        parts += NEXT_FRAME_START.pack(FRAME_END, HEADER, number, len(header)), header
         if len(body) <= size_max:
             if body:
-                parts.append(NEXT_FRAME_START.pack(FRAME_END, BODY, number, len(body)))
-                parts.append(body)
+                parts += NEXT_FRAME_START.pack(FRAME_END, BODY, number, len(body)), body
         else:
             for offset in range(0, len(body), size_max):
                 chunk = body[offset : offset + size_max]
-                parts.append(NEXT_FRAME_START.pack(FRAME_END, BODY, number, len(chunk)))
-                parts.append(chunk)
+                parts += NEXT_FRAME_START.pack(FRAME_END, BODY, number, len(chunk)), chunk
         parts.append(END)
         self.write(b"".join(parts))
-
-    def write_delivery(self, number: int, deliver_start: bytes, tag: int, redelivered: bool, message: Message) -> None:
-        self.write_content(number, deliver_start + DELIVERY_END.pack(tag, redelivered) + message.routing, message)
 
     def take(self) -> bytes:
         data = b"".join(self._parts)
         self._parts.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         self._wake()
         return data
 
@@ -108,13 +106,13 @@ class Session:
     def close(self, now_ms: int) -> None:
         self.closed = True
         self._parts.clear()
-        self._pending_bytes = 0
+        self.pending_bytes = 0
         for channel in list(self.channels.values()):
             channel.close(now_ms)
 
     def check(self) -> None:
-        assert self._pending_bytes == sum(map(len, self._parts))
-        assert not self._pending_bytes or self in self.engine.dirty_sessions or not self.is_dirty
+        assert self.pending_bytes == sum(map(len, self._parts))
+        assert not self.pending_bytes or self in self.engine.dirty_sessions or not self.is_dirty
         assert all(channel.session is self and channel.number == number for number, channel in self.channels.items())
         for channel in self.channels.values():
             channel.check()
