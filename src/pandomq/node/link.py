@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pandomq.node.proxy_header import read_proxy_header
+
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
     from pandomq.wire.connection import Connection
@@ -21,16 +23,26 @@ class Link:
         "connection",
         "ended",
         "gone",
+        "local",
         "login",
+        "mechanism",
         "peer",
         "reading_paused",
+        "received_bytes",
+        "received_count",
+        "sent_bytes",
+        "sent_count",
         "socket",
+        "tls",
         "writing_paused",
     )
 
     def __init__(self, socket: Any, peer: tuple[str, int], connection: Connection) -> None:
         self.socket = socket
         self.peer = peer
+        self.local: tuple[str, int] = ("", 0)
+        """Our end."""
+        self.tls = False
         self.connection = connection
         self.before: bytes | None = None
         """What came of the proxy's header, until it is complete; None where no proxy stands in front."""
@@ -40,6 +52,8 @@ class Link:
         """Once the connection is open."""
         self.login: Login | None = None
         """Between log-in and open."""
+        self.mechanism = ""
+        """By which it logged in."""
         self.ended = False
         """Nothing is sent any more; the socket lingers until the client has hung up, too."""
         self.gone = False
@@ -48,13 +62,44 @@ class Link:
         self.reading_paused = False
         self.writing_paused = False
         """The socket's buffer is full: the client reads too slowly."""
+        self.received_bytes = self.received_count = 0
+        """Counted by reads and writes, not by frames."""
+        self.sent_bytes = self.sent_count = 0
+
+    def count_received(self, size: int) -> None:
+        self.received_bytes += size
+        self.received_count += 1
+
+    def count_sent(self, size: int) -> None:
+        self.sent_bytes += size
+        self.sent_count += 1
+
+    def behind_proxy(self, data: memoryview) -> memoryview:
+        """What follows the proxy's header, which says who the peer really is. Raises NotAProxyHeader."""
+        assert self.before is not None
+        self.before += data
+        header = read_proxy_header(self.before)
+        if header is None:
+            return memoryview(b"")
+        rest, self.before = self.before[header.length :], None
+        self.peer = header.peer or self.peer
+        return memoryview(rest)
 
     @property
     def peer_name(self) -> str:
-        host, port = self.peer
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return _address(self.peer)
+
+    @property
+    def name(self) -> str:
+        """As RabbitMQ names connections."""
+        return f"{_address(self.peer)} -> {_address(self.local)}"
 
     @property
     def from_loopback(self) -> bool:
         host = self.peer[0]
         return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
+
+
+def _address(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from pandomq import __version__, limits
+from pandomq import limits
 from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.client import Client
 from pandomq.broker.limits import BrokerLimits
@@ -24,15 +24,17 @@ from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
 from pandomq.node.alarms import MemoryAlarm
 from pandomq.node.deadlines import Deadlines
 from pandomq.node.link import Link
+from pandomq.node.local_client import LocalClients
 from pandomq.node.log import MemoryLog
 from pandomq.node.login import login_refusal
+from pandomq.node.offers import make_offer
 from pandomq.node.output import Abort, Close, Control, Output, PauseReading, ResumeReading
-from pandomq.node.proxy_header import NotAProxyHeader, read_proxy_header
+from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.settings import NodeSettings
+from pandomq.node.views import Views
 from pandomq.wire.codec import encode_frame, encode_method
 from pandomq.wire.connection import NEVER_MS, Connection, Tick
 from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
-from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import EXTERNAL, MECHANISMS
 from pandomq.wire.states import State
 
@@ -55,8 +57,8 @@ class Node:
             ),
         )
         self._log = MemoryLog(self._broker.committed)
-        self._offer = _offer(settings, MECHANISMS)
-        self._certified_offer = _offer(settings, (*MECHANISMS, EXTERNAL))
+        self._offer = make_offer(settings, MECHANISMS)
+        self._certified_offer = make_offer(settings, (*MECHANISMS, EXTERNAL))
         self._links: dict[Link, None] = {}
         self._link_of: dict[Client, Link] = {}
         self._batch: list[tuple[Client, list[PublishRun | SettleRun | MethodInput]]] = []
@@ -68,6 +70,11 @@ class Node:
         self._controls: list[Control] = []
         self._deadlines: Deadlines[Link] = Deadlines(now_ms)
         self._alarm = MemoryAlarm(settings.memory_bytes_max)
+        self.local_clients = LocalClients(self._broker)
+        cluster_id = f"{random.getrandbits(128):032x}"
+        self.views = Views(
+            settings, self._broker, self._links, self._link_of, self._log, self._alarm, cluster_id, now_ms
+        )
 
     @property
     def link_count(self) -> int:
@@ -80,8 +87,8 @@ class Node:
     def change_settings(self, settings: NodeSettings) -> None:
         """What is offered, and the limits, for connections from now on; the name and the first user stay."""
         self._settings = settings
-        self._offer = _offer(settings, MECHANISMS)
-        self._certified_offer = _offer(settings, (*MECHANISMS, EXTERNAL))
+        self._offer = make_offer(settings, MECHANISMS)
+        self._certified_offer = make_offer(settings, (*MECHANISMS, EXTERNAL))
         self._alarm.set_mark(settings.memory_bytes_max)
 
     # What the runtime reports.
@@ -92,12 +99,14 @@ class Node:
         peer: tuple[str, int],
         now_ms: int,
         *,
+        local: tuple[str, int] = ("", 0),
+        tls: bool = False,
         certificate_name: str | None = None,
         through_proxy: bool = False,
     ) -> Link:
         offer = self._offer if certificate_name is None else self._certified_offer
         link = Link(socket, peer, Connection(offer, Scanner, now_ms))
-        link.certificate_name = certificate_name
+        link.local, link.tls, link.certificate_name = local, tls, certificate_name
         if through_proxy:
             link.before = b""
         if len(self._links) >= self._settings.connections_max:
@@ -112,30 +121,20 @@ class Node:
     def receive(self, link: Link, data: memoryview, now_ms: int) -> None:
         if link.gone or link.ended:
             return
+        link.count_received(len(data))
         if link.before is not None:
-            self._receive_proxied(link, data, now_ms)
-            return
+            try:
+                data = link.behind_proxy(data)
+            except NotAProxyHeader:
+                self._drop(link, "it does not begin with a PROXY header", now_ms)
+                return
+            if not data:
+                return
         inputs = link.connection.receive(data)
         while inputs:
             inputs = self._gather(link, inputs, now_ms)
         if link.connection.state is not State.RUNNING:
             self._talking[link] = None
-
-    def _receive_proxied(self, link: Link, data: memoryview, now_ms: int) -> None:
-        assert link.before is not None
-        link.before += data
-        try:
-            header = read_proxy_header(link.before)
-        except NotAProxyHeader:
-            log.warning("connection %s dropped: it does not begin with a PROXY header", link.peer_name)
-            self._controls.append(Abort(link))
-            self._forget(link, now_ms)
-            return
-        if header is not None:
-            rest, link.before = link.before[header.length :], None
-            link.peer = header.peer or link.peer
-            if rest:
-                self.receive(link, memoryview(rest), now_ms)
 
     def pause(self, link: Link) -> None:
         """The socket takes no more for now."""
@@ -165,9 +164,7 @@ class Node:
                 # Its heartbeats wait unread in the socket, because we asked for it.
                 link.connection.excuse()
             if link.connection.tick(now_ms) is Tick.DROP:
-                log.warning("connection %s dropped: no sign of life in time", link.peer_name)
-                self._controls.append(Abort(link))
-                self._forget(link, now_ms)
+                self._drop(link, "no sign of life in time", now_ms)
                 continue
             self._talking[link] = None
             self._watch(link)
@@ -186,13 +183,20 @@ class Node:
                 self._controls.append(Abort(link))
                 self._forget(link, now_ms)
 
+    def close_connection(self, name: str, reason: str) -> bool:
+        """An administrator's wish; False if there is no such connection. Wants a step."""
+        link = self.views.find_link(name)
+        if link is not None:
+            self._ends.append((link, connection_forced(reason)))
+        return link is not None
+
     # The step.
 
     def step(self, now_ms: int) -> Output:
         """Handles what was gathered since the last step."""
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
-        batch, self._batch = self._batch, []
+        batch, self._batch = self._batch + self.local_clients.take_batch(), []
         self._commit(self._broker.handle(batch, now_ms))
         if self._ends:
             self._end_connections(now_ms)
@@ -211,6 +215,8 @@ class Node:
             link = self._link_of.get(client)
             if link is not None:
                 self._ends.append((link, fault))
+            else:
+                self.local_clients.failed(client, fault)
 
     def _end_connections(self, now_ms: int) -> None:
         ends, self._ends = self._ends, []
@@ -233,6 +239,8 @@ class Node:
             link = self._link_of.get(client)
             if link is not None:
                 self._take(link, client, writes)
+            else:
+                self.local_clients.wrote(client)
         if self._resumed:
             for link in self._resumed:
                 if link.client is not None:
@@ -254,6 +262,7 @@ class Node:
         data = client.session.take()
         if data:
             link.connection.wrote()
+            link.count_sent(len(data))
             writes.append((link, data))
         if link.reading_paused and not link.blocked:
             self._set_reading(link, paused=False)
@@ -310,12 +319,12 @@ class Node:
     def _open(self, link: Link, request: OpenVhost, now_ms: int) -> list[Input]:
         connection, login = link.connection, link.login
         assert login is not None
-        link.login = None
+        link.login, link.mechanism = None, login.mechanism
         try:
             link.client = self._broker.connect(
                 user=login.user,
                 vhost=request.vhost,
-                peer=link.peer_name,
+                peer=link.name,
                 client_properties=login.client_properties,
                 frame_max=connection.agreed.frame_max,
                 channel_max=connection.agreed.channel_max,
@@ -344,6 +353,11 @@ class Node:
         self._broker.disconnect(link.client, now_ms)
         del self._link_of[link.client]
         link.client = None
+
+    def _drop(self, link: Link, why: str, now_ms: int) -> None:
+        log.warning("connection %s dropped: %s", link.peer_name, why)
+        self._controls.append(Abort(link))
+        self._forget(link, now_ms)
 
     def _forget(self, link: Link, now_ms: int) -> None:
         link.gone = True
@@ -382,15 +396,3 @@ class Node:
         if link.reading_paused is not paused:
             link.reading_paused = paused
             self._controls.append(PauseReading(link) if paused else ResumeReading(link))
-
-
-def _offer(settings: NodeSettings, mechanisms: tuple[str, ...]) -> Offer:
-    return Offer(
-        version=__version__,
-        product=settings.product,
-        cluster_name=settings.name,
-        mechanisms=mechanisms,
-        proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),
-        message_bytes_max=settings.message_bytes_max,
-        handshake_ms_max=settings.handshake_ms_max,
-    )

@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from pandomq import limits
-from pandomq.runtime.tls import certificate_name
 
 if TYPE_CHECKING:
     from pandomq.node.link import Link
@@ -31,8 +30,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
         self.link = self._server.connected(
             self,
-            _peer_name(transport),
-            certificate_name(transport.get_extra_info("ssl_object")),
+            _address(transport, "peername"),
+            _address(transport, "sockname"),
+            transport.get_extra_info("ssl_object"),
             through_proxy=self._through_proxy,
         )
 
@@ -88,6 +88,6 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
 
-def _peer_name(transport: asyncio.BaseTransport) -> tuple[str, int]:
-    peer = transport.get_extra_info("peername")
-    return (peer[0], peer[1]) if peer else ("", 0)
+def _address(transport: asyncio.BaseTransport, end: str) -> tuple[str, int]:
+    address = transport.get_extra_info(end)
+    return (address[0], address[1]) if address else ("", 0)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from ssl import SSLObject
 from typing import Final, assert_never
 
 from pandomq import limits
 from pandomq.node.link import Link
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading
+from pandomq.node.views import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.listen import Address, Listener, listening_sockets
-from pandomq.runtime.tls import TlsFiles
+from pandomq.runtime.tls import TlsFiles, certificate_name
 
 log = logging.getLogger("pandomq")
 
@@ -52,6 +54,8 @@ class Server:
         for listener in opened:
             await listener.start()
         self._listeners += opened
+        protocol = "amqp" if tls is None else "amqp/ssl"
+        self._node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
         self._set_timer()
         return [listener.address for listener in opened]
 
@@ -63,13 +67,29 @@ class Server:
             except OSError as error:
                 log.error("the certificates for %s stay as they were: %s", listener.address, error.strerror or error)
 
+    def wake(self) -> None:
+        """Somebody inside the process has gathered work for the node."""
+        self._ask_step()
+
     # What the sockets report.
 
     def connected(
-        self, socket: ClientSocket, peer: tuple[str, int], certificate_name: str | None, *, through_proxy: bool
+        self,
+        socket: ClientSocket,
+        peer: tuple[str, int],
+        local: tuple[str, int],
+        tls: SSLObject | None,
+        *,
+        through_proxy: bool,
     ) -> Link:
         link = self._node.accept(
-            socket, peer, self._clock.now_ms(), certificate_name=certificate_name, through_proxy=through_proxy
+            socket,
+            peer,
+            self._clock.now_ms(),
+            local=local,
+            tls=tls is not None,
+            certificate_name=certificate_name(tls),
+            through_proxy=through_proxy,
         )
         self._ask_step()
         return link

@@ -1,0 +1,328 @@
+"""Frozen copies of what a broker is and holds, for those outside: the HTTP API, metrics, the command line.
+
+Whatever can be long comes as an iterator over a snapshot of names taken at the first step, so that a caller may take
+it in slices and let the broker work in between; what went away meanwhile is left out, and each copy is as of the moment
+it was made. The views of queues, exchanges and bindings are the broker's own; here are those that need the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
+
+import msgspec
+
+from pandomq import __version__, kernel
+from pandomq.broker import client_views, views
+from pandomq.broker.client_views import ChannelView, ConsumerView, CountersView
+from pandomq.broker.views import BindingView, ExchangeView, QueueView
+from pandomq.fieldtable import FieldTable
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.client import Client
+    from pandomq.broker.queue import Queue
+    from pandomq.broker.vhost import Vhost
+    from pandomq.node.alarms import MemoryAlarm
+    from pandomq.node.link import Link
+    from pandomq.node.log import MemoryLog
+    from pandomq.node.settings import NodeSettings
+
+ROOT = "root"
+
+
+class ListenerView(msgspec.Struct, frozen=True):
+    protocol: str
+    """amqp, amqp/ssl, http"""
+    host: str
+    port: int
+
+
+class MemberView(msgspec.Struct, frozen=True):
+    name: str
+    role: str
+    address: str
+    in_sync: bool
+    log_index: int
+    commit_index: int
+    lag_bytes: int
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    cluster: str
+    term: int
+    root: str | None
+    members: tuple[MemberView, ...]
+    alarms: tuple[str, ...]
+    kernel: str
+    version: str
+
+
+class LinkView(msgspec.Struct, frozen=True):
+    """An open connection of a client."""
+
+    name: str
+    peer: tuple[str, int]
+    local: tuple[str, int]
+    user: str
+    vhost: str
+    state: str
+    mechanism: str
+    tls: bool
+    channels: int
+    frame_max: int
+    channel_max: int
+    heartbeat_s: int
+    connected_ms: int
+    client_properties: FieldTable
+    received_bytes: int
+    received_count: int
+    sent_bytes: int
+    sent_count: int
+    pending_bytes: int
+
+
+class LinkChannelView(msgspec.Struct, frozen=True):
+    connection: str
+    peer: tuple[str, int]
+    channel: ChannelView
+
+
+class LinkConsumerView(msgspec.Struct, frozen=True):
+    connection: str
+    peer: tuple[str, int]
+    user: str
+    consumer: ConsumerView
+
+
+class QueueUseView(msgspec.Struct, frozen=True):
+    """Of one queue, what a listing does without."""
+
+    consumers: tuple[LinkConsumerView, ...]
+    exclusive_consumer_tag: str | None
+    single_active_consumer_tag: str | None
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    name: str
+    uptime_ms: int
+    listeners: tuple[ListenerView, ...]
+    memory_alarm: bool
+    memory_bytes: int
+    memory_bytes_max: int
+    connections_max: int
+    counters: CountersView
+
+
+class Views:
+    __slots__ = (
+        "_alarm",
+        "_broker",
+        "_cluster_id",
+        "_link_of",
+        "_links",
+        "_log",
+        "_settings",
+        "_started_ms",
+        "listeners",
+    )
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        broker: Broker,
+        links: Mapping[Link, None],
+        link_of: Mapping[Client, Link],
+        log: MemoryLog,
+        alarm: MemoryAlarm,
+        cluster_id: str,
+        now_ms: int,
+    ) -> None:
+        self._settings = settings
+        self._broker = broker
+        self._links = links
+        self._link_of = link_of
+        self._log = log
+        self._alarm = alarm
+        self._cluster_id = cluster_id
+        self._started_ms = now_ms
+        self.listeners: list[ListenerView] = []
+        """The runtime adds where it listens."""
+
+    # The broker as a whole.
+
+    def node(self) -> NodeView:
+        return NodeView(
+            name=self._settings.name,
+            uptime_ms=max(0, self._broker.now_ms - self._started_ms),
+            listeners=tuple(self.listeners),
+            memory_alarm=self._alarm.raised,
+            memory_bytes=self._broker.engine.held_bytes,
+            memory_bytes_max=self._settings.memory_bytes_max,
+            connections_max=self._settings.connections_max,
+            counters=client_views.counters(self._broker),
+        )
+
+    def alarms(self) -> tuple[str, ...]:
+        return ("memory",) if self._alarm.raised else ()
+
+    def cluster(self) -> ClusterView:
+        """A single broker is a cluster of one."""
+        address = next((f"{at.host}:{at.port}" for at in self.listeners if at.protocol == "amqp"), "")
+        index = int(self._log.last_index)
+        name = self._settings.name
+        member = MemberView(name, ROOT, address, True, index, self._broker.held.committed_index, 0)
+        return ClusterView(
+            cluster=self._cluster_id,
+            term=self._broker.engine.term,
+            root=name,
+            members=(member,),
+            alarms=self.alarms(),
+            kernel=kernel.KIND,
+            version=__version__,
+        )
+
+    # Vhosts and what is in them.
+
+    def vhost_names(self) -> list[str]:
+        return list(self._broker.state.vhosts)
+
+    def queues(self, vhost: str | None = None) -> Iterator[QueueView]:
+        for home in self._vhosts(vhost):
+            for queue in list(home.queues.values()):
+                if not queue.kernel.deleted:
+                    yield views.queue_view(queue)
+
+    def queue(self, vhost: str, name: str) -> QueueView | None:
+        queue = self._queue(vhost, name)
+        return None if queue is None else views.queue_view(queue)
+
+    def queue_use(self, vhost: str, name: str) -> QueueUseView | None:
+        queue = self._queue(vhost, name)
+        if queue is None:
+            return None
+        consumers = queue.kernel.consumers()
+        single = next((one for one in consumers if one.active), None) if queue.settings.single_active else None
+        exclusive = queue.exclusive_consumer
+        return QueueUseView(
+            consumers=tuple(
+                _consumer(self._link_of.get(one.channel.owner.client), client_views.consumer_view(one))
+                for one in consumers
+            ),
+            exclusive_consumer_tag=None if exclusive is None else exclusive.tag.decode(),
+            single_active_consumer_tag=None if single is None else single.tag.decode(),
+        )
+
+    def exchanges(self, vhost: str | None = None) -> Iterator[ExchangeView]:
+        for home in self._vhosts(vhost):
+            for exchange in list(home.router.exchanges.values()):
+                yield views.exchange_view(home.name, exchange)
+
+    def exchange(self, vhost: str, name: str) -> ExchangeView | None:
+        home = self._broker.state.vhosts.get(vhost)
+        exchange = None if home is None else home.router.exchanges.get(name)
+        return None if exchange is None else views.exchange_view(vhost, exchange)
+
+    def bindings(self, vhost: str | None = None) -> Iterator[BindingView]:
+        """With each queue's own from the default exchange."""
+        for home in self._vhosts(vhost):
+            for name in list(home.queues):
+                yield default_binding(home.name, name)
+            for exchange in list(home.router.exchanges.values()):
+                for binding in list(exchange.bindings()):
+                    yield views.binding_view(home.name, binding)
+
+    def bindings_from(self, vhost: str, source: str) -> Iterator[BindingView]:
+        home = self._broker.state.vhosts.get(vhost)
+        if home is None:
+            return
+        if not source:
+            yield from (default_binding(vhost, name) for name in list(home.queues))
+        elif source in home.router.exchanges:
+            for binding in list(home.router.exchanges[source].bindings()):
+                yield views.binding_view(vhost, binding)
+
+    # Clients.
+
+    def connections(self) -> Iterator[LinkView]:
+        for link in list(self._links):
+            if link.client is not None:
+                yield _link_view(link, link.client)
+
+    def find_link(self, name: str) -> Link | None:
+        """The open connection of that name. For the node: what comes back is alive."""
+        return next((link for link in self._links if link.client is not None and link.name == name), None)
+
+    def connection(self, name: str) -> LinkView | None:
+        link = self.find_link(name)
+        return None if link is None or link.client is None else _link_view(link, link.client)
+
+    def channels(self, connection: str | None = None) -> Iterator[LinkChannelView]:
+        for link in self._named(connection):
+            if link.client is not None:
+                for channel in list(link.client.channels.values()):
+                    yield LinkChannelView(link.name, link.peer, client_views.channel_view(channel))
+
+    def consumers(self, connection: str | None = None) -> Iterator[LinkConsumerView]:
+        for link in self._named(connection):
+            if link.client is not None:
+                for channel in list(link.client.channels.values()):
+                    for consumer in list(channel.consumers.values()):
+                        if not consumer.queue.deleted:
+                            yield _consumer(link, client_views.consumer_view(consumer))
+
+    # Within.
+
+    def _vhosts(self, name: str | None) -> list[Vhost]:
+        vhosts = self._broker.state.vhosts
+        if name is None:
+            return list(vhosts.values())
+        return [vhosts[name]] if name in vhosts else []
+
+    def _queue(self, vhost: str, name: str) -> Queue | None:
+        home = self._broker.state.vhosts.get(vhost)
+        return None if home is None else home.queues.get(name)
+
+    def _named(self, connection: str | None) -> Iterable[Link]:
+        if connection is None:
+            return list(self._links)
+        link = self.find_link(connection)
+        return () if link is None else (link,)
+
+
+def default_binding(vhost: str, queue: str) -> BindingView:
+    """What every queue has without asking for it."""
+    properties_key = quote_plus(queue.encode("utf-8", "surrogateescape")).replace("~", "%7E")
+    return BindingView(vhost, "", queue, "queue", queue, {}, properties_key)
+
+
+def _consumer(link: Link | None, view: ConsumerView) -> LinkConsumerView:
+    if link is None or link.client is None:
+        return LinkConsumerView("", ("", 0), "", view)
+    return LinkConsumerView(link.name, link.peer, link.client.user, view)
+
+
+def _link_view(link: Link, client: Client) -> LinkView:
+    agreed = link.connection.agreed
+    return LinkView(
+        name=link.name,
+        peer=link.peer,
+        local=link.local,
+        user=client.user,
+        vhost=client.vhost.name,
+        state="blocked" if link.blocked else "flow" if link.reading_paused else "running",
+        mechanism=link.mechanism,
+        tls=link.tls,
+        channels=len(client.channels),
+        frame_max=agreed.frame_max,
+        channel_max=agreed.channel_max,
+        heartbeat_s=agreed.heartbeat_s,
+        connected_ms=client.connected_ms,
+        client_properties=client.properties,
+        received_bytes=link.received_bytes,
+        received_count=link.received_count,
+        sent_bytes=link.sent_bytes,
+        sent_count=link.sent_count,
+        pending_bytes=client.session.pending_bytes,
+    )
