@@ -44,6 +44,22 @@ def test_global_prefetch_is_shared_by_the_channel(channel: BlockingChannel, name
     pump(channel.connection, lambda: len(first.deliveries) + len(second.deliveries) == 4, "the fourth delivery")
 
 
+def test_global_prefetch_may_be_raised_for_consumers_at_work(channel: BlockingChannel, names: Names) -> None:
+    """Celery does so for each task that it holds for later."""
+    queue = names.queue()
+    channel.queue_declare(queue)
+    put(channel, queue, FIVE)
+    channel.basic_qos(prefetch_count=1, global_qos=True)
+    mailbox = Mailbox(channel, queue)
+    for count in (1, 2, 3):
+        channel.basic_qos(prefetch_count=count, global_qos=True)
+        mailbox.wait_for(count)
+        barrier(channel, queue)
+        assert len(mailbox.bodies) == count
+    channel.basic_qos(prefetch_count=0, global_qos=True)
+    mailbox.wait_for(5)
+
+
 def test_a_later_qos_concerns_later_consumers_only(channel: BlockingChannel, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue)
