@@ -28,7 +28,10 @@ def _everything(channel: Channel, name: str) -> None:
     channel.send("queue.declare", queue=name, passive=True)
     channel.send("basic.ack", delivery_tag=1)
     channel.publish("nowhere", name + "-missing", mandatory=True)
+    # Counting the messages comes after handing them out: what the ack made room for is on its way before the requeue.
+    channel.send("queue.declare", queue=name, passive=True)
     channel.send("basic.nack", delivery_tag=2, requeue=True)
+    channel.send("queue.declare", queue=name, passive=True)
     channel.send("basic.get", queue=name, no_ack=True)
     channel.send("basic.cancel", consumer_tag="t")
     channel.send("queue.purge", queue=name)
