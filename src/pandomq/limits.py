@@ -71,6 +71,14 @@ EXPIRATION_MS_MAX: Final = 2**53
 EXCHANGE_HOPS_MAX: Final = 255
 """Exchange-to-exchange bindings are followed at most this deep."""
 
+# What administrators set.
+PATTERN_BYTES_MAX: Final = 1024
+"""Of the regular expressions in permissions and policies, as in RabbitMQ 4."""
+PATTERN_STATES_MAX: Final = 512
+"""A character or a repetition of one takes a state; `a{5}` takes five and some."""
+PATTERN_STEPS_CACHED_MAX: Final = 1024
+PATTERNS_CACHED_MAX: Final = 1024
+
 assert FRAME_BYTES_MIN <= FRAME_BYTES_MAX
 assert FRAME_BYTES_MAX <= READ_CHUNK_BYTES, "one read holds at least one whole frame"
 assert FRAME_BYTES_MAX <= OUTGOING_LOW_BYTES < OUTGOING_HIGH_BYTES
