@@ -30,14 +30,12 @@ def publish_dead(broker: "Broker", now_ms: int) -> None:
     broker.engine.dead.clear()
     enqueue_known, make = broker.engine.enqueue, kernel.Message
     # Messages that die together are often alike in all but their bodies.
-    letters: dict[tuple[kernel.Queue, int, bytes, bytes], _Letter] = {}
+    letters: dict[tuple[kernel.Queue, int, bytes, bytes], _Letter | None] = {}
     for place, message, reason, _delivery_count in dead:
         alike = (place, reason, message.routing, message.header)
         known = letters.get(alike)
         if known is None:
-            letter = _publish(broker, place.owner, message, REASONS[reason], now_ms)
-            if letter is not None:
-                letters[alike] = letter
+            letters[alike] = _publish(broker, place.owner, message, REASONS[reason], now_ms)
         else:
             routing, header, queues = known
             enqueue_known(None, make(routing, header, message.body), queues, 0, now_ms)

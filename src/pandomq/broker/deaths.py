@@ -3,7 +3,8 @@
 A message that died several times has one record for each (queue, reason), the latest first, with a count. Records are
 read from and written to the message's own headers, so they survive whatever the message survives. The headers that a
 death adds are called its *block* here; it is put at the end of the table, and messages that die in the same way share
-one.
+one. Like RabbitMQ 4, the broker believes no x-death that a client made up: what is not exactly a block of its own
+making is replaced.
 """
 
 from collections.abc import Sequence
@@ -86,7 +87,7 @@ class DeathRegister:
         spans = spans_of(header)
         raw = message.find_header(b"x-death")
         if drop_copies or (raw is not None and self._known_tail(header, spans, raw) is None):
-            others, before = _split(read_headers(header), drop_copies)
+            others, before = _split(read_headers(header), entries_of(header, spans), drop_copies)
         elif raw is None:
             others, before = entries_of(header, spans), None
         else:
@@ -155,23 +156,18 @@ def _table(death: Death) -> FieldTable:
     return table
 
 
-def _split(headers: FieldTable, drop_copies: bool) -> tuple[bytes, History | None]:
-    # The headers without all that is about death, encoded, and what they said about it. Any client can write such
-    # headers: what makes no sense is taken for absent.
+def _split(headers: FieldTable, entries: bytes, drop_copies: bool) -> tuple[bytes, History | None]:
+    # The headers without all that is about death, encoded, and what they said about it if it is to be believed.
     raw = headers.pop("x-death", None)
     deaths = tuple(filter(None, map(_read, raw if isinstance(raw, list) else ())))
-    first = tuple(headers.pop(name, None) for name in _FIRST)
-    for name in _LAST:
-        headers.pop(name, None)
+    first, last = (tuple(headers.pop(name, None) for name in names) for names in (_FIRST, _LAST))
     if drop_copies:
         headers.pop("CC", None)
     others = encode_table(headers)[4:]
-    if not deaths:
+    if not deaths or not all(isinstance(name, str) for name in (*first, *last)):
         return others, None
-    if not all(isinstance(name, str) for name in first):
-        first = (deaths[-1].reason, deaths[-1].queue, deaths[-1].exchange)
-    last = (deaths[0].reason, deaths[0].queue, deaths[0].exchange)
-    return others, _written(deaths, first, last)
+    history = _written(deaths, first, last)
+    return others, history if entries.endswith(history.block) else None
 
 
 def _read(table: Any) -> Death | None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
+from pandomq.broker.deaths import DeathRegister
 from pandomq.fieldtable import OctetString, Timestamp, encode_table
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, Peer, Received, World
@@ -223,15 +224,33 @@ def test_a_string_that_looks_like_a_record_is_left_alone() -> None:
     peer.declare("q", arguments=with_dlx("", "q"))
     peer.publish("", "q")
     reject(peer)
-    got = peer.get("q")
-    assert got is not None
-    assert got.properties is not None
-    twin = encode_table(headers_of(got))[4:].decode("latin-1")
-    peer.publish("", "q", b"", Properties(headers={**headers_of(got), "z": twin}))
+    own = headers_of(peer.get("q"))
+    twin = encode_table(own)[4:].decode("latin-1")
+    for headers, count in (({"z": twin, **own}, 2), ({**own, "z": twin}, 1)):
+        peer.publish("", "q", b"", Properties(headers=headers))
+        reject(peer)
+        found = headers_of(peer.get("q"))
+        assert (found["z"], found["x-death"][0]["count"]) == (twin, count)
+
+
+def test_records_that_a_client_made_up_are_not_counted_on() -> None:
+    peer = start()
+    record = {"queue": "q", "reason": "rejected", "count": 7, "exchange": "", "routing-keys": ["q"]}
+    peer.publish("", "q", b"", Properties(headers={"own": 1, "x-death": [record]}))
     reject(peer)
-    headers = headers_of(peer.get("q"))
-    assert headers["z"] == twin
-    assert headers["x-death"][0]["count"] == 2
+    headers = headers_of(peer.get("dead"))
+    assert [death["count"] for death in headers["x-death"]] == [1]
+    assert headers["own"] == 1
+
+
+def test_records_are_believed_after_they_were_forgotten() -> None:
+    peer = World().peer()
+    peer.declare("q", arguments=with_dlx("", "q"))
+    peer.publish("", "q", b"", Properties(headers={"mine": 1}))
+    for _ in range(3):
+        reject(peer)
+        peer.world.broker.deaths = DeathRegister()
+    assert headers_of(peer.get("q"))["x-death"][0]["count"] == 3
 
 
 def test_floods_of_letters_are_worked_off_in_several_rounds() -> None:
