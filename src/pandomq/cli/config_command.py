@@ -10,6 +10,7 @@ import typer
 
 from pandomq.cli.config.keys import MASK
 from pandomq.cli.config.load import Holding, Loaded
+from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import print_json, print_table
 from pandomq.cli.start_options import (
     ConfigFile,
@@ -44,7 +45,7 @@ def show_config(
     An option beats the environment, which beats the file, which beats the default.
     """
     if check is not None and config is not None:
-        raise typer.BadParameter("--check names a file, and --config another")
+        raise WrongUse("--check names a file, and --config another")
     options = StartOptions(
         config=check or config,
         name=name,

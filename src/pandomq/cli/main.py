@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pandomq import __version__
 from pandomq.cli.bench import bench_app
 from pandomq.cli.config_command import show_config
+from pandomq.cli.ctl import ctl
+from pandomq.cli.definitions import definitions_app
+from pandomq.cli.failures import Failure
+from pandomq.cli.listing import LISTINGS
+from pandomq.cli.output import say
+from pandomq.cli.permissions import permissions_app
+from pandomq.cli.policies import policies_app
 from pandomq.cli.start import start
+from pandomq.cli.status import status
+from pandomq.cli.top import top
+from pandomq.cli.users import users_app
+from pandomq.cli.vhosts import vhosts_app
+
+
+class Commands(TyperGroup):
+    """In the order in which they are added here; a broker's refusal or silence becomes a line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Failure as error:
+            say(f"pandomq: {error}")
+            raise typer.Exit(error.exit_code) from None
+
 
 app = typer.Typer(
     name="pandomq",
     help="PandoMQ: an AMQP 0-9-1 broker that RabbitMQ's clients already know.",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("start")(start)
 app.command("config")(show_config)
+app.command("status")(status)
+for name, command in LISTINGS.items():
+    app.command(name)(command)
+app.command("top")(top)
+app.add_typer(users_app)
+app.add_typer(vhosts_app)
+app.add_typer(permissions_app)
+app.add_typer(policies_app)
+app.add_typer(definitions_app)
+app.command("ctl")(ctl)
 app.add_typer(bench_app, name="bench")
 
 

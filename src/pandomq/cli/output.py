@@ -69,7 +69,7 @@ def aligned(headers: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def cell(value: object) -> str:
-    """A value on one line: texts as they are, tables and lists as JSON, nothing for nothing."""
+    """A value on one line: texts as they are, lists of names with commas, other structures as JSON."""
     match value:
         case None:
             return ""
@@ -81,6 +81,8 @@ def cell(value: object) -> str:
             return f"{value:.1f}"
         case int():
             return str(value)
+        case list() if all(isinstance(part, str) for part in value):
+            return printable(", ".join(value))
         case _:
             return printable(msgspec.json.encode(value).decode())
 

@@ -1,0 +1,195 @@
+"""A broker's HTTP API, as the commands see it: JSON in, JSON out, or an error that ends the command with its code.
+
+A request has a connection of its own: commands are short, and `top` may pause for longer than a broker keeps one open.
+Errors never show the password that the URL may hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import socket
+import ssl
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+import msgspec
+import typer
+
+from pandomq.cli.config.sources import read_secret
+from pandomq.cli.failures import NoBroker, Refused, WrongUse
+from pandomq.runtime.logs import printable
+
+URL_DEFAULT: Final = "http://guest:guest@127.0.0.1:15672"
+URL_FILE_VARIABLE: Final = "PANDOMQ_URL_FILE"
+PORTS: Final = {"http": 15672, "https": 15671}
+TIMEOUT_S: Final = 30.0
+RESPONSE_BYTES_MAX: Final = 512 * 1024 * 1024
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="PANDOMQ_URL",
+        help="The broker's HTTP address: http://user:password@host:15672. Without a password you are asked for it.",
+        show_default="guest at 127.0.0.1:15672",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the broker's answer as JSON.")]
+
+
+class Api:
+    def __init__(self, url: str) -> None:
+        """Raises ValueError if that is not the URL of an HTTP API."""
+        parts = urlsplit(url)
+        if parts.scheme not in PORTS or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("the URL is not that of an HTTP API: expected http://user:password@host:15672")
+        self.user = unquote(parts.username) if parts.username is not None else "guest"
+        if parts.username is None:
+            self._password: str | None = "guest"
+        else:
+            self._password = None if parts.password is None else unquote(parts.password)
+        self._tls = parts.scheme == "https"
+        self._host = parts.hostname
+        self._port = parts.port or PORTS[parts.scheme]
+        self._prefix = parts.path.rstrip("/")
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self.address = f"{parts.scheme}://{host}:{self._port}{self._prefix}"
+        """Without the login: fit to be shown."""
+
+    @classmethod
+    def at(cls, url: str | None) -> Api:
+        """The API at that URL, or at the one in PANDOMQ_URL_FILE, or on this machine; a wrong URL is a usage error."""
+        file = os.environ.get(URL_FILE_VARIABLE)
+        try:
+            api = cls(url or (read_secret(Path(file)) if file else URL_DEFAULT))
+        except ValueError as error:
+            raise WrongUse(str(error)) from None
+        if api._password is None:
+            if not sys.stdin.isatty():
+                raise WrongUse(f"the URL has no password for {api.user}, and nobody is there to be asked")
+            api._password = str(typer.prompt(f"Password of {api.user}", hide_input=True, err=True))
+        return api
+
+    def fetch(self, *segments: str, **query: str) -> bytes:
+        """The answer as it came."""
+        return self._ask("GET", segments, query=query)
+
+    def get(self, *segments: str, **query: str) -> Any:
+        return msgspec.json.decode(self.fetch(*segments, **query))
+
+    def exists(self, *segments: str) -> bool:
+        try:
+            self._ask("GET", segments)
+        except Refused as refused:
+            if refused.status == http.client.NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def put(self, *segments: str, body: object) -> None:
+        self._ask("PUT", segments, body=_encoded(body))
+
+    def post(self, *segments: str, body: bytes) -> None:
+        self._ask("POST", segments, body=body)
+
+    def delete(
+        self, *segments: str, query: dict[str, str] | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        self._ask("DELETE", segments, query=query, headers=headers)
+
+    def _ask(
+        self,
+        method: str,
+        segments: tuple[str, ...],
+        *,
+        query: dict[str, str] | None = None,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> bytes:
+        target = f"{self._prefix}/api/{path_of(segments)}" + (f"?{urlencode(query)}" if query else "")
+        connection = self._connection()
+        try:
+            connection.request(method, target, body, {**self._headers(body is not None), **(headers or {})})
+            response = connection.getresponse()
+            content = response.read(RESPONSE_BYTES_MAX + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise NoBroker(self._silence(error)) from None
+        finally:
+            connection.close()
+        if len(content) > RESPONSE_BYTES_MAX:
+            raise Refused(f"the answer of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes", response.status)
+        return self._checked(response, content, segments)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT_S, context=context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+
+    def _headers(self, has_body: bool) -> dict[str, str]:
+        login = base64.b64encode(f"{self.user}:{self._password}".encode("utf-8", "surrogateescape")).decode()
+        headers = {"Authorization": f"Basic {login}", "Connection": "close"}
+        return {**headers, "Content-Type": "application/json"} if has_body else headers
+
+    def _checked(self, response: http.client.HTTPResponse, content: bytes, segments: tuple[str, ...]) -> bytes:
+        is_json = "json" in (response.headers.get("Content-Type") or "")
+        if response.status < 300 and (is_json or not content):
+            return content
+        reason = _reason(content) if is_json else None
+        if response.status == http.client.UNAUTHORIZED:
+            advice = "Give another login by --url http://user:password@host:15672 or PANDOMQ_URL."
+            raise Refused(f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401)
+        if reason is None:
+            raise NoBroker(
+                f"what answers at {self.address} is not a broker's API ({response.status} {response.reason}). {_ADVICE}"
+            )
+        about = f"{' '.join(segments)}: " if response.status == http.client.NOT_FOUND else ""
+        raise Refused(about + reason, response.status)
+
+    def _silence(self, error: Exception) -> str:
+        match error:
+            case TimeoutError():
+                why = f"silent for {TIMEOUT_S:.0f} s"
+            case http.client.HTTPException():
+                why = "what listens there does not speak HTTP: is it the AMQP port?"
+            case ssl.SSLError():
+                why = error.reason or str(error)
+            case socket.gaierror():
+                why = str(error.strerror)
+            case _:
+                why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return f"no broker answers at {self.address} ({why}). {_ADVICE}"
+
+
+_ADVICE: Final = (
+    "Start one with `pandomq start`, or name another by --url http://user:password@host:15672 or PANDOMQ_URL."
+)
+
+
+def path_of(segments: tuple[str, ...]) -> str:
+    """Every name is one segment, whatever is in it; bytes that are no UTF-8 go out as they were typed."""
+    return "/".join(quote(segment.encode("utf-8", "surrogateescape"), safe="") for segment in segments)
+
+
+def _encoded(body: object) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        raise WrongUse("what was typed is not UTF-8") from None
+
+
+def _reason(content: bytes) -> str | None:
+    """What the broker says in its error, on one line."""
+    try:
+        answer = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(answer, dict):
+        return None
+    reason = answer.get("reason") or answer.get("error")
+    text = reason if isinstance(reason, str) else msgspec.json.encode(reason).decode()
+    return printable(" ".join(text.split()))

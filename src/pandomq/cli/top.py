@@ -1,0 +1,162 @@
+"""`pandomq top`: a broker at work, refreshed in place.
+
+Rates are counted here, from one look at the counters to the next, so that they are of the interval that is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from pandomq.cli.api import Api, Url
+from pandomq.cli.failures import Failure, WrongUse
+from pandomq.cli.nouns import QUEUES
+from pandomq.cli.output import cell, print_lines, rich_table
+
+COUNTERS: Final = ("publish", "confirm", "deliver_get", "ack", "redeliver", "return_unroutable")
+TITLES: Final = {"deliver_get": "deliver", "return_unroutable": "return"}
+SORTS: Final = {
+    "messages": "messages",
+    "in": "message_stats.publish_details.rate",
+    "out": "message_stats.deliver_get_details.rate",
+}
+QUEUE_COLUMNS: Final = ("vhost", "name", "ready", "unacked", "messages", "consumers", "in/s", "out/s")
+
+Counters = dict[str, int]
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What one look at a broker saw."""
+
+    at_s: float
+    overview: dict[str, Any]
+    queues: list[dict[str, Any]]
+
+    @property
+    def counters(self) -> Counters:
+        stats = self.overview.get("message_stats") or {}
+        return {name: int(stats.get(name) or 0) for name in COUNTERS}
+
+
+def top(
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Between two looks.")] = 1.0,
+    count: Annotated[int, typer.Option(min=0, help="End after so many looks; 0: never.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, max=500, help="Queues to show.")] = 20,
+    sort: Annotated[str, typer.Option(help="The busiest queues by: messages, in, out.")] = "messages",
+    json: Annotated[bool, typer.Option("--json", help="A line of JSON for each look.")] = False,
+    url: Url = None,
+) -> None:
+    """Shows rates and the busiest queues, refreshed in place; ^C ends it."""
+    if sort not in SORTS:
+        raise WrongUse(f"'{cell(sort)}' is none of {', '.join(SORTS)}")
+    api = Api.at(url)
+    looks = _looks(lambda: look(api, rows, sort), interval, count, patient=sys.stdout.isatty() and not json)
+    if json:
+        _print_json_lines(looks)
+    elif sys.stdout.isatty():
+        _show_in_place(api, looks)
+    else:
+        _print_looks(looks)
+
+
+def look(api: Api, rows: int, sort: str) -> Look:
+    overview: dict[str, Any] = api.get("overview")
+    answer: Any = api.get("queues", page="1", page_size=str(rows), sort=SORTS[sort], sort_reverse="true")
+    # A broker that knows no pages answers with everything.
+    queues: list[dict[str, Any]] = answer["items"] if isinstance(answer, dict) else answer
+    column = {"messages": "messages", "in": "in/s", "out": "out/s"}[sort]
+    queues.sort(key=lambda queue: _number(QUEUES.value(queue, column)), reverse=True)
+    return Look(time.monotonic(), overview, queues[:rows])
+
+
+def rates(before: Look | None, now: Look) -> dict[str, float]:
+    """Per second since the look before; without one, what the broker itself says."""
+    if before is None:
+        stats = now.overview.get("message_stats") or {}
+        return {name: _number((stats.get(f"{name}_details") or {}).get("rate")) for name in COUNTERS}
+    elapsed_s = max(now.at_s - before.at_s, 0.001)
+    # A broker that was started anew counts from zero.
+    return {name: max(now.counters[name] - before.counters[name], 0) / elapsed_s for name in COUNTERS}
+
+
+Sight = tuple[dict[str, float], Look] | Failure
+"""Rates and what they were counted from, or why there is nothing to see."""
+
+
+def _looks(take: Callable[[], Look], interval_s: float, count: int, *, patient: bool) -> Iterator[Sight]:
+    """Looks until the count is reached. If patient, a broker that went away is waited for."""
+    before: Look | None = None
+    taken = 0
+    while True:
+        try:
+            now = take()
+            yield rates(before, now), now
+            before = now
+        except Failure as error:
+            if not patient or taken == 0:
+                raise
+            yield error
+        taken += 1
+        if taken == count:
+            return
+        time.sleep(interval_s)
+
+
+def _show_in_place(api: Api, looks: Iterator[Sight]) -> None:
+    console = Console()
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        try:
+            for sight in looks:
+                picture = Text(str(sight)) if isinstance(sight, Failure) else _picture(api, *sight)
+                live.update(picture, refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _picture(api: Api, per_second: dict[str, float], now: Look) -> Group:
+    totals = now.overview.get("object_totals") or {}
+    waiting = now.overview.get("queue_totals") or {}
+    head = (
+        f"{cell(now.overview.get('cluster_name') or now.overview.get('node'))} at {api.address}   "
+        + "   ".join(f"{cell(totals.get(kind))} {kind}" for kind in ("connections", "channels", "queues", "consumers"))
+        + f"\nready {cell(waiting.get('messages_ready'))}   unacked {cell(waiting.get('messages_unacknowledged'))}   "
+        + "   ".join(f"{TITLES.get(name, name)} {rate:,.0f}/s" for name, rate in per_second.items())
+        + "\n"
+    )
+    return Group(Text(head), rich_table(QUEUE_COLUMNS, _queue_rows(now)))
+
+
+def _print_looks(looks: Iterator[Sight]) -> None:
+    for sight in looks:
+        assert not isinstance(sight, Failure), "nobody watches a pipe until a broker comes back"
+        per_second, now = sight
+        print_lines([TITLES.get(name, name) + "/s" for name in per_second], [list(per_second.values())])
+        print_lines(QUEUE_COLUMNS, _queue_rows(now))
+        sys.stdout.flush()
+
+
+def _print_json_lines(looks: Iterator[Sight]) -> None:
+    for sight in looks:
+        assert not isinstance(sight, Failure), "nobody watches a pipe until a broker comes back"
+        per_second, now = sight
+        queues = [{column: QUEUES.value(queue, column) for column in QUEUE_COLUMNS} for queue in now.queues]
+        totals = now.overview.get("object_totals")
+        line = {"per_second": per_second, "totals": totals, "queues": queues}
+        sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _queue_rows(now: Look) -> list[list[object]]:
+    return [[QUEUES.value(queue, column) for column in QUEUE_COLUMNS] for queue in now.queues]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
