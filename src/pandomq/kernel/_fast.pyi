@@ -116,14 +116,14 @@ class PublishRun:
     """Consecutive complete publishes, on any channels, in the order in which they became complete."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, position: int) -> tuple[int, Message, int]: ...  # channel number, message, flags
+    def __getitem__(self, position: int, /) -> tuple[int, Message, int]: ...  # channel number, message, flags
 
 @final
 class SettleRun:
     """Consecutive acks, nacks and rejects, on any channels."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, position: int) -> tuple[int, int, int, bool, bool]: ...
+    def __getitem__(self, position: int, /) -> tuple[int, int, int, bool, bool]: ...
     # channel number, method id (80 ack, 90 reject, 120 nack), delivery tag, multiple, requeue
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -20,7 +21,7 @@ def twin(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-@pytest.fixture(params=[PLAIN, FAST], ids=["plain", "fast"])
+@pytest.fixture(scope="session", params=[PLAIN, FAST], ids=["plain", "fast"])
 def kernel(request: pytest.FixtureRequest) -> ModuleType:
     return twin(request.param)
 
@@ -30,11 +31,17 @@ def world(kernel: ModuleType) -> World:
     return World(kernel)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fast() -> ModuleType:
     return twin(FAST)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def plain() -> ModuleType:
     return twin(PLAIN)
+
+
+@pytest.fixture(scope="session")
+def kernel_world(kernel: ModuleType) -> Callable[[], World]:
+    """For tests that need a fresh world for each example."""
+    return lambda: World(kernel)

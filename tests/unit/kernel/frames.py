@@ -114,20 +114,21 @@ class Confirmed(NamedTuple):
 
 def split_frames(data: bytes) -> list[tuple[int, int, bytes]]:
     found = []
-    while data:
-        kind, channel, size = struct.unpack_from(">BHI", data)
-        assert data[7 + size] == 0xCE
-        found.append((kind, channel, data[7 : 7 + size]))
-        data = data[8 + size :]
+    offset = 0
+    while offset < len(data):
+        kind, channel, size = struct.unpack_from(">BHI", data, offset)
+        end = offset + 7 + size
+        assert data[end] == 0xCE
+        found.append((kind, channel, data[offset + 7 : end]))
+        offset = end + 1
     return found
 
 
 def read(data: bytes) -> list[Any]:
     """Deliveries and confirms in what a session sent."""
     events: list[Any] = []
-    frames = split_frames(data)
-    while frames:
-        kind, channel, payload = frames.pop(0)
+    frames = iter(split_frames(data))
+    for kind, channel, payload in frames:
         assert kind == 1
         method = struct.unpack_from(">HH", payload)
         if method in ((60, 80), (60, 120)):
@@ -137,11 +138,11 @@ def read(data: bytes) -> list[Any]:
         assert method == (60, 60)
         tag_end = 5 + payload[4]
         tag, redelivered = struct.unpack_from(">QB", payload, tag_end)
-        _, _, header = frames.pop(0)
+        _, _, header = next(frames)
         (missing,) = struct.unpack_from(">Q", header, 4)
         body = b""
         while len(body) < missing:
-            body += frames.pop(0)[2]
+            body += next(frames)[2]
         events.append(
             Delivered(channel, payload[5:tag_end], tag, bool(redelivered), payload[tag_end + 9 :], header, body)
         )

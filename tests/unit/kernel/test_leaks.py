@@ -1,0 +1,164 @@
+"""The compiled twin gives back what it takes."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from types import ModuleType
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.unit.kernel.frames import PERSISTENT, ack, headers, nack, properties, publish
+from tests.unit.kernel.world import World
+
+PROPS = [b"\0\0", PERSISTENT, properties(priority=3), properties(expiration=b"1"), properties(table=headers(k=b"v"))]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"dead_letters": True, "length_max": 3},
+    {"priority_max": 4, "ttl_ms": 5},
+    {"last_value_key": b"k"},
+    {"delivery_limit": 1, "counts_deliveries": True},
+    {"length_max": 2, "overflow": 2, "dead_letters": True},
+]
+
+
+def cycle(world: World, number: int) -> None:
+    """A life: publish, deliver, settle in all ways, close."""
+    session = world.session(out_bytes_max=500)
+    channel = world.channel(session, mode=number % 2)
+    queue = world.queue("k", logged=number % 3 == 0, **SETTINGS[number % len(SETTINGS)])
+    world.consumer(channel, queue, prefetch=number % 4, no_ack=number % 5 == 0)
+    data = b"".join(publish(b"k", b"%d" % number, PROPS[(number + at) % len(PROPS)]) for at in range(8))
+    world.feed(session, data[:-3])
+    world.feed(session, data[-3:])
+    for _ in range(2):
+        world.end_batch()
+        session.take()
+        tags = channel.outstanding(0, True)
+        if tags:
+            world.feed(session, nack(tags[-1], False, True) + ack(tags[0]) if len(tags) > 1 else ack(tags[0]))
+    queue.take(channel, False, world.now_ms)
+    world.now_ms += 3
+    world.feed(session, publish(b"k", b"unfinished")[:-1])
+    if number % 2:
+        session.close(world.now_ms)
+        queue.delete()
+    else:
+        queue.delete()
+        session.close(world.now_ms)
+    world.end_batch()
+    world.engine.dead.clear()
+    world.engine.waiting_for_time.clear()
+    assert world.engine.held_messages == 0
+    for kept in (world.sessions, world.scanners, world.unsent, world.channels, world.queues, world.consumers):
+        kept.clear()
+    world.table.clear()
+    world.plans.clear()
+    world.events.clear()
+    world.routes.clear()
+
+
+def rss_bytes() -> int:
+    gc.collect()
+    return int(psutil.Process().memory_info().rss)
+
+
+def test_lives_leave_nothing_behind(fast: ModuleType) -> None:
+    world = World(fast)
+    for number in range(2_000):
+        cycle(world, number)
+    before = rss_bytes()
+    for number in range(6_000):
+        cycle(world, number)
+    assert rss_bytes() - before < 2 << 20
+
+
+def test_a_hundred_thousand_messages_leave_nothing_behind(fast: ModuleType) -> None:
+    world = World(fast)
+    channel = world.channel()
+    queue = world.queue("k")
+    world.consumer(channel, queue, prefetch=100)
+    data = publish(b"k", b"x" * 100) * 100
+
+    def many(rounds: int) -> None:
+        for _ in range(rounds):
+            world.feed(channel.session, data)
+            world.end_batch()
+            channel.session.take()
+            world.feed(channel.session, ack(0, True))
+
+    many(200)
+    before = rss_bytes()
+    many(1_000)
+    assert rss_bytes() - before < 1 << 20
+    assert (world.engine.held_messages, queue.acked) == (0, 120_000)
+
+
+@pytest.mark.parametrize("way", ["ack", "purge", "delete", "close", "drop the engine"])
+def test_references_to_a_message_are_given_back(fast: ModuleType, way: str) -> None:
+    world = World(fast)
+    channel = world.channel()
+    message = world.message(b"x" * 50)
+    base = sys.getrefcount(message)
+    queues = [world.queue(priority_max=number) for number in range(3)]
+    world.consumer(channel, queues[0])
+    world.engine.enqueue(channel, message, queues, 0, world.now_ms)
+    world.end_batch()
+    assert sys.getrefcount(message) == base + 3
+    if way == "ack":
+        world.feed(channel.session, ack(1))
+        assert sys.getrefcount(message) == base + 2
+    elif way == "close":
+        channel.session.close(world.now_ms)
+        assert sys.getrefcount(message) == base + 3
+    if way == "drop the engine":
+        channel.recover(world.now_ms)
+        del world, channel, queues
+        gc.collect()
+    else:
+        for queue in queues:
+            queue.delete() if way == "delete" else queue.purge()
+        channel.recover(world.now_ms)
+        for queue in queues:
+            queue.purge()
+    assert sys.getrefcount(message) == base
+
+
+def test_an_unacked_message_goes_with_its_channel(fast: ModuleType) -> None:
+    world = World(fast)
+    message = world.message(b"x")
+    base = sys.getrefcount(message)
+    channel = world.channel()
+    world.consumer(channel, world.queue())
+    world.engine.enqueue(None, message, world.queues, 0, world.now_ms)
+    world.end_batch()
+    channel.session.close(world.now_ms)
+    del channel, world
+    gc.collect()
+    assert sys.getrefcount(message) == base
+
+
+def test_an_idle_client_is_small(fast: ModuleType) -> None:
+    world = World(fast)
+    keep = []
+
+    def client() -> None:
+        session = fast.Session(world.engine, None, world.routes, 131072, 1 << 20)
+        channel = fast.Channel(session, 1, None)
+        queue = fast.Queue(world.engine, None, 1, False)
+        consumer = fast.Consumer(channel, queue, b"ctag1.0123456789abcdef0123456789abcdef", False, 0, 0, None)
+        scanner = fast.Scanner(131072, 1 << 27)
+        world.engine.enqueue(None, world.message(b"x" * 100), (queue,), 0, 1)
+        world.engine.deliver(1)
+        session.take()
+        world.engine.settle_one(channel, 80, 1, False, False, 1)
+        keep.append((session, channel, queue, consumer, scanner))
+
+    for _ in range(1_000):
+        client()
+    before = rss_bytes()
+    for _ in range(5_000):
+        client()
+    assert (rss_bytes() - before) / 5_000 < 3 * 1024
