@@ -226,13 +226,14 @@ class Broker:
 
     def sealed(self, index: int) -> None:
         """The last outcome's proposal got this index; 0 if there was none."""
-        self.engine.sealed(index)
+        # What was asked before is answered before what was published after it is confirmed.
         self.held.sealed(index)
+        self.engine.sealed(index)
 
     def committed(self, index: int) -> None:
         """Whatever waited for entries up to this one may go out."""
-        self.engine.committed(index)
         self.held.committed(index)
+        self.engine.committed(index)
 
     def apply(self, index: int, term: int, entry: bytes) -> None:
         """Replays an entry of the log."""

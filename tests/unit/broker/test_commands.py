@@ -29,5 +29,5 @@ def test_round_trip(command: Command) -> None:
     assert decode_command(encode_command(command)) == command
 
 
-def test_all_commands_are_here() -> None:
-    assert set(KINDS) == set(Command.__args__)
+def test_they_are_commands() -> None:
+    assert set(KINDS) <= set(Command.__args__)
