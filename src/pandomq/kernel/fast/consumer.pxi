@@ -30,7 +30,7 @@ cdef class Consumer:
         self.priority = priority
         self.registered = True
         channel.add_subscription(self)
-        queue.add_consumer(self)
+        queue_add_consumer(queue, self)
 
     cdef inline bint has_obstacle(self) noexcept:
         cdef Channel channel = self.channel
@@ -62,7 +62,7 @@ cdef class Consumer:
         self.served = False
         chain_append(&self.turn.ready, self)
         if self.queue.ready.count:
-            self.queue.activate()
+            queue_activate(self.queue)
 
     cdef inline int deliver(self, Entry* entry, int64_t now_ms) except -1:
         # Writes the delivery and takes over the entry's reference to the message.
@@ -80,7 +80,7 @@ cdef class Consumer:
             channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered,
                                            <Message>entry.message)
         if self.no_ack:
-            return queue.gone(entry)
+            return queue_gone(queue, entry)
         self.unacked_count += 1
         channel.credit_used += 1
         return channel.keep_unacked(channel.last_tag, queue, entry, <PyObject*>self, now_ms)
@@ -101,4 +101,4 @@ cdef class Consumer:
         if self.chain != NULL:
             chain_remove(self)
         self.channel.remove_subscription(self)
-        self.queue.remove_consumer(self)
+        queue_remove_consumer(self.queue, self)

@@ -11,10 +11,10 @@ cdef class Engine:
     cdef list dirty_sessions
     cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
     cdef object confirms_waiting  # (index, channel) in order of the index
-    # Queues to run, in order; the list owns them, the links are in the queues.
-    cdef PyObject* active_first
-    cdef PyObject* active_last
+    cdef list active_queues  # those to run, from `active_next` on
+    cdef Py_ssize_t active_next
     cdef LogBatch log
+    cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
     cdef public uint64_t term
     cdef public uint64_t commit_index
     cdef readonly uint64_t held_bytes
@@ -31,6 +31,7 @@ cdef class Engine:
         self.dead = []
         self.returned = []
         self.waiting_for_time = []
+        self.active_queues = []
         self.waking_channels = []
         self.touched_channels = []
         self.dirty_sessions = []
@@ -39,8 +40,6 @@ cdef class Engine:
 
     def __dealloc__(self):
         output_clear(&self.log.output)
-        while self.active_first != NULL:
-            self.pop_active()
 
     # --- in
 
@@ -100,7 +99,7 @@ cdef class Engine:
         for at in range(size):
             if (<Queue>PyTuple_GET_ITEM(queues, at)).may_refuse:
                 return self.distribute_to_willing(channel, message, queues, now_ms)
-        if message.persistent and log_enqueue(&self.log, message, queues, NULL) and channel is not None:
+        if message.persistent and log_enqueue(&self.log, message, queues, 0) and channel is not None:
             channel.publish_logged()
         for at in range(size):
             queue = PyTuple_GET_ITEM(queues, at)
@@ -109,24 +108,21 @@ cdef class Engine:
         return True
 
     cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
-        # As distribute, if some of the queues may refuse.
+        # As distribute, if some of the queues may refuse: first all are asked, then the willing ones get it.
         cdef Queue queue
-        cdef set accepting = set()
         cdef bint refused = False
-        for item in queues:
-            queue = <Queue>item
-            if queue.deleted:
-                continue
-            if queue.may_refuse and queue.refuses(message, now_ms):
-                refused = True
-            else:
-                accepting.add(queue)
-        if message.persistent and log_enqueue(&self.log, message, queues, <PyObject*>accepting) \
-                and channel is not None:
+        self.round += 1
+        for queue in queues:
+            if not queue.deleted:
+                if queue.may_refuse and queue.refuses(message, now_ms):
+                    refused = True
+                else:
+                    queue.willing_in = self.round
+        if message.persistent and log_enqueue(&self.log, message, queues, self.round) and channel is not None:
             channel.publish_logged()
-        for item in queues:
-            if item in accepting:
-                (<Queue>item).insert(message, now_ms)
+        for queue in queues:
+            if queue.willing_in == self.round:
+                queue.insert(message, now_ms)
         if refused and channel is not None:
             self.refuse(channel)
         return not refused
@@ -183,33 +179,29 @@ cdef class Engine:
 
     # --- out
 
-    cdef inline void add_active(self, Queue queue) noexcept:
-        Py_INCREF(queue)
-        queue.next_active = NULL
-        if self.active_last == NULL:
-            self.active_first = <PyObject*>queue
-        else:
-            (<Queue>self.active_last).next_active = <PyObject*>queue
-        self.active_last = <PyObject*>queue
-
-    cdef Queue pop_active(self):
-        cdef Queue queue = <Queue>self.active_first
-        self.active_first = queue.next_active
-        if self.active_first == NULL:
-            self.active_last = NULL
+    cdef inline Queue next_active(self):
+        # None if there is none left.
+        cdef Queue queue
+        if self.active_next == PyList_GET_SIZE(self.active_queues):
+            if self.active_next:
+                self.active_queues.clear()
+                self.active_next = 0
+            return None
+        queue = <Queue>PyList_GET_ITEM(self.active_queues, self.active_next)
+        self.active_next += 1
         queue.is_active = False
-        Py_DECREF(queue)
         return queue
 
     @property
     def active(self):
-        return self.active_first != NULL or PyList_GET_SIZE(self.waking_channels) > 0
+        return PyList_GET_SIZE(self.active_queues) > self.active_next or PyList_GET_SIZE(self.waking_channels) > 0
 
     def deliver(self, int64_t now_ms):
         # A woken consumer may find that another one took its message; then its channel's credit goes to the next.
         cdef list check_again = []
         cdef list channels
         cdef Channel channel
+        cdef Queue queue
         while True:
             if PyList_GET_SIZE(self.waking_channels):
                 channels, self.waking_channels = self.waking_channels, []
@@ -218,8 +210,9 @@ cdef class Engine:
                 for channel in channels:
                     if channel.wake():
                         check_again.append(channel)
-            if self.active_first != NULL:
-                self.pop_active().run(now_ms)
+            queue = self.next_active()
+            if queue is not None:
+                queue.run(now_ms)
             elif PyList_GET_SIZE(check_again):
                 for channel in check_again:
                     channel.wake_later()

@@ -18,9 +18,9 @@ cdef octet* log_record(LogBatch* log, size_t size) except NULL:
     return output_reserve(&log.output, size)
 
 
-cdef int log_enqueue(LogBatch* log, Message message, tuple queues, PyObject* accepting) except -1:
-    # One record for the logged queues among these (only those also in the set `accepting`, if there is one), each under
-    # its next sequence. 1 if there is any.
+cdef int log_enqueue(LogBatch* log, Message message, tuple queues, uint64_t round) except -1:
+    # One record for the logged queues among these (only those willing in this round, unless it is 0), each under its
+    # next sequence. 1 if there is any.
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t size = PyTuple_GET_SIZE(queues)
     cdef Py_ssize_t first
@@ -30,20 +30,20 @@ cdef int log_enqueue(LogBatch* log, Message message, tuple queues, PyObject* acc
         first = at
         count = 0
         while at < size and count < C_QUEUES_PER_RECORD_MAX:
-            count += is_logging(<Queue>PyTuple_GET_ITEM(queues, at), accepting)
+            count += is_logging(<Queue>PyTuple_GET_ITEM(queues, at), round)
             at += 1
         if count:
-            log_places(log, message, queues, first, at, count, accepting)
+            log_places(log, message, queues, first, at, count, round)
             written = True
     return written
 
 
-cdef inline bint is_logging(Queue queue, PyObject* accepting) noexcept:
-    return queue.logged and not queue.deleted and (accepting == NULL or queue in <set>accepting)
+cdef inline bint is_logging(Queue queue, uint64_t round) noexcept:
+    return queue.logged and not queue.deleted and (round == 0 or queue.willing_in == round)
 
 
 cdef int log_places(LogBatch* log, Message message, tuple queues, Py_ssize_t first, Py_ssize_t end, size_t count,
-                    PyObject* accepting) except -1:
+                    uint64_t round) except -1:
     cdef size_t routing_size = PyBytes_GET_SIZE(message.routing)
     cdef size_t header_size = PyBytes_GET_SIZE(message.header)
     cdef size_t body_size = PyBytes_GET_SIZE(message.body)
@@ -53,7 +53,7 @@ cdef int log_places(LogBatch* log, Message message, tuple queues, Py_ssize_t fir
     p = little16(store8(p, C_RECORD_ENQUEUE), <uint16_t>count)
     for at in range(first, end):
         queue = <Queue>PyTuple_GET_ITEM(queues, at)
-        if is_logging(queue, accepting):
+        if is_logging(queue, round):
             p = little64(little64(p, queue.queue_id), queue.next_sequence)
     p = little32(little32(little32(p, <uint32_t>routing_size), <uint32_t>header_size), <uint32_t>body_size)
     p = store_bytes(p, octets_of(message.routing), routing_size)

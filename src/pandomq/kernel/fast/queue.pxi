@@ -18,9 +18,9 @@ cdef class Queue:
     cdef readonly uint64_t unacked_count
     cdef Ready ready
     cdef Turn* rotation
-    cdef PyObject* next_active  # the link in the engine's list of queues to run
     cdef uint64_t gone_first  # a range of dequeued sequences that the log batch has not written yet
     cdef uint32_t gone_count
+    cdef uint64_t willing_in  # the last round in which it would take the message
     cdef int64_t armed_for_ms
     cdef int64_t ttl_ms
     cdef int64_t length_max
@@ -32,7 +32,7 @@ cdef class Queue:
     cdef bint single_active
     cdef bint may_refuse  # it has a limit, and keeps messages out
     cdef bint may_drop  # it has a limit, and drops from its head
-    cdef bint is_active
+    cdef bint is_active  # in the engine's list of queues to run
     cdef public bint logged
     cdef readonly bint deleted
 
@@ -70,7 +70,7 @@ cdef class Queue:
         if self.members is None:
             self.single_active = single_active
         if self.ready.count:
-            self.activate()
+            queue_activate(self)
 
     @property
     def ready_count(self):
@@ -83,10 +83,10 @@ cdef class Queue:
     # --- in
 
     cdef bint refuses(self, Message message, int64_t now_ms) except -1:
-        if not self.overflows(1, message.body_size):
+        if not queue_overflows(self, 1, message.body_size):
             return False
         self.hand_out(now_ms)
-        if not self.overflows(1, message.body_size):
+        if not queue_overflows(self, 1, message.body_size):
             return False
         if self.overflow == C_REJECT_PUBLISH_DEAD_LETTER and self.dead_letters:
             self.engine.dead.append((self, message, C_MAXLEN, 0))
@@ -102,10 +102,10 @@ cdef class Queue:
         ready_push(&self.ready, &entry)
         if self.last_values is not None:
             self.supersede(&entry, True)
-        if self.may_drop and self.overflows(0, 0):
+        if self.may_drop and queue_overflows(self, 0, 0):
             self.hand_out(now_ms)
-            self.drop_surplus()
-        self.activate()
+            queue_drop_surplus(self)
+        queue_activate(self)
         return 0
 
     cdef inline void fill(self, Entry* entry, Message message, uint64_t sequence, uint64_t term,
@@ -133,30 +133,24 @@ cdef class Queue:
             ready_give_back(&self.ready, &entry)
         if self.last_values is not None:
             self.supersede(&entry, False)
-        self.watch_time()
-        self.activate()
+        queue_watch_time(self)
+        queue_activate(self)
         return 0
 
     cdef int requeue(self, Entry* entry) except -1:
         # An unacked message comes back, if it may; takes over its reference.
         self.unacked_count -= 1
         if self.deleted:
-            return self.forget(entry)
+            return queue_forget(self, entry)
         entry.redelivered = True
         entry.delivery_count += 1
         if 0 <= self.delivery_limit < entry.delivery_count:
-            return self.die(entry, C_DELIVERY_LIMIT)
+            return queue_die(self, entry, C_DELIVERY_LIMIT)
         ready_give_back(&self.ready, entry)
         if self.last_values is not None:
             self.supersede(entry, True)
-        self.activate()
+        queue_activate(self)
         return 0
-
-    cdef inline bint overflows(self, size_t count, uint64_t size) noexcept:
-        # Whether the ready messages, and so much more, are beyond a limit.
-        if self.length_max >= 0 and self.ready.count + count > <uint64_t>self.length_max:
-            return True
-        return self.bytes_max >= 0 and self.ready.bytes + size > <uint64_t>self.bytes_max
 
     cdef int supersede(self, Entry* entry, bint log) except -1:
         cdef uint64_t outdated
@@ -164,17 +158,17 @@ cdef class Queue:
         if not self.last_values.arrive(entry, &outdated) or not ready_remove(&self.ready, outdated, &old):
             return 0
         self.dropped += 1
-        return self.gone(&old) if log else self.forget(&old)
+        return queue_gone(self, &old) if log else queue_forget(self, &old)
 
     # --- out
 
     cdef int run(self, int64_t now_ms) except -1:
         # What a deliver does for one queue.
         self.hand_out(now_ms)
-        if self.may_drop and self.overflows(0, 0):
-            self.drop_surplus()
+        if self.may_drop and queue_overflows(self, 0, 0):
+            queue_drop_surplus(self)
         if self.ready.with_deadline:
-            self.expire_heads(now_ms)
+            queue_expire_heads(self, now_ms)
         return 0
 
     cdef int hand_out(self, int64_t now_ms) except -1:
@@ -184,7 +178,7 @@ cdef class Queue:
         while self.ready.count:
             if self.ready.with_deadline and ready_first(&self.ready).deadline_ms < now_ms:
                 ready_pop_first(&self.ready, &entry)
-                self.die(&entry, C_EXPIRED)
+                queue_die(self, &entry, C_EXPIRED)
                 continue
             consumer = rotation_next(self.rotation)
             if consumer == NULL:
@@ -196,7 +190,7 @@ cdef class Queue:
     def take(self, Channel channel not None, bint no_ack, int64_t now_ms):
         cdef Entry entry
         cdef Message message
-        self.expire_heads(now_ms)
+        queue_expire_heads(self, now_ms)
         if not self.ready.count:
             return None
         ready_pop_first(&self.ready, &entry)
@@ -206,10 +200,10 @@ cdef class Queue:
             message = self.engine.hooks.redelivered_copy(message, entry.delivery_count)
         channel.last_tag += 1
         if no_ack:
-            self.gone(&entry)
+            queue_gone(self, &entry)
         else:
             channel.keep_unacked(channel.last_tag, self, &entry, NULL, now_ms)
-        self.watch_time()
+        queue_watch_time(self)
         return channel.last_tag, entry.redelivered != 0, message, self.ready.count
 
     cdef inline void count_delivery(self, Entry* entry) noexcept:
@@ -222,11 +216,11 @@ cdef class Queue:
     cdef inline int acknowledge(self, Entry* entry) except -1:
         self.unacked_count -= 1
         self.acked += 1
-        return self.gone(entry)
+        return queue_gone(self, entry)
 
     cdef int reject(self, Entry* entry) except -1:
         self.unacked_count -= 1
-        return self.die(entry, C_REJECTED)
+        return queue_die(self, entry, C_REJECTED)
 
     def withdraw(self, uint64_t sequence):
         cdef Entry entry
@@ -234,8 +228,8 @@ cdef class Queue:
         if not ready_remove(&self.ready, sequence, &entry):
             return None
         message = <Message>entry.message
-        self.gone(&entry)
-        self.watch_time()
+        queue_gone(self, &entry)
+        queue_watch_time(self)
         return message
 
     def purge(self):
@@ -243,7 +237,7 @@ cdef class Queue:
         cdef size_t count = self.ready.count
         while self.ready.count:
             ready_pop_first(&self.ready, &entry)
-            self.gone(&entry)
+            queue_gone(self, &entry)
         return count
 
     def drop(self, uint64_t sequence_first, uint64_t count):
@@ -253,12 +247,12 @@ cdef class Queue:
         if count > self.ready.count:
             for row in self.snapshot():
                 if <uint64_t>row[0] - sequence_first < count and ready_remove(&self.ready, row[0], &entry):
-                    self.forget(&entry)
+                    queue_forget(self, &entry)
         else:
             for at in range(count):
                 if ready_remove(&self.ready, sequence_first + at, &entry):
-                    self.forget(&entry)
-        self.watch_time()
+                    queue_forget(self, &entry)
+        queue_watch_time(self)
 
     def delete(self):
         cdef Entry entry
@@ -266,55 +260,15 @@ cdef class Queue:
         self.deleted = True
         while self.ready.count:
             ready_pop_first(&self.ready, &entry)
-            self.forget(&entry)
+            queue_forget(self, &entry)
         for consumer in self.consumers():
             consumer.cancel()
         return count
 
-    cdef inline int gone(self, Entry* entry) except -1:
-        # The message left the queue for good.
-        if self.logged and (<Message>entry.message).persistent and not self.deleted:
-            self.engine.log_dequeue(self, entry.sequence)
-        return self.forget(entry)
-
-    cdef inline int forget(self, Entry* entry) except -1:
-        if self.last_values is not None:
-            self.last_values.leave(entry)
-        self.engine.let_go(<Message>entry.message)
-        Py_DECREF(<object>entry.message)
-        return 0
-
-    cdef int die(self, Entry* entry, int reason) except -1:
-        self.dropped += 1
-        if self.dead_letters and not self.deleted:
-            self.engine.dead.append((self, <Message>entry.message, reason, entry.delivery_count))
-        return self.gone(entry)
-
-    cdef int drop_surplus(self) except -1:
-        # From the head: the message that would be delivered next goes first, even if it has the highest priority.
-        cdef Entry entry
-        while self.ready.count and self.overflows(0, 0):
-            ready_pop_first(&self.ready, &entry)
-            self.die(&entry, C_MAXLEN)
-        return 0
-
     # --- time
 
     def expire(self, int64_t now_ms):
-        self.expire_heads(now_ms)
-
-    cdef int expire_heads(self, int64_t now_ms) except -1:
-        cdef Entry entry
-        cdef Ring* ring
-        cdef int level
-        if self.ready.with_deadline:
-            ready_settle(&self.ready)
-            for level in range(self.ready.priority_max, -1, -1):
-                ring = ready_ring(&self.ready, level)
-                while ring.used and ring_at(ring, 0).deadline_ms <= now_ms:
-                    ready_pop_level(&self.ready, level, &entry)
-                    self.die(&entry, C_EXPIRED)
-        return self.watch_time()
+        queue_expire_heads(self, now_ms)
 
     @property
     def next_deadline_ms(self):
@@ -327,13 +281,6 @@ cdef class Queue:
     @timer_armed.setter
     def timer_armed(self, bint armed):
         self.armed_for_ms = min(ready_next_deadline_ms(&self.ready), NEVER - 1) if armed else NEVER
-
-    cdef inline int watch_time(self) except -1:
-        # A timer for a later time than needed is as good as none.
-        if self.ready.with_deadline and ready_next_deadline_ms(&self.ready) < self.armed_for_ms:
-            self.armed_for_ms = NEVER
-            self.engine.waiting_for_time.append(self)
-        return 0
 
     def snapshot(self):
         cdef list rows = []
@@ -361,36 +308,3 @@ cdef class Queue:
     @property
     def consumer_count(self):
         return 0 if self.members is None else PyList_GET_SIZE(self.members)
-
-    cdef int add_consumer(self, Consumer consumer) except -1:
-        cdef Py_ssize_t at
-        if self.members is None:
-            self.members = []
-        at = PyList_GET_SIZE(self.members)
-        while at and (<Consumer>PyList_GET_ITEM(self.members, at - 1)).priority < consumer.priority:
-            at -= 1
-        self.members.insert(at, consumer)
-        consumer.turn = rotation_join(&self.rotation, consumer.priority)
-        if not self.single_active or PyList_GET_SIZE(self.members) == 1:
-            consumer.active = True
-            consumer.wake()
-        return 0
-
-    cdef int remove_consumer(self, Consumer consumer) except -1:
-        cdef Consumer successor
-        self.members.remove(consumer)
-        if not self.members:
-            self.members = None
-        rotation_leave(&self.rotation, consumer.turn)
-        if consumer.active and self.single_active and self.members is not None:
-            successor = <Consumer>PyList_GET_ITEM(self.members, 0)
-            successor.active = True
-            successor.wake()
-        consumer.active = False
-        return 0
-
-    cdef inline void activate(self) noexcept:
-        # The next deliver will run this queue.
-        if not self.is_active and not self.deleted:
-            self.is_active = True
-            self.engine.add_active(self)

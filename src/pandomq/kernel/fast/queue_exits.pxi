@@ -1,0 +1,61 @@
+# How messages leave a queue for good. Whatever leaves goes through queue_gone, which logs it, or through queue_forget,
+# if the log knows it anyway; both take over the entry's reference to the message.
+
+cdef inline int queue_gone(Queue queue, Entry* entry) except -1:
+    # The message left the queue for good.
+    if queue.logged and (<Message>entry.message).persistent and not queue.deleted:
+        queue.engine.log_dequeue(queue, entry.sequence)
+    return queue_forget(queue, entry)
+
+
+cdef inline int queue_forget(Queue queue, Entry* entry) except -1:
+    if queue.last_values is not None:
+        queue.last_values.leave(entry)
+    queue.engine.let_go(<Message>entry.message)
+    Py_DECREF(<object>entry.message)
+    return 0
+
+
+cdef int queue_die(Queue queue, Entry* entry, int reason) except -1:
+    queue.dropped += 1
+    if queue.dead_letters and not queue.deleted:
+        queue.engine.dead.append((queue, <Message>entry.message, reason, entry.delivery_count))
+    return queue_gone(queue, entry)
+
+
+cdef int queue_drop_surplus(Queue queue) except -1:
+    # From the head: the message that would be delivered next goes first, even if it has the highest priority.
+    cdef Entry entry
+    while queue.ready.count and queue_overflows(queue, 0, 0):
+        ready_pop_first(&queue.ready, &entry)
+        queue_die(queue, &entry, C_MAXLEN)
+    return 0
+
+
+cdef inline bint queue_overflows(Queue queue, size_t count, uint64_t size) noexcept:
+    # Whether the ready messages, and so much more, are beyond a limit.
+    if queue.length_max >= 0 and queue.ready.count + count > <uint64_t>queue.length_max:
+        return True
+    return queue.bytes_max >= 0 and queue.ready.bytes + size > <uint64_t>queue.bytes_max
+
+
+cdef int queue_expire_heads(Queue queue, int64_t now_ms) except -1:
+    cdef Entry entry
+    cdef Ring* ring
+    cdef int level
+    if queue.ready.with_deadline:
+        ready_settle(&queue.ready)
+        for level in range(queue.ready.priority_max, -1, -1):
+            ring = ready_ring(&queue.ready, level)
+            while ring.used and ring_at(ring, 0).deadline_ms <= now_ms:
+                ready_pop_level(&queue.ready, level, &entry)
+                queue_die(queue, &entry, C_EXPIRED)
+    return queue_watch_time(queue)
+
+
+cdef inline int queue_watch_time(Queue queue) except -1:
+    # A timer for a later time than needed is as good as none.
+    if queue.ready.with_deadline and ready_next_deadline_ms(&queue.ready) < queue.armed_for_ms:
+        queue.armed_for_ms = NEVER
+        queue.engine.waiting_for_time.append(queue)
+    return 0
