@@ -11,6 +11,7 @@ bytes. A failure prints the seed and the bytes, keeps them in a file, and makes 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import faulthandler
 import itertools
 import json
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 EPOCH_INPUTS = 500
 BOTH_KERNELS_EVERY = 10
+WAITING_PER_JOB = 8
 EPOCH_S_MAX = 120
 """An epoch takes less than a second; this long is a hang."""
 OUT = ROOT / "build" / "fuzz"
@@ -123,23 +125,23 @@ def tasks_of(seed: int, inputs: int, available: list[str]) -> list[Task]:
 
 
 def outcomes(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
-    """In the order in which they come."""
+    """In the order in which they come. Both kernels are at work from the start, so that they run the same sources."""
     context = multiprocessing.get_context("spawn")
-    for kernel in dict.fromkeys(task.kernel for task in tasks):
-        mine = [task for task in tasks if task.kernel == kernel]
-        with concurrent.futures.ProcessPoolExecutor(jobs, context, prepare_worker, (kernel,)) as pool:
-            yield from _bounded(pool, mine, jobs)
-
-
-def _bounded(pool: concurrent.futures.ProcessPoolExecutor, tasks: list[Task], jobs: int) -> Iterator[Outcome]:
     waiting: set[concurrent.futures.Future[Outcome]] = set()
-    for task in tasks:
-        waiting.add(pool.submit(run_epoch, task))
-        if len(waiting) >= jobs * 4:
-            done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
-            yield from (future.result() for future in done)
-    for future in concurrent.futures.as_completed(waiting):
-        yield future.result()
+    with contextlib.ExitStack() as stack:
+        pools = {
+            kernel: stack.enter_context(
+                concurrent.futures.ProcessPoolExecutor(jobs if first else 1, context, prepare_worker, (kernel,))
+            )
+            for first, kernel in zip((True, False), dict.fromkeys(task.kernel for task in tasks), strict=False)
+        }
+        for task in tasks:
+            waiting.add(pools[task.kernel].submit(run_epoch, task))
+            if len(waiting) >= jobs * WAITING_PER_JOB:
+                done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        for future in concurrent.futures.as_completed(waiting):
+            yield future.result()
 
 
 def report(seed: int, what: str, failure: FuzzFailure, trace: str, again: str) -> dict[str, Any]:
@@ -178,7 +180,8 @@ def fuzz_nodes(tasks: list[Task], jobs: int, progress: Progress) -> dict[str, An
     compared = [found for found in digests.values() if len(found) == 2]
     differing = [epoch for epoch, found in digests.items() if len(set(found.values())) > 1]
     for epoch in differing:
-        console.print(f"[red]FAILED[/red] epoch {epoch}: the kernels wrote different bytes; seed {tasks[0].seed}")
+        again = f"tools/fuzz.py --seed {tasks[0].seed} --epoch {epoch}"
+        console.print(f"[red]FAILED[/red] epoch {epoch}: the kernels wrote different bytes; again with: {again}")
     summary = total.summary() | {"epochs": len(tasks), "compared_epochs": len(compared), "differing_epochs": differing}
     return summary | {"failures": failures}
 
@@ -208,7 +211,7 @@ def fuzz_broker(seed: int, inputs: int, progress: Progress) -> dict[str, Any]:
         console.print(f"[red]FAILED[/red] the broker ended with {code}; seed {seed}\n{log}", highlight=False)
         failures.append({"where": "broker", "reason": f"exit code {code}", "log": log[-5000:]})
     more = {"slowest_probe_ms": round(run.slowest_probe_s * 1000, 1), "failures": failures}
-    return run.tally.summary() | more | {"start": vars(run.start), "warm": vars(run.warm), "end": vars(run.end)}
+    return run.tally.summary() | more | {"start": vars(run.start), "half": vars(run.half), "end": vars(run.end)}
 
 
 def main(
