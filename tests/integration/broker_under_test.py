@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pika
 from pika.exceptions import AMQPChannelError, AMQPConnectionError
 
-from .broker_process import BrokerProcess
+from .watched_broker import WatchedBroker
 
 CONNECTION_LIFE_S = 45.0
 
@@ -17,7 +17,7 @@ CONNECTION_LIFE_S = 45.0
 @dataclass(frozen=True)
 class BrokerUnderTest:
     url: str
-    process: BrokerProcess | None
+    process: WatchedBroker | None
     """None if the broker was not started by the tests."""
     is_reference: bool
     """True for RabbitMQ itself."""

@@ -20,8 +20,8 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 
-from .broker_process import BrokerProcess
 from .broker_under_test import BrokerUnderTest, Names, is_rabbitmq
+from .watched_broker import WatchedBroker
 
 TEST_TIMEOUT_S = 60
 URL_VARIABLE = "PANDOMQ_TEST_URL"
@@ -62,7 +62,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest
     if url:
         yield BrokerUnderTest(url, process=None, is_reference=is_rabbitmq(url))
         return
-    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process = WatchedBroker(tmp_path_factory.mktemp("broker"))
     process.start()
     yield BrokerUnderTest(process.url, process=process, is_reference=False)
     process.check()

@@ -10,11 +10,11 @@ import pytest
 from aio_pika import ExchangeType, Message
 from aio_pika.abc import AbstractIncomingMessage
 
-from .broker_process import BrokerProcess
 from .broker_under_test import BrokerUnderTest, Names
 from .cable import Cable
 from .test_aio_pika_tutorials import PATIENCE_S, opened
 from .waiting import wait_until_async
+from .watched_broker import WatchedBroker
 
 AT_ONCE = 0.05
 """How long a robust connection waits before it tries again, in seconds."""
@@ -96,7 +96,7 @@ async def test_unacked_messages_come_back_redelivered(broker: BrokerUnderTest, n
 @pytest.mark.only_ours("a foreign broker is not ours to kill")
 async def test_it_recovers_when_the_broker_is_killed_and_started_again(tmp_path: Path, names: Names) -> None:
     received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
-    process = BrokerProcess(tmp_path)
+    process = WatchedBroker(tmp_path)
     process.start()
     try:
         connection = await aio_pika.connect_robust(process.url, reconnect_interval=AT_ONCE)
@@ -121,7 +121,7 @@ async def test_it_recovers_when_the_broker_is_killed_and_started_again(tmp_path:
 
 @pytest.mark.only_ours("a foreign broker is not ours to stop")
 async def test_a_broker_that_stops_says_goodbye(tmp_path: Path) -> None:
-    process = BrokerProcess(tmp_path)
+    process = WatchedBroker(tmp_path)
     process.start()
     connection = await aio_pika.connect(process.url)
     closed: asyncio.Queue[object] = asyncio.Queue()
