@@ -194,15 +194,16 @@ class Node:
 
     def step(self, now_ms: int) -> Output:
         """Handles what was gathered since the last step."""
+        writes: list[tuple[Link, bytes]] = []
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
         batch, self._batch = self._batch + self.local_clients.take_batch(), []
         self._commit(self._broker.handle(batch, now_ms))
         if self._ends:
-            self._end_connections(now_ms)
+            self._end_connections(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
         self._watch_memory()
-        writes = self._take_writes()
+        self._take_writes(writes)
         controls, self._controls = self._controls, []
         return Output(writes, controls, self._broker.active or bool(self._ends))
 
@@ -218,12 +219,14 @@ class Node:
             else:
                 self.local_clients.failed(client, fault)
 
-    def _end_connections(self, now_ms: int) -> None:
+    def _end_connections(self, writes: list[tuple[Link, bytes]], now_ms: int) -> None:
         ends, self._ends = self._ends, []
         for link, fault in ends:
             if link.gone:
                 continue
             if link.client is not None:
+                # What the client asked for before it said good-bye, or went wrong, is answered.
+                self._take(link, link.client, writes)
                 self._let_go(link, now_ms)
             if fault is None:
                 link.connection.confirm_close()
@@ -233,8 +236,7 @@ class Node:
                 self._watch(link)
             self._talking[link] = None
 
-    def _take_writes(self) -> list[tuple[Link, bytes]]:
-        writes: list[tuple[Link, bytes]] = []
+    def _take_writes(self, writes: list[tuple[Link, bytes]]) -> None:
         for client in self._broker.take_dirty():
             link = self._link_of.get(client)
             if link is not None:
@@ -251,7 +253,6 @@ class Node:
                 if not link.ended:
                     self._take_own(link, writes)
             self._talking.clear()
-        return writes
 
     def _take(self, link: Link, client: Client, writes: list[tuple[Link, bytes]]) -> None:
         if link.writing_paused:
