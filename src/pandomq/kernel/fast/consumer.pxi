@@ -69,11 +69,13 @@ cdef class Consumer:
         cdef Queue queue = self.queue
         cdef Channel channel = self.channel
         cdef Message message
+        cdef Consumer alive  # while a hook runs
         self.served = True
         self.delivered += 1
         channel.last_tag += 1
         queue.count_delivery(entry)
         if queue.counts_deliveries and entry.delivery_count:
+            alive = self
             message = queue.engine.hooks.redelivered_copy(<Message>entry.message, entry.delivery_count)
             channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered, message)
         else:

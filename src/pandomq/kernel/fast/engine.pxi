@@ -59,17 +59,12 @@ cdef class Engine:
                         self.hooks.unknown_channel(session, item.channel, C_BASIC, C_PUBLISH)
                     return
             if not channel.open:
-                # A hook closed it, and perhaps it even left the session.
-                channel = None
-                if session.channels.get(item.channel) is None:
-                    if not session.closed:
-                        self.hooks.unknown_channel(session, item.channel, C_BASIC, C_PUBLISH)
-                    return
                 continue
             self.published += 1
             channel.count_publish()
             message = <Message>item.message
             if message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
+                # After a hook nothing is as it was: it may have closed channels, opened others, changed routes.
                 self.hooks.publish(channel, message, item.flags)
                 channel = plan = None
                 continue
