@@ -8,14 +8,14 @@ it was made. The views of queues, exchanges and bindings are the broker's own; h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_plus
 
 import msgspec
 
 from pandomq import __version__, kernel
 from pandomq.broker import client_views, views
-from pandomq.broker.client_views import ChannelView, ConsumerView, CountersView
+from pandomq.broker.client_views import ChannelView, ConsumerView
 from pandomq.broker.views import BindingView, ExchangeView, QueueView
 from pandomq.fieldtable import FieldTable
 
@@ -104,15 +104,39 @@ class QueueUseView(msgspec.Struct, frozen=True):
     single_active_consumer_tag: str | None
 
 
+class CountersView(msgspec.Struct, frozen=True):
+    """Since the broker started, kept once a batch."""
+
+    published: int
+    unroutable: int
+    delivered: int
+    redelivered: int
+    acked: int
+    confirmed: int
+
+
+class QueueSize(NamedTuple):
+    """What sums are made of: cheaper than a QueueView."""
+
+    vhost: str
+    ready: int
+    ready_bytes: int
+    unacked: int
+    consumers: int
+
+
 class NodeView(msgspec.Struct, frozen=True):
     name: str
     uptime_ms: int
     listeners: tuple[ListenerView, ...]
     memory_alarm: bool
-    memory_bytes: int
+    held_messages: int
+    held_bytes: int
     memory_bytes_max: int
+    connections: int
     connections_max: int
-    counters: CountersView
+    log_index: int
+    log_bytes: int
 
 
 class Views:
@@ -158,10 +182,19 @@ class Views:
             uptime_ms=max(0, self._broker.now_ms - self._started_ms),
             listeners=tuple(self.listeners),
             memory_alarm=self._alarm.raised,
-            memory_bytes=self._broker.engine.held_bytes,
+            held_messages=self._broker.engine.held_messages,
+            held_bytes=self._broker.engine.held_bytes,
             memory_bytes_max=self._settings.memory_bytes_max,
+            connections=len(self._link_of),
             connections_max=self._settings.connections_max,
-            counters=client_views.counters(self._broker),
+            log_index=int(self._log.last_index),
+            log_bytes=self._log.appended_bytes,
+        )
+
+    def counters(self) -> CountersView:
+        engine = self._broker.engine
+        return CountersView(
+            engine.published, engine.unroutable, engine.delivered, engine.redelivered, engine.acked, engine.confirmed
         )
 
     def alarms(self) -> tuple[str, ...]:
@@ -193,6 +226,18 @@ class Views:
             for queue in list(home.queues.values()):
                 if not queue.kernel.deleted:
                     yield views.queue_view(queue)
+
+    def queue_sizes(self) -> Iterator[QueueSize]:
+        for home in self._vhosts(None):
+            for queue in list(home.queues.values()):
+                place = queue.kernel
+                yield QueueSize(
+                    home.name, place.ready_count, place.ready_bytes, place.unacked_count, place.consumer_count
+                )
+
+    def exchange_counts(self) -> dict[str, int]:
+        """By vhost."""
+        return {home.name: len(home.router.exchanges) for home in self._vhosts(None)}
 
     def queue(self, vhost: str, name: str) -> QueueView | None:
         queue = self._queue(vhost, name)
@@ -243,6 +288,19 @@ class Views:
             for binding in list(home.router.exchanges[source].bindings()):
                 yield views.binding_view(vhost, binding)
 
+    def bindings_to_queue(self, vhost: str, name: str) -> Iterator[BindingView]:
+        """Without its own from the default exchange."""
+        queue = self._queue(vhost, name)
+        if queue is not None:
+            for binding in queue.vhost.router.bindings_to(queue):
+                yield views.binding_view(vhost, binding)
+
+    def bindings_to_exchange(self, vhost: str, name: str) -> Iterator[BindingView]:
+        home = self._broker.state.vhosts.get(vhost)
+        if home is not None and name in home.router.exchanges:
+            for binding in home.router.bindings_to(home.router.exchanges[name]):
+                yield views.binding_view(vhost, binding)
+
     # Clients.
 
     def connections(self) -> Iterator[LinkView]:
@@ -257,6 +315,11 @@ class Views:
     def connection(self, name: str) -> LinkView | None:
         link = self.find_link(name)
         return None if link is None or link.client is None else _link_view(link, link.client)
+
+    def client_sizes(self) -> Iterator[tuple[str, str, int]]:
+        """Vhost, user and number of channels of each connection."""
+        for client in list(self._link_of):
+            yield client.vhost.name, client.user, len(client.channels)
 
     def channels(self, connection: str | None = None) -> Iterator[LinkChannelView]:
         for link in self._named(connection):

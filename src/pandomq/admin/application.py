@@ -1,0 +1,92 @@
+"""The API as one ASGI application: finds the endpoint, asks who wants it, and answers.
+
+The order of the checks is RabbitMQ's: what is not there is 404 and a method that is not there 405 for everybody; then
+comes the login, the tags, the vhost. A bug in an endpoint ends its own request with 500 and is logged with its
+traceback; it harms nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pandomq.admin.access import Access, check_tags, check_vhost
+from pandomq.admin.call import Call, Services
+from pandomq.admin.identity import Identity, authenticate, read_credentials
+from pandomq.admin.meters import Meters
+from pandomq.admin.refusals import Refusal, of_fault, vhost_not_found
+from pandomq.admin.responses import Nothing, refused
+from pandomq.admin.routes import make_router
+from pandomq.admin.tables import Tables
+from pandomq.errors import Fault
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from pandomq.node.node import Node
+    from pandomq.node.settings import NodeSettings
+    from pandomq.runtime.clock import Clock
+
+NOBODY = Identity("", ())
+_CHANGES = frozenset(("PUT", "POST", "DELETE"))
+
+
+class Application:
+    def __init__(self, node: Node, settings: NodeSettings, clock: Clock, wake: Callable[[], None]) -> None:
+        self._services = Services(node, settings, clock, wake, Tables(node.views, settings.name), Meters())
+        self._router = make_router()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            return await self._answer(request)
+        except Refusal as refusal:
+            return refused(refusal)
+        except Fault as fault:
+            return refused(of_fault(fault))
+
+    async def _answer(self, request: Request) -> Response:
+        endpoint, path = self._router.find(request.scope["raw_path"])
+        method = "GET" if request.method == "HEAD" else request.method
+        action = endpoint.actions.get(method)
+        if action is None:
+            return Nothing(200 if method == "OPTIONS" else 405, {"allow": endpoint.allow})
+        identity = NOBODY if action.access is Access.OPEN else self._identify(request, action.access)
+        call = Call(self._services, request, path, identity)
+        if action.access in (Access.VHOST, Access.POLICIES):
+            self._check_vhost(call, method)
+        if method in _CHANGES:
+            await call.read_body()
+        response = await action.handler(call)
+        if method in _CHANGES:
+            self._services.tables.changed()
+        return response
+
+    def _identify(self, request: Request, access: Access) -> Identity:
+        user, password = read_credentials(request.headers.get("authorization"))
+        identity = authenticate(self._services.settings, user, password, from_loopback=_is_loopback(_host(request)))
+        check_tags(access, identity)
+        return identity
+
+    def _check_vhost(self, call: Call, method: str) -> None:
+        vhost = call.path["vhost"]
+        exists = vhost in call.views.vhost_names()
+        if not exists and method in _CHANGES:
+            raise vhost_not_found()
+        check_vhost(exists=exists, accessible=call.may_access(vhost))
+
+
+def _host(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")

@@ -1,0 +1,111 @@
+"""A local client of the broker as coroutines: what a request over HTTP asks of the broker in AMQP's terms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from pandomq.admin import limits
+from pandomq.admin.refusals import unavailable
+from pandomq.errors import Fault
+from pandomq.methods import (
+    BasicAck,
+    BasicGet,
+    BasicGetEmpty,
+    BasicNack,
+    BasicPublish,
+    BasicReturn,
+    ChannelClose,
+    ConfirmSelect,
+    Method,
+)
+from pandomq.node.local_client import Answer, LocalClient
+
+if TYPE_CHECKING:
+    from pandomq.node.node import Node
+    from pandomq.runtime.clock import Clock
+
+
+class BrokerClient:
+    """One at a time asks; every coroutine raises the Fault that the broker answers with."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._said: list[Answer | Fault] = []
+        self._heard = asyncio.Event()
+        self.local: LocalClient | None = None
+
+    def hear(self, answer: Answer | Fault) -> None:
+        """The local client's callback."""
+        self._said.append(answer)
+        self._heard.set()
+
+    async def ask(self, method: Method) -> Method:
+        self._send(method)
+        return (await self._next()).method
+
+    async def publish(self, method: BasicPublish, header: bytes, body: bytes) -> bool:
+        """True if a queue took it. Returns once that is as safe as a confirm says."""
+        await self.ask(ConfirmSelect(False))
+        assert self.local is not None
+        self.local.publish(method, header, body)
+        self._wake()
+        returned = False
+        while True:
+            answer = (await self._next()).method
+            if isinstance(answer, BasicReturn):
+                returned = True
+            elif isinstance(answer, BasicAck | BasicNack):
+                return isinstance(answer, BasicAck) and not returned
+
+    async def get(self, queue: str, count: int, *, no_ack: bool) -> list[Answer]:
+        """At most so many messages, fewer if there are no more or they are large."""
+        messages: list[Answer] = []
+        size = 0
+        while len(messages) < count and size < limits.GET_BYTES_MAX:
+            self._send(BasicGet(queue, no_ack))
+            answer = await self._next()
+            if isinstance(answer.method, BasicGetEmpty):
+                break
+            messages.append(answer)
+            size += len(answer.body)
+        return messages
+
+    async def settle(self, method: BasicNack) -> None:
+        """Returns once it has had its effect."""
+        self._send(method, ChannelClose(200, "", 0, 0))
+        await self._next()
+
+    def _send(self, *methods: Method) -> None:
+        assert self.local is not None
+        self.local.send(*methods)
+        self._wake()
+
+    async def _next(self) -> Answer:
+        try:
+            async with asyncio.timeout(limits.ANSWER_S_MAX):
+                while not self._said:
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError:
+            raise unavailable("the broker cannot commit at present") from None
+        answer = self._said.pop(0)
+        if isinstance(answer, Fault):
+            raise answer
+        return answer
+
+
+@asynccontextmanager
+async def broker_client(
+    node: Node, clock: Clock, wake: Callable[[], None], *, user: str, vhost: str
+) -> AsyncIterator[BrokerClient]:
+    """Raises ConnectionFault if the vhost is not there or not the user's."""
+    client = BrokerClient(wake)
+    client.local = node.local_clients.open(user=user, vhost=vhost, on_answer=client.hear, now_ms=clock.now_ms())
+    try:
+        yield client
+    finally:
+        client.local.close(clock.now_ms())
+        wake()

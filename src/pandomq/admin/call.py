@@ -1,0 +1,171 @@
+"""One request on its way through the API: who asks for what, with which body, and how it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from pandomq.admin import limits
+from pandomq.admin.broker_client import BrokerClient, broker_client
+from pandomq.admin.query import Query, read_query, select
+from pandomq.admin.refusals import Refusal, bad_request, missing_key, too_large
+from pandomq.admin.responses import Encoded, Json, listed
+from pandomq.admin.table import Listing
+
+if TYPE_CHECKING:
+    from pandomq.admin.identity import Identity
+    from pandomq.admin.meters import Meters
+    from pandomq.admin.tables import Tables
+    from pandomq.node.node import Node
+    from pandomq.node.settings import NodeSettings
+    from pandomq.node.views import Views
+    from pandomq.runtime.clock import Clock
+
+V = TypeVar("V")
+
+
+class Services(msgspec.Struct, frozen=True):
+    """What the endpoints work with."""
+
+    node: Node
+    settings: NodeSettings
+    clock: Clock
+    wake: Callable[[], None]
+    """Asks for a step of the node."""
+    tables: Tables
+    meters: Meters
+
+
+class Call:
+    __slots__ = ("_body", "identity", "path", "request", "services")
+
+    def __init__(self, services: Services, request: Request, path: Mapping[str, str], identity: Identity) -> None:
+        self.services = services
+        self.request = request
+        self.path = path
+        self.identity = identity
+        self._body: dict[str, Any] = {}
+
+    @property
+    def node(self) -> Node:
+        return self.services.node
+
+    @property
+    def views(self) -> Views:
+        return self.services.node.views
+
+    @property
+    def tables(self) -> Tables:
+        return self.services.tables
+
+    def may_access(self, vhost: str) -> bool:
+        return True
+
+    @property
+    def visible_vhosts(self) -> frozenset[str] | None:
+        """None stands for all of them."""
+        return None
+
+    @property
+    def query(self) -> Query:
+        return read_query(self.request.query_params)
+
+    def flag(self, name: str) -> bool:
+        """Of the query string."""
+        return self.request.query_params.get(name) == "true"
+
+    def client(self, vhost: str) -> AbstractAsyncContextManager[BrokerClient]:
+        """A client of the broker under the user's own rights."""
+        services = self.services
+        return broker_client(services.node, services.clock, services.wake, user=self.identity.name, vhost=vhost)
+
+    def show(self, row: object) -> Json:
+        """One object, with the columns that were asked for."""
+        return Json(select(row, self.query.columns))
+
+    async def show_list(self, views: Iterable[V], make_row: Callable[[V], object]) -> Encoded:
+        """A few objects that no table holds, in their own order."""
+        columns = self.query.columns
+        rows: list[object] = []
+        for view in views:
+            rows.append(select(make_row(view), columns))
+            if len(rows) % limits.SLICE_ROWS == 0:
+                await asyncio.sleep(0)
+        return await listed(self.request, Listing(msgspec.json.encode(rows)))
+
+    # The body.
+
+    async def read_body(self) -> None:
+        """A JSON object; nothing at all is an empty one. Raises Refusal."""
+        octets = await _read_octets(self.request)
+        if not octets.strip():
+            return
+        try:
+            body = msgspec.json.decode(octets)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise bad_request("not_json") from None
+        if not isinstance(body, dict):
+            raise bad_request("not_json")
+        self._body = body
+
+    def value(self, name: str, default: Any = None) -> Any:
+        return self._body.get(name, default)
+
+    def has(self, name: str) -> bool:
+        return name in self._body
+
+    def required(self, *names: str) -> list[Any]:
+        """The values under these names. Raises Refusal (400) in RabbitMQ's words for the first that is missing."""
+        for name in names:
+            if name not in self._body:
+                raise missing_key(name)
+        return [self._body[name] for name in names]
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._body.get(name, default)
+        if value is None:
+            raise missing_key(name)
+        if not isinstance(value, str):
+            raise bad_request(f"{name} is not a string")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """RabbitMQ takes "true" for true; absent is false."""
+        value = self._body.get(name, False)
+        if value is True or value == "true":
+            return True
+        if value is False or value == "false":
+            return False
+        raise bad_request(["not_boolean", value])
+
+
+async def _read_octets(request: Request) -> bytes:
+    announced = request.headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > limits.BODY_BYTES_MAX:
+        raise _oversized()
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(limits.BODY_S_MAX):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > limits.BODY_BYTES_MAX:
+                    raise _oversized()
+                pieces.append(piece)
+    except TimeoutError:
+        raise Refusal(408, "bad_request", "the body did not arrive in time", {"connection": "close"}) from None
+    except ClientDisconnect:
+        raise Refusal(400, "bad_request", "the body did not arrive") from None
+    return b"".join(pieces)
+
+
+def _oversized() -> Refusal:
+    # What is left of the body is not read: the connection ends with the answer.
+    refusal = too_large(f"Exceeded HTTP request body size limit of {limits.BODY_BYTES_MAX} bytes")
+    refusal.headers = {"connection": "close"}
+    return refusal

@@ -1,0 +1,169 @@
+"""The broker as a whole: overview, who am I, nodes, cluster, vhosts' totals."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from pandomq import __version__
+from pandomq.admin import process_facts
+from pandomq.admin.refusals import not_found
+from pandomq.admin.responses import Json
+
+if TYPE_CHECKING:
+    from pandomq.admin.call import Call
+    from pandomq.node.views import ListenerView
+
+RABBITMQ_VERSION: Final = "3.10.8"
+"""The RabbitMQ whose API this one is like: clients look at it to choose what to ask."""
+RATES_MODE: Final = "basic"
+
+_EXCHANGE_TYPES: Final = {
+    "direct": "AMQP direct exchange, as per the AMQP specification",
+    "fanout": "AMQP fanout exchange, as per the AMQP specification",
+    "topic": "AMQP topic exchange, as per the AMQP specification",
+    "headers": "AMQP headers exchange, as per the AMQP specification",
+    "x-consistent-hash": "Consistent Hashing Exchange",
+    "x-delayed-message": "Delayed Message Exchange.",
+    "x-random": "Random exchange",
+}
+
+
+async def whoami(call: Call) -> Json:
+    return call.show({"name": call.identity.name, "tags": list(call.identity.tags)})
+
+
+async def overview(call: Call) -> Json:
+    node = call.views.node()
+    totals = (await call.tables.totals.now()).seen_by(
+        call.visible_vhosts, None if call.identity.monitors else call.identity.name
+    )
+    counters = call.views.counters()
+    stats = {
+        "publish": counters.published,
+        "confirm": counters.confirmed,
+        "deliver_get": counters.delivered,
+        "deliver": counters.delivered,
+        "redeliver": counters.redelivered,
+        "ack": counters.acked,
+        "drop_unroutable": counters.unroutable,
+    }
+    messages = {
+        "messages": totals.ready + totals.unacked,
+        "messages_ready": totals.ready,
+        "messages_unacknowledged": totals.unacked,
+    }
+    # Rates of what only some see would mix what several users see.
+    rates = call.services.meters.rates({**stats, **messages}) if call.visible_vhosts is None else {}
+    name = call.services.settings.name
+    shown = {
+        "management_version": RABBITMQ_VERSION,
+        "rates_mode": RATES_MODE,
+        "exchange_types": _exchange_types(),
+        "product_name": call.services.settings.product,
+        "product_version": __version__,
+        "rabbitmq_version": RABBITMQ_VERSION,
+        "cluster_name": name,
+        "disable_stats": False,
+        "enable_queue_totals": False,
+        "message_stats": _with_rates(stats, rates) if call.identity.monitors else {},
+        "queue_totals": _with_rates(messages, rates),
+        "object_totals": {
+            "connections": totals.connections,
+            "channels": totals.channels,
+            "consumers": totals.consumers,
+            "exchanges": totals.exchanges,
+            "queues": totals.queues,
+        },
+        "statistics_db_event_queue": 0,
+        "node": name,
+    }
+    if call.identity.monitors:
+        shown["listeners"] = [_listener(listener, name) for listener in node.listeners]
+        shown["contexts"] = [
+            {"node": name, "description": "PandoMQ HTTP", "path": "/", "ip": at.host, "port": str(at.port)}
+            for at in node.listeners
+            if at.protocol == "http"
+        ]
+    return call.show(shown)
+
+
+async def list_nodes(call: Call) -> Json:
+    return Json([_node(call)])
+
+
+async def show_node(call: Call) -> Json:
+    if call.path["node"] != call.services.settings.name:
+        raise not_found()
+    return call.show(_node(call))
+
+
+async def cluster(call: Call) -> Json:
+    """What `pandomq status --json` prints."""
+    return Json(call.views.cluster())
+
+
+async def cluster_name(call: Call) -> Json:
+    return Json({"name": call.services.settings.name})
+
+
+async def extensions(_call: Call) -> Json:
+    """Plugins of RabbitMQ's web page; there are none."""
+    return Json([])
+
+
+def _with_rates(counters: dict[str, int], rates: Any) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for name, value in counters.items():
+        shown[name] = value
+        shown[f"{name}_details"] = {"rate": rates.get(name, 0.0)}
+    return shown
+
+
+def _exchange_types() -> list[dict[str, Any]]:
+    return [{"name": name, "description": text, "enabled": True} for name, text in _EXCHANGE_TYPES.items()]
+
+
+def _listener(listener: ListenerView, node: str) -> dict[str, Any]:
+    return {
+        "node": node,
+        "protocol": listener.protocol,
+        "ip_address": listener.host,
+        "port": listener.port,
+        "socket_opts": {},
+    }
+
+
+def _node(call: Call) -> dict[str, Any]:
+    view = call.views.node()
+    return {
+        "name": view.name,
+        "type": "disc",
+        "running": True,
+        "os_pid": str(os.getpid()),
+        "uptime": view.uptime_ms,
+        "processors": os.cpu_count() or 1,
+        "rates_mode": RATES_MODE,
+        "mem_used": process_facts.resident_bytes(),
+        "mem_limit": view.memory_bytes_max,
+        "mem_alarm": view.memory_alarm,
+        "disk_free_alarm": False,
+        "fd_used": process_facts.open_files(),
+        "fd_total": process_facts.open_files_max(),
+        "sockets_used": view.connections,
+        "sockets_total": view.connections_max,
+        "partitions": [],
+        "cluster_links": [],
+        "exchange_types": _exchange_types(),
+        "auth_mechanisms": [
+            {"name": name, "description": text, "enabled": True}
+            for name, text in (
+                ("PLAIN", "SASL PLAIN authentication mechanism"),
+                ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+                ("EXTERNAL", "SASL EXTERNAL authentication mechanism"),
+            )
+        ],
+        "enabled_plugins": [],
+        "config_files": [],
+        "log_files": [],
+    }

@@ -1,0 +1,46 @@
+"""Every limit of the HTTP side by name."""
+
+from typing import Final
+
+from pandomq.limits import KIB, MIB
+
+BODY_BYTES_MAX: Final = 20 * MIB
+"""Of a request, as RabbitMQ's default."""
+BODY_S_MAX: Final = 30.0
+"""A request's body arrives within this time."""
+ANSWER_S_MAX: Final = 30.0
+"""The broker answers within this time, or the request fails with 503: a log that cannot commit holds replies back."""
+PIECE_BYTES: Final = 256 * KIB
+"""A large response is written in such pieces; the next one waits until the client has taken most of the last."""
+COMPRESSED_BYTES_MIN: Final = 4 * KIB
+"""Smaller responses are not worth compressing."""
+
+SLICE_ROWS: Final = 200
+"""Rows that are made in one turn of the loop; about half a millisecond."""
+LISTING_COST_SHARE: Final = 20
+"""Making a listing anew takes at most one part in so many of the time: until then it is shared by all who ask."""
+LISTING_COST_SHARE_AFTER_CHANGE: Final = 4
+"""The same after a change over HTTP: who changed something sees it in the next listing, for which it waits."""
+LISTING_FRESH_S_MAX: Final = 5.0
+LISTING_KEPT_S: Final = 60.0
+"""Rows that nobody asked for in this time are forgotten."""
+LISTINGS_MAX: Final = 64
+"""Different questions about one kind of object whose answers are kept."""
+RATE_WINDOW_S: Final = 1.0
+"""Rates are counted over at least this time."""
+
+PAGE_SIZE: Final = 100
+PAGE_SIZE_MAX: Final = 500
+NAME_FILTER_CHARS_MAX: Final = 256
+NAME_FILTER_REPEATS_MAX: Final = 2
+"""Of a regular expression: each further one multiplies the work on a long name."""
+FILTER_SLICE_ROWS: Final = 20
+NAME_FILTER_S_MAX: Final = 0.2
+"""What such a filter may cost the loop in all."""
+GET_MESSAGES_MAX: Final = 10_000
+"""Messages that one request may get from a queue."""
+GET_BYTES_MAX: Final = 64 * MIB
+"""It gets no further message once it has so many bytes."""
+
+assert 1 <= PAGE_SIZE <= PAGE_SIZE_MAX
+assert LISTING_COST_SHARE_AFTER_CHANGE <= LISTING_COST_SHARE

@@ -1,0 +1,154 @@
+"""Queues in RabbitMQ's shape.
+
+Of RabbitMQ's fields those are left out that speak of its own insides (reductions, garbage collection, the backing
+queue). `message_bytes` counts the bodies of ready messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pandomq.admin.client_rows import ConnectionDetails, ConsumerRow, connection_details, consumer_row
+from pandomq.admin.field_json import json_table
+from pandomq.admin.rate import NO_RATE, Rate, Rates
+from pandomq.broker.views import QueueView
+from pandomq.node.views import QueueUseView
+
+
+class QueueStats(msgspec.Struct, frozen=True, gc=False):
+    publish: int
+    publish_details: Rate
+    deliver_get: int
+    deliver_get_details: Rate
+    deliver: int
+    deliver_details: Rate
+    redeliver: int
+    redeliver_details: Rate
+    ack: int
+    ack_details: Rate
+
+
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    vhost: str
+    type: str
+    durable: bool
+    auto_delete: bool
+    exclusive: bool
+    arguments: dict[str, Any]
+    node: str
+    state: str
+    policy: str | None
+    operator_policy: str | None
+    effective_policy_definition: dict[str, Any]
+    consumers: int
+    consumer_capacity: float
+    consumer_utilisation: float
+    memory: int
+    messages: int
+    messages_details: Rate
+    messages_ready: int
+    messages_ready_details: Rate
+    messages_unacknowledged: int
+    messages_unacknowledged_details: Rate
+    message_bytes: int
+    message_bytes_ready: int
+    owner_pid_details: ConnectionDetails | UnsetType = UNSET
+    message_stats: QueueStats | UnsetType = UNSET
+
+
+class QueueDetailRow(QueueRow, frozen=True, kw_only=True):
+    """Of one queue alone."""
+
+    exclusive_consumer_tag: str | None
+    single_active_consumer_tag: str | None
+    consumer_details: list[ConsumerRow]
+    deliveries: list[Any]
+    incoming: list[Any]
+    user_who_performed_action: str
+
+
+MESSAGE_MEMORY_BYTES: Final = 160
+"""What a message takes beside its body."""
+
+
+def queue_key(view: QueueView) -> tuple[str, str]:
+    return view.vhost, view.name
+
+
+def queue_counters(view: QueueView) -> tuple[int, ...]:
+    """The counters whose rates are shown, in the order in which `queue_row` takes them."""
+    return (
+        view.published,
+        view.delivered,
+        view.redelivered,
+        view.acked,
+        view.ready + view.unacked,
+        view.ready,
+        view.unacked,
+    )
+
+
+def queue_row(view: QueueView, rates: Rates, node: str) -> QueueRow:
+    return QueueRow(**_fields(view, rates, node))
+
+
+def queue_detail_row(view: QueueView, rates: Rates, node: str, use: QueueUseView) -> QueueDetailRow:
+    return QueueDetailRow(
+        **_fields(view, rates, node),
+        exclusive_consumer_tag=use.exclusive_consumer_tag,
+        single_active_consumer_tag=use.single_active_consumer_tag,
+        consumer_details=[consumer_row(consumer, node) for consumer in use.consumers],
+        deliveries=[],
+        incoming=[],
+        user_who_performed_action=view.user,
+    )
+
+
+def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
+    details = [Rate(rate) for rate in rates] if rates else [NO_RATE] * 7
+    fields: dict[str, Any] = {
+        "name": view.name,
+        "vhost": view.vhost,
+        "type": view.type,
+        "durable": view.durable,
+        "auto_delete": view.auto_delete,
+        "exclusive": view.exclusive,
+        "arguments": json_table(view.arguments),
+        "node": node,
+        "state": "running",
+        "policy": None,
+        "operator_policy": None,
+        "effective_policy_definition": {},
+        "consumers": view.consumers,
+        "consumer_capacity": 1.0 if view.consumers else 0.0,
+        "consumer_utilisation": 1.0 if view.consumers else 0.0,
+        "memory": view.ready_bytes + (view.ready + view.unacked) * MESSAGE_MEMORY_BYTES,
+        "messages": view.ready + view.unacked,
+        "messages_details": details[4],
+        "messages_ready": view.ready,
+        "messages_ready_details": details[5],
+        "messages_unacknowledged": view.unacked,
+        "messages_unacknowledged_details": details[6],
+        "message_bytes": view.ready_bytes,
+        "message_bytes_ready": view.ready_bytes,
+    }
+    if view.owner is not None:
+        fields["owner_pid_details"] = connection_details(view.owner)
+    if view.published or view.delivered or view.acked:
+        fields["message_stats"] = QueueStats(
+            publish=view.published,
+            publish_details=details[0],
+            deliver_get=view.delivered,
+            deliver_get_details=details[1],
+            deliver=view.delivered,
+            deliver_details=details[1],
+            redeliver=view.redelivered,
+            redeliver_details=details[2],
+            ack=view.acked,
+            ack_details=details[3],
+        )
+    return fields

@@ -1,0 +1,18 @@
+"""A rate as RabbitMQ shows it: {"rate": 12.5}, beside the counter it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+Rates = Sequence[float]
+"""In the order of the counters; empty if nothing is known yet."""
+
+
+class Rate(msgspec.Struct, frozen=True, gc=False):
+    rate: float
+
+
+NO_RATE: Final = Rate(0.0)

@@ -1,0 +1,95 @@
+"""The tables behind the listings, and how a listing is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from pandomq.admin.client_rows import (
+    ChannelRow,
+    ConnectionRow,
+    ConsumerRow,
+    channel_key,
+    channel_row,
+    connection_counters,
+    connection_key,
+    connection_row,
+    consumer_key,
+    consumer_row,
+)
+from pandomq.admin.exchange_rows import (
+    BindingRow,
+    ExchangeRow,
+    binding_key,
+    binding_row,
+    exchange_key,
+    exchange_row,
+)
+from pandomq.admin.query import Query, render
+from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_key, queue_row
+from pandomq.admin.table import Table
+from pandomq.admin.totals import TotalsKeeper
+
+if TYPE_CHECKING:
+    from pandomq.admin.table import Listing
+    from pandomq.broker.views import BindingView, ExchangeView, QueueView
+    from pandomq.node.views import LinkChannelView, LinkConsumerView, LinkView, Views
+
+R = TypeVar("R")
+
+
+class Tables:
+    def __init__(self, views: Views, node: str) -> None:
+        self.queues: Table[QueueView, QueueRow] = Table(
+            views.queues, queue_key, lambda view, rates: queue_row(view, rates, node), queue_counters
+        )
+        self.exchanges: Table[ExchangeView, ExchangeRow] = Table(
+            views.exchanges, exchange_key, lambda view, _rates: exchange_row(view)
+        )
+        self.bindings: Table[BindingView, BindingRow] = Table(
+            views.bindings, binding_key, lambda view, _rates: binding_row(view)
+        )
+        self.connections: Table[LinkView, ConnectionRow] = Table(
+            views.connections,
+            connection_key,
+            lambda view, rates: connection_row(view, rates, node),
+            connection_counters,
+        )
+        self.channels: Table[LinkChannelView, ChannelRow] = Table(
+            views.channels, channel_key, lambda view, rates: channel_row(view, rates, node)
+        )
+        self.consumers: Table[LinkConsumerView, ConsumerRow] = Table(
+            views.consumers, consumer_key, lambda view, _rates: consumer_row(view, node)
+        )
+
+        self.totals = TotalsKeeper(views)
+
+    def changed(self) -> None:
+        """Something was changed over HTTP."""
+        for table in (self.queues, self.exchanges, self.bindings, self.connections, self.channels, self.consumers):
+            table.changed()
+        self.totals.changed()
+
+
+class Scope(NamedTuple):
+    """Which rows concern somebody."""
+
+    key: Hashable
+    """Equal for those who see the same."""
+    keep: Callable[[Any], bool] | None
+    """None if all do."""
+
+
+EVERYTHING: Final = Scope(None, None)
+
+
+async def list_rows(table: Table[Any, R], scope: Scope, query: Query) -> Listing:
+    """Raises Refusal (400) for a page that is not there."""
+    entries = await table.entries()
+    question = (scope.key, query)
+    listing = table.listing(question)
+    if listing is None:
+        shown = entries if scope.keep is None else [entry for entry in entries if scope.keep(entry.row)]
+        listing = await render(shown, query)
+        table.keep(question, entries, listing)
+    return listing

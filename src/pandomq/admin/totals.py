@@ -1,0 +1,115 @@
+"""Sums over all queues and connections, by vhost; like a table made in slices and shared while they are fresh."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from pandomq.admin import limits
+
+if TYPE_CHECKING:
+    from pandomq.node.views import Views
+
+SLICE_SUMS: Final = 1000
+"""A sum is cheaper than a row."""
+
+
+class Sums(msgspec.Struct):
+    queues: int = 0
+    exchanges: int = 0
+    ready: int = 0
+    ready_bytes: int = 0
+    unacked: int = 0
+    consumers: int = 0
+    connections: int = 0
+    channels: int = 0
+
+    def add(self, other: Sums) -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Totals(msgspec.Struct):
+    by_vhost: dict[str, Sums]
+    by_user: dict[str, Sums]
+    """Connections and channels only."""
+
+    def all(self) -> Sums:
+        return self.seen_by(None, None)
+
+    def seen_by(self, vhosts: frozenset[str] | None, user: str | None) -> Sums:
+        """Of these vhosts, and of connections those of this user; None stands for all."""
+        whole = Sums()
+        for name, sums in self.by_vhost.items():
+            if vhosts is None or name in vhosts:
+                whole.add(sums)
+        if user is not None:
+            own = self.by_user.get(user, Sums())
+            whole.connections, whole.channels = own.connections, own.channels
+        return whole
+
+
+NO_TOTALS: Final = Totals({}, {})
+
+
+class TotalsKeeper:
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._totals = NO_TOTALS
+        self._made_s = 0.0
+        self._cost_s = 0.0
+        self._changed = True
+        self._making: asyncio.Task[None] | None = None
+
+    async def now(self) -> Totals:
+        age_s = perf_counter() - self._made_s
+        stale = age_s >= min(self._cost_s * limits.LISTING_COST_SHARE, limits.LISTING_FRESH_S_MAX)
+        if self._making is None and (stale or self._changed):
+            self._making = asyncio.create_task(self._make())
+        if self._making is not None:
+            await asyncio.shield(self._making)
+        return self._totals
+
+    def changed(self) -> None:
+        self._changed = True
+
+    async def _make(self) -> None:
+        try:
+            self._changed = False
+            await self._add_up()
+        finally:
+            self._making = None
+
+    async def _add_up(self) -> None:
+        begun_s = perf_counter()
+        waited_s = 0.0
+        by_vhost = {name: Sums() for name in self._views.vhost_names()}
+        for count, size in enumerate(self._views.queue_sizes(), 1):
+            sums = by_vhost.setdefault(size.vhost, Sums())
+            sums.queues += 1
+            sums.ready += size.ready
+            sums.ready_bytes += size.ready_bytes
+            sums.unacked += size.unacked
+            sums.consumers += size.consumers
+            if count % SLICE_SUMS == 0:
+                pause_s = perf_counter()
+                await asyncio.sleep(0)
+                waited_s += perf_counter() - pause_s
+        self._add_others(by_vhost)
+        by_user: dict[str, Sums] = {}
+        for vhost, user, channels in self._views.client_sizes():
+            for sums in (by_vhost.setdefault(vhost, Sums()), by_user.setdefault(user, Sums())):
+                sums.connections += 1
+                sums.channels += channels
+        self._totals = Totals(by_vhost, by_user)
+        self._made_s = perf_counter()
+        self._cost_s = self._made_s - begun_s - waited_s
+
+    def _add_others(self, by_vhost: Mapping[str, Sums]) -> None:
+        for vhost, count in self._views.exchange_counts().items():
+            if vhost in by_vhost:
+                by_vhost[vhost].exchanges = count
