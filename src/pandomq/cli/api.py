@@ -114,8 +114,8 @@ class Api:
         connection = self._connection()
         try:
             connection.request(method, target, body, {**self._headers(body is not None), **(headers or {})})
-            response = connection.getresponse()
-            content = response.read(RESPONSE_BYTES_MAX + 1)
+            with connection.getresponse() as response:
+                content = response.read(RESPONSE_BYTES_MAX + 1)
         except (OSError, http.client.HTTPException) as error:
             raise NoBroker(self._silence(error)) from None
         finally:

@@ -28,7 +28,6 @@ from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.listen import Address
 from pandomq.runtime.logs import set_up_logs
-from pandomq.runtime.process import run
 from pandomq.runtime.tls import TlsFiles
 
 log = logging.getLogger("pandomq")
@@ -59,6 +58,9 @@ def start(
         log_format=log_format,
     )
     loaded = load_or_exit(options)
+    # Imported here because it brings the whole broker with it, for which the other commands should not wait.
+    from pandomq.runtime.process import run
+
     node = loaded.configuration.node
     set_up_logs(node.log_level, node.log_format)
 

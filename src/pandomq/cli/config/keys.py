@@ -14,11 +14,12 @@ from msgspec import Meta
 from pandomq.cli.config import units
 from pandomq.cli.config.sections import Configuration, Section
 from pandomq.runtime.listen import Address
-from pandomq.runtime.process import machine_memory_bytes
 
 VARIABLE_PREFIX: Final = "PANDOMQ_"
 OFF: Final = "off"
 """In place of an address: do not listen."""
+NUMBER_MAX: Final = 2**53
+"""Exact in every number format, and far beyond any machine."""
 MASK: Final = "********"
 
 Value = str | int | bool | Path | tuple[str, ...] | None
@@ -125,7 +126,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
             return written
         if self.unit == "bytes":
             share = bool(self._extra.get("share_of_memory"))
-            return units.parse_bytes(written, whole_bytes=machine_memory_bytes() if share else None)
+            return units.parse_bytes(written, whole_bytes=_memory_bytes() if share else None)
         if self.unit is not None:
             return _PARSE_UNIT[self.unit](written)
         if not (written.isascii() and written.isdigit() and len(written) < 20):
@@ -133,11 +134,12 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return int(written)
 
     def _bounded(self, number: int) -> int:
-        least, most = self.meta.ge, self.meta.le
-        if least is not None and number < least:
-            raise ValueError(f"must be at least {self.show(int(least))}, not {self._shown(number)}")
-        if most is not None and number > most:
-            raise ValueError(f"must be at most {self.show(int(most))}, not {self._shown(number)}")
+        least = 0 if self.meta.ge is None else int(self.meta.ge)
+        most = NUMBER_MAX if self.meta.le is None else int(self.meta.le)
+        if number < least:
+            raise ValueError(f"must be at least {self.show(least)}, not {self._shown(number)}")
+        if number > most:
+            raise ValueError(f"must be at most {self.show(most)}, not {self._shown(number)}")
         return number
 
     def _shown(self, number: int) -> str:
@@ -161,6 +163,13 @@ def _keys_of(section: type[Section], path: str) -> Iterator[Key]:
         plain, meta = get_args(hint)
         default = None if field.default is msgspec.NODEFAULT else field.default
         yield Key(section=path, name=field.name, type=_without_none(plain), meta=meta, default=default)
+
+
+def _memory_bytes() -> int:
+    # Imported here because it brings the whole broker with it, for which commands that only ask one should not wait.
+    from pandomq.runtime.process import machine_memory_bytes
+
+    return machine_memory_bytes()
 
 
 def _without_none(hint: Any) -> Any:

@@ -7,7 +7,7 @@ the value is a whole number, so that reading it back gives the same value.
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 BYTE_UNITS: Final = {
@@ -74,14 +74,14 @@ def _parse_time(text: str, own_unit: str) -> int:
     return _whole(number * scale / MS_UNITS[own_unit], text, own_unit)
 
 
-def _split(text: str, expected: str) -> tuple[Decimal, str]:
+def _split(text: str, expected: str) -> tuple[Fraction, str]:
     written = _WRITTEN.fullmatch(text.strip())
     if written is None:
         raise ValueError(expected)
-    return Decimal(written[1]), written[2]
+    return Fraction(written[1]), written[2]
 
 
-def _whole(number: Decimal, text: str, unit: str) -> int:
+def _whole(number: Fraction, text: str, unit: str) -> int:
     if number != int(number):
         raise ValueError(f"'{text}' is not a whole number of {unit}")
     return int(number)
