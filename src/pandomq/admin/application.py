@@ -59,7 +59,7 @@ class Application:
         action = endpoint.actions.get(method)
         if action is None:
             return Nothing(200 if method == "OPTIONS" else 405, {"allow": endpoint.allow})
-        identity = NOBODY if action.access is Access.OPEN else self._identify(request, action.access)
+        identity = NOBODY if action.access is Access.OPEN else await self._identify(request, action.access)
         call = Call(self._services, request, path, identity)
         if action.access in (Access.VHOST, Access.POLICIES):
             self._check_vhost(call, method)
@@ -70,9 +70,10 @@ class Application:
             self._services.tables.changed()
         return response
 
-    def _identify(self, request: Request, access: Access) -> Identity:
+    async def _identify(self, request: Request, access: Access) -> Identity:
         user, password = read_credentials(request.headers.get("authorization"))
-        identity = authenticate(self._services.settings, user, password, from_loopback=_is_loopback(_host(request)))
+        logins = self._services.node.logins
+        identity = await authenticate(logins, user, password, from_loopback=_is_loopback(_host(request)))
         check_tags(access, identity)
         return identity
 

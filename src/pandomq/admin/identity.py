@@ -5,19 +5,17 @@ What it may do to queues and exchanges is not decided here: that is asked of the
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 from base64 import b64decode
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from pandomq.admin.refusals import ASK_FOR_LOGIN, Refusal, login_failed
 from pandomq.ids import UserName
-from pandomq.node.login import login_refusal
+from pandomq.node.logins import Logins, Question, Welcome
 from pandomq.wire.inputs import Login
-
-if TYPE_CHECKING:
-    from pandomq.node.settings import NodeSettings
 
 ADMINISTRATOR: Final = "administrator"
 MONITORING: Final = "monitoring"
@@ -63,9 +61,12 @@ def read_credentials(header: str | None) -> tuple[str, bytes]:
     return name, password
 
 
-def authenticate(settings: NodeSettings, user: str, password: bytes, *, from_loopback: bool) -> Identity:
-    """Raises Refusal (401)."""
-    login = Login("PLAIN", UserName(user), password, {})
-    if login_refusal(settings, login, from_loopback=from_loopback) is not None:
+async def authenticate(logins: Logins, user: str, password: bytes, *, from_loopback: bool) -> Identity:
+    """Raises Refusal (401). A password that is not known yet is held against its hash outside the loop."""
+    answer = logins.ask(Login("PLAIN", UserName(user), password, {}), None, from_loopback=from_loopback)
+    if isinstance(answer, Question):
+        fits = await asyncio.get_running_loop().run_in_executor(None, answer.fits)
+        answer = logins.learn(answer, fits=fits)
+    if not isinstance(answer, Welcome):
         raise login_failed()
-    return Identity(user, (ADMINISTRATOR,))
+    return Identity(answer.user, logins.tags(answer.user))

@@ -46,9 +46,9 @@ class Query(msgspec.Struct, frozen=True):
     sort_reverse: bool
     columns: tuple[str, ...]
 
-    @property
-    def is_plain(self) -> bool:
-        return self.page is None and not self.sort and not self.columns
+    def unpaged(self) -> Query:
+        """For what RabbitMQ shows whole, whatever is asked."""
+        return msgspec.structs.replace(self, page=None)
 
 
 def read_query(parameters: Mapping[str, str]) -> Query:

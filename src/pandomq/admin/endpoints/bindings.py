@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from pandomq.admin.exchange_rows import binding_row, exchange_of
 from pandomq.admin.field_json import amqp_table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def list_all(call: Call) -> Encoded:
-    return await listed(call.request, await list_rows(call.tables.bindings, in_vhosts(call), call.query))
+    return await listed(call.request, await list_rows(call.tables.bindings, in_vhosts(call), call.query.unpaged()))
 
 
 async def list_between(call: Call) -> Encoded:
@@ -79,7 +79,13 @@ def _between(call: Call) -> Iterator[BindingView]:
 
 def _found(call: Call) -> BindingView:
     key = call.path["properties"]
-    view = next((view for view in _between(call) if view.properties_key == key), None)
+    view = next((view for view in _between(call) if key in _keys(view)), None)
     if view is None:
         raise not_found()
     return view
+
+
+def _keys(view: BindingView) -> tuple[str, str]:
+    """The properties key as a listing shows it, and without its escapes: clients differ in how often they escape it."""
+    key, tilde, digest = view.properties_key.partition("~")
+    return view.properties_key, f"{unquote_plus(key)}{tilde}{digest}"

@@ -35,7 +35,7 @@ async def list_consumers(call: Call) -> Encoded:
     vhost = call.path.get("vhost")
     if vhost is not None and vhost not in call.views.vhost_names():
         raise not_found()
-    return await listed(call.request, await list_rows(call.tables.consumers, of_consumers(call), call.query))
+    return await listed(call.request, await list_rows(call.tables.consumers, of_consumers(call), call.query.unpaged()))
 
 
 async def show_connection(call: Call) -> Json:

@@ -49,7 +49,8 @@ async def publish(call: Call) -> Json:
         async with call.client(call.path["vhost"]) as client:
             return Json({"routed": await client.publish(method, header, body)})
     except Fault as fault:
-        raise of_message_fault(fault) from None
+        # Whatever is wrong, RabbitMQ finds the request bad, and names the code.
+        raise bad_request(str(fault)) from None
 
 
 async def get(call: Call) -> Json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import __version__
 from pandomq.admin import process_facts
+from pandomq.admin.query import select
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Json
 
@@ -89,7 +90,7 @@ async def overview(call: Call) -> Json:
 
 
 async def list_nodes(call: Call) -> Json:
-    return Json([_node(call)])
+    return Json([select(_node(call), call.query.columns)])
 
 
 async def show_node(call: Call) -> Json:
