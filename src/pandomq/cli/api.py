@@ -140,6 +140,8 @@ class Api:
         if response.status < 300 and (is_json or not content):
             return content
         reason = _reason(content) if is_json else None
+        if reason is None and not content:
+            reason = f"{response.status} {response.reason}"
         if response.status == http.client.UNAUTHORIZED:
             advice = "Give another login by --url http://user:password@host:15672 or PANDOMQ_URL."
             raise Refused(f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401)

@@ -80,7 +80,7 @@ def start(
     except OSError as error:
         places = " and ".join(place for place in (node.listen, node.tls.listen) if place != OFF)
         typer.echo(
-            f"pandomq: cannot start broker {node.name} on {places}: {error.strerror or error}. {_advice(error)}",
+            f"pandomq: cannot start broker {node.name} on {places}: {error.strerror or error}. {_advice(error, node.tls)}",
             err=True,
         )
         raise typer.Exit(1) from None
@@ -121,11 +121,11 @@ def _ready(loaded: Loaded, urls: list[str]) -> None:
     )
 
 
-def _advice(error: OSError) -> str:
+def _advice(error: OSError, tls: Tls) -> str:
     if error.errno == errno.EADDRINUSE:
         return "Another program listens there: stop it, or choose another --listen."
     if error.errno in (errno.EACCES, errno.EPERM):
         return "Choose a port above 1023 and a directory that this user may write (--data)."
     if error.errno == errno.EADDRNOTAVAIL:
         return "That address is not one of this machine's: choose another --listen."
-    return "Look at --listen and --data."
+    return "Look at --listen and --data." if tls.listen == OFF else "Look at [node.tls], --listen and --data."
