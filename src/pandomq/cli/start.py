@@ -79,10 +79,8 @@ def start(
         )
     except OSError as error:
         places = " and ".join(place for place in (node.listen, node.tls.listen) if place != OFF)
-        typer.echo(
-            f"pandomq: cannot start broker {node.name} on {places}: {error.strerror or error}. {_advice(error, node.tls)}",
-            err=True,
-        )
+        why = f"{error.strerror or error}. {_advice(error, node.tls)}"
+        typer.echo(f"pandomq: cannot start broker {node.name} on {places}: {why}", err=True)
         raise typer.Exit(1) from None
 
 
