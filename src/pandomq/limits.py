@@ -78,6 +78,21 @@ PATTERN_STATES_MAX: Final = 512
 """A character or a repetition of one takes a state; `a{5}` takes five and some."""
 PATTERN_STEPS_CACHED_MAX: Final = 1024
 PATTERNS_CACHED_MAX: Final = 1024
+PERMISSION_ANSWERS_CACHED_MAX: Final = 4096
+"""Of one user in one vhost, for each right."""
+USERS_MAX: Final = 100_000
+USER_NAME_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+PASSWORD_BYTES_MAX: Final = 4096
+TAGS_MAX: Final = 32
+TAG_BYTES_MAX: Final = 255
+VHOSTS_MAX: Final = 10_000
+DESCRIPTION_BYTES_MAX: Final = 4096
+POLICIES_PER_VHOST_MAX: Final = 1000
+"""A declare tries the patterns of all of them."""
+POLICY_NAME_BYTES_MAX: Final = SHORT_STRING_BYTES_MAX
+POLICY_DEFINITION_BYTES_MAX: Final = 16 * KIB
+TOPIC_PERMISSIONS_PER_USER_MAX: Final = 1000
+"""In one vhost."""
 
 assert FRAME_BYTES_MIN <= FRAME_BYTES_MAX
 assert FRAME_BYTES_MAX <= READ_CHUNK_BYTES, "one read holds at least one whole frame"

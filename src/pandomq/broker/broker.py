@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pandomq import kernel
-from pandomq.broker.access import Everything, Permissions
+from pandomq.broker.administration import Administration
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
 from pandomq.broker.commands import Command, encode_command
 from pandomq.broker.dead_letters import publish_dead
-from pandomq.broker.deadlines import meet_deadlines
+from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
 from pandomq.broker.dispatch import HANDLERS
 from pandomq.broker.faults import Faults
@@ -30,6 +30,7 @@ from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
+from pandomq.broker.quotas import Tally, channel_refusal, check_connection
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.state import State
@@ -65,7 +66,6 @@ class Broker:
         self.encode = encode
         self.encode_payload = encode_payload
         self.limits = limits
-        self.permissions: Permissions = Everything()
         self.engine = kernel.Engine(BrokerHooks(self))
         self.state = State(self.engine, random, limits)
         self.names = NameMaker(random)
@@ -73,7 +73,11 @@ class Broker:
         self.timers = Timers()
         self.deaths = DeathRegister()
         self.faults = Faults(self)
+        self.administration = Administration(self)
         self.clients: dict[Client, None] = {}
+        self.tallies: dict[str, Tally] = {}
+        """By user: of those who are connected."""
+        self.consumer_count = 0
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
@@ -90,17 +94,34 @@ class Broker:
         frame_max: int,
         channel_max: int,
         now_ms: int,
+        counted: bool = True,
     ) -> Client:
-        """Raises ConnectionFault (530) if there is no such vhost."""
+        """Raises ConnectionFault (530) if there is no such vhost, the user may not enter it, or has enough connections.
+
+        Who is not `counted` does not come from outside, and no limit of connections concerns it.
+        """
         home = self.state.vhosts.get(vhost)
         if home is None:
             raise not_allowed(f"vhost {vhost} not found")
+        if counted:
+            check_connection(self, user, home)
+        access = home.access.get(user)
+        if access is None or access.permissions is None:
+            raise not_allowed(f"access to vhost '{vhost}' refused for user '{user}'")
         self._clients_so_far += 1
+        tally = self.tallies.get(user)
+        if tally is None:
+            tally = self.tallies[user] = Tally()
+        if counted:
+            tally.connection_count += 1
+            home.connection_count += 1
         client = Client(
             self,
             self._clients_so_far,
             user=user,
             vhost=home,
+            tally=tally,
+            counted=counted,
             peer=peer,
             client_properties=client_properties,
             frame_max=frame_max,
@@ -121,6 +142,9 @@ class Broker:
             leave_client(self, client)
         client.session.close(now_ms)
         del self.clients[client]
+        if client.counted:
+            client.tally.connection_count -= 1
+            client.vhost.connection_count -= 1
         self._unsealed = True
 
     # Batches.
@@ -195,15 +219,15 @@ class Broker:
             self.faults.close_client(client, fault)
 
     def _open(self, client: Client, number: int, method: Method) -> None:
-        count, count_max = len(client.channels), client.channel_max
-        if count >= count_max > 0:
+        refusal = channel_refusal(client)
+        if refusal is not None:
             # RabbitMQ counts before it looks at what was said, so it names no method.
-            text = f"number of channels opened ({count}) has reached the negotiated channel_max ({count_max})"
-            self.faults.close_client(client, not_allowed(text))
+            self.faults.close_client(client, refusal)
             return
         if not isinstance(method, ChannelOpen):
             raise channel_error("expected 'channel.open'")
         channel = client.channels[number] = Channel(client, number)
+        client.tally.channel_count += 1
         channel.reply(ChannelOpenOk())
 
     def _agree(self, channel: Channel, method: Method) -> None:
@@ -211,7 +235,7 @@ class Broker:
         # passed over.
         if isinstance(method, ChannelCloseOk):
             channel.kernel.close(self.now_ms)
-            del channel.client.channels[channel.number]
+            channel.client.forget_channel(channel)
         elif isinstance(method, ChannelClose):
             channel.reply(ChannelCloseOk())
 
@@ -220,9 +244,15 @@ class Broker:
     def issue(self, command: Command) -> None:
         """Changes shared state: here now, everywhere by the log."""
         encoded = encode_command(command)
-        self.state.apply(command)
+        self.change(command)
         self.engine.log_command(encoded)
         self.held.command_logged()
+
+    def change(self, command: Command) -> None:
+        """What a command means here, whether this broker issued it or found it in the log."""
+        self.state.apply(command)
+        if self.state.changed_queues:
+            watch_changed(self)
 
     def sealed(self, index: int) -> None:
         """The last outcome's proposal got this index; 0 if there was none."""

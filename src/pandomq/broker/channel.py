@@ -62,9 +62,13 @@ class Channel:
         if self._consumers is None:
             self._consumers = {}
         self._consumers[tag] = consumer
+        self.client.broker.consumer_count += 1
 
     def pop_consumer(self, tag: str) -> kernel.Consumer | None:
-        return None if self._consumers is None else self._consumers.pop(tag, None)
+        consumer = None if self._consumers is None else self._consumers.pop(tag, None)
+        if consumer is not None:
+            self.client.broker.consumer_count -= 1
+        return consumer
 
     def queue_name(self, name: str) -> str:
         """The name a client gave, or for an empty one the queue that was last declared here."""

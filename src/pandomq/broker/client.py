@@ -9,6 +9,7 @@ from pandomq.fieldtable import FieldTable, decode_table, encode_table
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
+    from pandomq.broker.quotas import Tally
     from pandomq.broker.vhost import Vhost
 
 
@@ -18,16 +19,19 @@ class Client:
     __slots__ = (
         "_private_queues",
         "_properties",
+        "access",
         "broker",
         "cancel_notify",
         "channel_max",
         "channels",
         "connected_ms",
+        "counted",
         "failed",
         "gone",
         "number",
         "peer",
         "session",
+        "tally",
         "user",
         "vhost",
     )
@@ -39,6 +43,8 @@ class Client:
         *,
         user: str,
         vhost: "Vhost",
+        tally: "Tally",
+        counted: bool,
         peer: str,
         client_properties: FieldTable,
         frame_max: int,
@@ -49,6 +55,9 @@ class Client:
         self.number = number
         self.user = user
         self.vhost = vhost
+        self.access = vhost.access_of(user)
+        self.tally = tally
+        self.counted = counted
         self.peer = peer
         # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
         self._properties = encode_table(client_properties)
@@ -61,12 +70,16 @@ class Client:
         """The connection is being closed for a fault: nothing it sends counts any more."""
         self.gone = False
         self.session = kernel.Session(
-            broker.engine, self, vhost.routes_of(user), frame_max, broker.limits.outgoing_bytes_max
+            broker.engine, self, self.access.routes, frame_max, broker.limits.outgoing_bytes_max
         )
 
     @property
     def properties(self) -> FieldTable:
         return decode_table(self._properties)[0]
+
+    def forget_channel(self, channel: Channel) -> None:
+        del self.channels[channel.number]
+        self.tally.channel_count -= 1
 
     @property
     def private_queues(self) -> "list[Queue]":

@@ -1,20 +1,25 @@
 """Changes of what all brokers of a cluster share, as they are written to the log.
 
 A command carries all that is random or depends on time, so that applying it gives the same state everywhere. Every
-exchange, every queue that is not exclusive and the bindings between them change by commands only. Arguments are kept
-as an encoded field table: that keeps the wire types, which later declares are compared with.
+exchange, every queue that is not exclusive and the bindings between them change by commands only, and so does what
+administrators set (see `administration`, which checks those). Arguments are kept as an encoded field table: that keeps
+the wire types, which later declares are compared with. A password is never in a command, only its hash.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 
 class _Command(msgspec.Struct, frozen=True, array_like=True, tag_field="command"):
+    pass
+
+
+class _InVhost(_Command, frozen=True):
     vhost: str
 
 
-class DeclareExchange(_Command, frozen=True, tag="exchange"):
+class DeclareExchange(_InVhost, frozen=True, tag="exchange"):
     name: str
     type: str
     durable: bool
@@ -25,11 +30,11 @@ class DeclareExchange(_Command, frozen=True, tag="exchange"):
     """Of the hidden queue of an exchange that delays messages."""
 
 
-class DeleteExchange(_Command, frozen=True, tag="no-exchange"):
+class DeleteExchange(_InVhost, frozen=True, tag="no-exchange"):
     name: str
 
 
-class DeclareQueue(_Command, frozen=True, tag="queue"):
+class DeclareQueue(_InVhost, frozen=True, tag="queue"):
     name: str
     queue_id: int
     durable: bool
@@ -39,39 +44,39 @@ class DeclareQueue(_Command, frozen=True, tag="queue"):
     now_ms: int
 
 
-class DeleteQueue(_Command, frozen=True, tag="no-queue"):
+class DeleteQueue(_InVhost, frozen=True, tag="no-queue"):
     name: str
 
 
-class BindQueue(_Command, frozen=True, tag="bind"):
+class BindQueue(_InVhost, frozen=True, tag="bind"):
     source: str
     queue: str
     routing_key: str
     arguments: bytes
 
 
-class UnbindQueue(_Command, frozen=True, tag="unbind"):
+class UnbindQueue(_InVhost, frozen=True, tag="unbind"):
     source: str
     queue: str
     routing_key: str
     arguments: bytes
 
 
-class BindExchange(_Command, frozen=True, tag="bind-exchange"):
+class BindExchange(_InVhost, frozen=True, tag="bind-exchange"):
     source: str
     destination: str
     routing_key: str
     arguments: bytes
 
 
-class UnbindExchange(_Command, frozen=True, tag="unbind-exchange"):
+class UnbindExchange(_InVhost, frozen=True, tag="unbind-exchange"):
     source: str
     destination: str
     routing_key: str
     arguments: bytes
 
 
-Command = (
+TopologyCommand = (
     DeclareExchange
     | DeleteExchange
     | DeclareQueue
@@ -81,6 +86,100 @@ Command = (
     | BindExchange
     | UnbindExchange
 )
+
+
+# What administrators set.
+
+
+class PutUser(_Command, frozen=True, tag="user"):
+    """A new user, or another password and other tags for one; its limits and permissions stay."""
+
+    name: str
+    password_hash: str
+    """Empty: it cannot log in with a password."""
+    hashing: str
+    tags: tuple[str, ...]
+
+
+class DeleteUser(_Command, frozen=True, tag="no-user"):
+    """With its permissions."""
+
+    name: str
+
+
+class PutVhost(_InVhost, frozen=True, tag="vhost"):
+    description: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class DeleteVhost(_InVhost, frozen=True, tag="no-vhost"):
+    """With everything in it."""
+
+
+class PutPermissions(_InVhost, frozen=True, tag="permissions"):
+    """Patterns; an empty one matches nothing but the empty name."""
+
+    user: str
+    configure: str
+    write: str
+    read: str
+
+
+class DeletePermissions(_InVhost, frozen=True, tag="no-permissions"):
+    user: str
+
+
+class PutTopicPermissions(_InVhost, frozen=True, tag="topic-permissions"):
+    user: str
+    exchange: str
+    write: str
+    read: str
+
+
+class DeleteTopicPermissions(_InVhost, frozen=True, tag="no-topic-permissions"):
+    user: str
+    exchange: str = ""
+    """Empty: those of all exchanges."""
+
+
+class PutPolicy(_InVhost, frozen=True, tag="policy"):
+    name: str
+    pattern: str
+    apply_to: str
+    priority: int
+    definition: bytes
+    """JSON: an object."""
+    operator: bool = False
+
+
+class DeletePolicy(_InVhost, frozen=True, tag="no-policy"):
+    name: str
+    operator: bool = False
+
+
+class PutLimits(_Command, frozen=True, tag="limits"):
+    """Changes the limits that are named and leaves the others; None removes one, a negative number allows any."""
+
+    scope: Literal["vhost", "user"]
+    name: str
+    values: dict[str, int | None]
+
+
+AdministrativeCommand = (
+    PutUser
+    | DeleteUser
+    | PutVhost
+    | DeleteVhost
+    | PutPermissions
+    | DeletePermissions
+    | PutTopicPermissions
+    | DeleteTopicPermissions
+    | PutPolicy
+    | DeletePolicy
+    | PutLimits
+)
+
+Command = TopologyCommand | AdministrativeCommand
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Command)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from pandomq import kernel
+from pandomq.broker import quotas
 from pandomq.broker.queue import NO_ARGUMENTS
 from pandomq.broker.queue_arguments import check_consumer
 from pandomq.errors import access_refused
@@ -39,6 +40,7 @@ def add_consumer(
 ) -> kernel.Consumer:
     """Raises ChannelFault: 406 for its arguments, 403 if it or another is exclusive."""
     settings = queue.settings
+    quotas.check_consumer(broker, channel, queue)
     check_consumer(arguments, queue.resource, settings.type)
     in_use = exclusive and (queue.kernel.consumer_count or settings.single_active)
     if in_use or queue.exclusive_consumer is not None:
@@ -83,3 +85,12 @@ def limit_time(
     if timeout_ms and not 0 < channel.timeout_ms <= timeout_ms:
         channel.timeout_ms = int(timeout_ms)
         broker.timers.watch_acks(int(timeout_ms), broker.now_ms)
+
+
+def renew_time_limits(broker: "Broker", queue: "Queue") -> None:
+    """The queue's limit has changed: the channels that consume from it have another one, too."""
+    for channel in {consumer.channel.owner: None for consumer in queue.kernel.consumers()}:
+        channel.timeout_ms = 0
+        for consumer in channel.consumers.values():
+            if not consumer.no_ack:
+                limit_time(broker, channel, consumer.queue.owner, consumer.owner.arguments)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, assert_never
 
+from pandomq.broker.consumers import renew_time_limits
 from pandomq.broker.publishing import enqueue, route
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.timers import Kind
@@ -29,6 +30,18 @@ def meet_deadlines(broker: "Broker", now_ms: int) -> None:
                 _close_late_channels(broker, now_ms)
             case _:
                 assert_never(kind)
+
+
+def watch_changed(broker: "Broker") -> None:
+    """New queues, and those that follow another policy: what they say about time counts from now."""
+    queues, broker.state.changed_queues = broker.state.changed_queues, []
+    for queue in queues:
+        if queue.settings.expires_ms > 0:
+            queue.used_ms = broker.now_ms
+            broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
+        else:
+            broker.timers.forget_queue(queue)
+        renew_time_limits(broker, queue)
 
 
 def _expire_messages(broker: "Broker", queue: "kernel.Queue", now_ms: int) -> None:

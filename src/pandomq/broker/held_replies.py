@@ -1,4 +1,4 @@
-"""Replies that must not leave before the log has what they promise.
+"""Replies, and other promises, that must not be given before the log has what they speak of.
 
 A reply whose handler changed shared state waits until the batch's entry is committed, and later replies on its
 channel wait behind it; the kernel keeps the channel's deliveries back meanwhile. Entries are committed in order, so
@@ -6,6 +6,7 @@ one line of replies for the whole broker is enough, and within it a channel's re
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,13 +24,29 @@ class HeldReply:
         self.content = content
         self.index = 0
 
+    def give(self) -> None:
+        self.channel.send_held(self)
+
+
+class HeldCall:
+    """Somebody inside the process who waits for the commit."""
+
+    __slots__ = ("_on_committed", "index")
+
+    def __init__(self, on_committed: Callable[[], None]) -> None:
+        self._on_committed = on_committed
+        self.index = 0
+
+    def give(self) -> None:
+        self._on_committed()
+
 
 class HeldReplies:
     __slots__ = ("_commands_in_batch", "_line", "_unsealed", "commands_index", "committed_index", "sealed_index")
 
     def __init__(self) -> None:
-        self._unsealed: list[HeldReply] = []
-        self._line: deque[HeldReply] = deque()
+        self._unsealed: list[HeldReply | HeldCall] = []
+        self._line: deque[HeldReply | HeldCall] = deque()
         self._commands_in_batch = False
         self.sealed_index = 0
         self.commands_index = 0
@@ -50,6 +67,9 @@ class HeldReplies:
         channel.held_count += 1
         if channel.held_count == 1:
             channel.kernel.hold()
+
+    def call_when_committed(self, on_committed: Callable[[], None]) -> None:
+        self._unsealed.append(HeldCall(on_committed))
 
     def sealed(self, index: int) -> None:
         if index:
@@ -76,8 +96,7 @@ class HeldReplies:
     def _release(self) -> None:
         line = self._line
         while line and line[0].index <= self.committed_index:
-            reply = line.popleft()
-            reply.channel.send_held(reply)
+            line.popleft().give()
 
     def __len__(self) -> int:
         return len(self._line) + len(self._unsealed)

@@ -12,6 +12,15 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     route_plans_max: int = limits.ROUTE_PLANS_CACHED_MAX
     outgoing_bytes_max: int = limits.OUTGOING_HIGH_BYTES
     transaction_bytes_max: int = limits.TRANSACTION_BYTES_MAX
+    connections_per_user_max: int = 0
+    """0 means no limit, here and below."""
+    connections_per_vhost_max: int = 0
+    queues_max: int = 0
+    """Queues, bindings and consumers are counted over all vhosts."""
+    bindings_max: int = 0
+    consumers_max: int = 0
+    consumers_per_channel_max: int = 0
+    consumers_per_queue_max: int = 0
     dead_letter_rounds_max: int = 16
     """How often, within one batch, dead letters may push other messages out of their queues; the rest waits for the
     next batch."""

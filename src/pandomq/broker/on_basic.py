@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from pandomq.broker import reply_to
-from pandomq.broker.access import Right, demand
+from pandomq.broker.access import demand
 from pandomq.broker.consumers import add_consumer, limit_time, remove_consumer
+from pandomq.broker.permissions import Right
 from pandomq.broker.queue_arguments import QUORUM
 from pandomq.broker.removal import consumer_left
 from pandomq.errors import not_allowed, not_implemented, resource_locked

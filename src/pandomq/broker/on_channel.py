@@ -26,7 +26,7 @@ def open_again(broker: "Broker", channel: "Channel", method: ChannelOpen) -> Non
 
 def close(broker: "Broker", channel: "Channel", method: ChannelClose) -> None:
     leave_channel(broker, channel)
-    del channel.client.channels[channel.number]
+    channel.client.forget_channel(channel)
     channel.closing = True
     channel.reply(ChannelCloseOk())
 

@@ -2,12 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from pandomq.broker.access import Right, demand
+from pandomq.broker.access import demand, demand_any, demand_topic
 from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindExchange, DeclareExchange, UnbindExchange
 from pandomq.broker.exchange_arguments import check_declare, check_equivalent, check_type
 from pandomq.broker.exchanges.delayed import DelayedExchange
+from pandomq.broker.exchanges.exchange import ALTERNATE_EXCHANGE
+from pandomq.broker.field_text import name_of
 from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
+from pandomq.broker.permissions import Right
+from pandomq.broker.quotas import check_binding
 from pandomq.broker.removal import delete_exchange, delete_orphans
 from pandomq.errors import access_refused, precondition_failed
 from pandomq.fieldtable import encode_table
@@ -34,14 +38,21 @@ def declare(broker: "Broker", channel: "Channel", method: ExchangeDeclare) -> No
     if not method.passive:
         check_type(method.type)
     check_not_default(name)
-    demand(client, Right.CONFIGURE, "exchange", name)
     if method.passive:
+        demand_any(client, "exchange", name)
         vhost.exchange(name)
-    elif name in vhost.router.exchanges:
+        if not method.no_wait:
+            channel.reply_when_settled(ExchangeDeclareOk())
+        return
+    demand(client, Right.CONFIGURE, "exchange", name)
+    if name in vhost.router.exchanges:
         check_equivalent(vhost.router.exchanges[name], method, vhost.name)
     else:
         check_not_reserved("exchange", name)
         check_declare(method, vhost.name)
+        if ALTERNATE_EXCHANGE in method.arguments:
+            demand(client, Right.READ, "exchange", name)
+            demand(client, Right.WRITE, "exchange", name_of(method.arguments[ALTERNATE_EXCHANGE]))
         broker.issue(
             DeclareExchange(
                 vhost.name,
@@ -82,6 +93,7 @@ def bind(broker: "Broker", channel: "Channel", method: ExchangeBind) -> None:
     source.check_binding(method.routing_key, method.arguments)
     binding = Binding.to_exchange(method.source, destination, method.routing_key, method.arguments)
     if binding not in source.bindings():
+        check_binding(broker, method.source, method.destination)
         arguments = encode_table(method.arguments)
         broker.issue(BindExchange(vhost.name, method.source, method.destination, method.routing_key, arguments))
     if not method.no_wait:
@@ -110,3 +122,6 @@ def _check_ends(channel: "Channel", method: ExchangeBind | ExchangeUnbind) -> No
     check_not_default(method.destination)
     check_not_default(method.source)
     demand(channel.client, Right.READ, "exchange", method.source)
+    source = channel.client.vhost.router.exchanges.get(method.source)
+    if source is not None:
+        demand_topic(channel.client, Right.READ, source, (method.routing_key,))

@@ -7,12 +7,14 @@ consumers have not got theirs yet, nor has a queue that is too long dropped any;
 from typing import TYPE_CHECKING
 
 from pandomq.broker import reply_to
-from pandomq.broker.access import Right, demand
+from pandomq.broker.access import demand, demand_any, demand_topic
 from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindQueue, DeclareQueue, UnbindQueue
 from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
+from pandomq.broker.permissions import Right
 from pandomq.broker.queue import NO_ARGUMENTS, Queue
 from pandomq.broker.queue_arguments import check_new, check_same, check_server_named
+from pandomq.broker.quotas import check_binding, check_queue
 from pandomq.broker.removal import delete_orphans, delete_queue, tell_cancelled
 from pandomq.errors import access_refused, precondition_failed
 from pandomq.fieldtable import encode_table
@@ -46,7 +48,7 @@ def declare(broker: "Broker", channel: "Channel", method: QueueDeclare) -> None:
             channel.reply(answer)
         return
     if method.passive:
-        demand(client, Right.CONFIGURE, "queue", name)
+        demand_any(client, "queue", name)
         queue = vhost.queue(name)
         queue.check_access(client)
     else:
@@ -93,6 +95,7 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
         if "x-dead-letter-exchange" in arguments:
             demand(client, Right.READ, "queue", name)
             demand(client, Right.WRITE, "exchange", arguments["x-dead-letter-exchange"])
+    check_queue(broker, vhost, name)
     if method.exclusive:
         queue = Queue(
             vhost,
@@ -105,6 +108,8 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
         )
         vhost.add_queue(queue)
         client.add_private_queue(queue)
+        if queue.settings.expires_ms > 0:
+            broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
     else:
         broker.issue(
             DeclareQueue(
@@ -119,8 +124,6 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
             )
         )
         queue = vhost.queues[name]
-    if queue.settings.expires_ms > 0:
-        broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
     return queue
 
 
@@ -169,6 +172,7 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
     exchange.check_binding(routing_key, method.arguments)
     binding = Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS)
     if binding not in exchange.bindings():
+        check_binding(broker, method.exchange, name)
         if queue.owner is None:
             arguments = encode_table(method.arguments)
             broker.issue(BindQueue(vhost.name, method.exchange, name, routing_key, arguments))
@@ -209,6 +213,9 @@ def _binding_names(channel: "Channel", method: QueueBind | QueueUnbind) -> tuple
     demand(channel.client, Right.WRITE, "queue", name)
     check_not_default(method.exchange)
     demand(channel.client, Right.READ, "exchange", method.exchange)
+    source = channel.client.vhost.router.exchanges.get(method.exchange)
+    if source is not None:
+        demand_topic(channel.client, Right.READ, source, (routing_key,))
     return name, routing_key
 
 

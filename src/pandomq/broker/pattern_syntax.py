@@ -281,13 +281,10 @@ class _Reader:
         else:
             digits = self.source[self.position : self.position + 2]
             self.position += len(digits)
-        if (
-            not 1 <= len(digits) <= 6
-            or not all(digit in _HEXADECIMAL for digit in digits)
-            or int(digits, 16) > ord(_LAST)
-        ):
+        number = int(digits, 16) if 1 <= len(digits) <= 6 and _HEXADECIMAL.issuperset(digits) else -1
+        if not 0 <= number <= ord(_LAST):
             raise self._error("no character has this number")
-        return chr(int(digits, 16))
+        return chr(number)
 
     # Classes.
 

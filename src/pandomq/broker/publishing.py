@@ -12,7 +12,9 @@ from pandomq.broker import access, delayed
 from pandomq.broker.content_header import expiration_of, spans_of, with_expiration
 from pandomq.broker.copies import routing_keys_of, without_bcc
 from pandomq.broker.exchanges.message_headers import MessageHeaders
+from pandomq.broker.permissions import Right
 from pandomq.broker.reply_to import addressed
+from pandomq.broker.users import IMPERSONATOR
 from pandomq.errors import access_refused, not_implemented, precondition_failed, syntax_error
 from pandomq.limits import EXPIRATION_MS_MAX
 from pandomq.properties import read_headers, read_property
@@ -20,6 +22,7 @@ from pandomq.properties import read_headers, read_property
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
     from pandomq.broker.exchanges.exchange import Exchange
     from pandomq.broker.vhost import Vhost
 
@@ -33,7 +36,7 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
         raise precondition_failed(f"message size {message.body_size} is larger than configured max size {size_max}")
     client = channel.client
     vhost = client.vhost
-    access.demand(client, access.Right.WRITE, "exchange", message.exchange)
+    access.demand(client, Right.WRITE, "exchange", message.exchange)
     exchange = vhost.exchange(message.exchange)
     if exchange.internal:
         raise access_refused(f"cannot publish to internal exchange '{exchange.name}' in vhost '{vhost.name}'")
@@ -44,6 +47,9 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
         if special & kernel.SPECIAL_COPIES:
             routing_keys = routing_keys_of(message, read_headers(message.header))
             message = without_bcc(message)
+    if client.access.topics:
+        keys = (message.routing_key,) if routing_keys is None else routing_keys
+        access.demand_topic(client, Right.WRITE, exchange, keys)
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
@@ -107,11 +113,16 @@ def _checked(channel: "Channel", message: kernel.Message) -> kernel.Message:
         message = _with_plain_expiration(message)
     if special & kernel.SPECIAL_USER_ID:
         user = read_property(message.header, "user_id")
-        if user != channel.client.user:
+        if user != channel.client.user and not _may_impersonate(channel.client):
             raise precondition_failed(
                 f"user_id property set to '{user}' but authenticated user was '{channel.client.user}'"
             )
     return message
+
+
+def _may_impersonate(client: "Client") -> bool:
+    user = client.broker.state.users.get(client.user)
+    return user is not None and IMPERSONATOR in user.tags
 
 
 def _with_plain_expiration(message: kernel.Message) -> kernel.Message:

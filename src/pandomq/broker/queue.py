@@ -10,6 +10,7 @@ from pandomq.errors import resource_locked
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
+    from pandomq.broker.policies import Effect
     from pandomq.broker.vhost import Vhost
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -24,6 +25,7 @@ class Queue:
         "kernel",
         "name",
         "owner",
+        "policy",
         "settings",
         "used_ms",
         "user",
@@ -49,6 +51,7 @@ class Queue:
         self.auto_delete = auto_delete
         self.arguments = arguments or NO_ARGUMENTS
         self.settings = settings_of(arguments)
+        self.policy: Effect | None = None
         self.owner = owner
         """The connection an exclusive queue belongs to."""
         self.user = user
@@ -58,6 +61,14 @@ class Queue:
         self.kernel = kernel.Queue(vhost.engine, self, queue_id, durable)
         if arguments:
             self.settings.configure(self.kernel)
+
+    def follow(self, policy: "Effect | None") -> None:
+        """From now on, until told otherwise."""
+        self.policy = policy
+        settings = settings_of(self.arguments) if policy is None else settings_of(self.arguments, policy.definition)
+        if settings != self.settings:
+            self.settings = settings
+            settings.configure(self.kernel)
 
     @property
     def resource(self) -> str:

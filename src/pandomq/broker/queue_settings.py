@@ -1,4 +1,8 @@
-"""What a queue's arguments mean, read once when it is declared, and how the kernel's queue is told."""
+"""What a queue's arguments and its policy mean together, read when either changes, and how the kernel's queue is told.
+
+As in RabbitMQ: of two numbers the smaller one counts, of other things the argument does (except that a quorum queue's
+overflow is the policy's).
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,10 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from pandomq import kernel
+from pandomq.broker.policy_definition import Definition, stricter_delivery_limit
 from pandomq.broker.queue_arguments import QUORUM, queue_type
+from pandomq.limits import EXPIRATION_MS_MAX
 
 DELIVERY_LIMIT: Final = 20
 """Of quorum queues that name none, as in RabbitMQ 4."""
+
+LENGTH_MAX: Final = 2**62
+"""A policy may name larger numbers; no queue is that long."""
 
 _OVERFLOWS: Final = {
     "drop-head": kernel.DROP_HEAD,
@@ -56,27 +65,63 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
 
 
 PLAIN: Final = QueueSettings()
-"""Of all queues without arguments; they share it."""
+"""Of all queues without arguments and policy; they share it."""
+_NO_POLICY: Final[Definition] = {}
 
 
-def settings_of(arguments: Mapping[str, Any]) -> QueueSettings:
-    """From arguments that `queue_arguments.check_new` accepted."""
-    if not arguments:
+def settings_of(arguments: Mapping[str, Any], definition: Definition = _NO_POLICY) -> QueueSettings:
+    """From arguments that `queue_arguments.check_new` accepted, and the definition of a policy."""
+    if not arguments and not definition:
         return PLAIN
     kind = queue_type(arguments)
+    choices = (arguments.get("x-overflow"), definition.get("overflow"))
+    overflow = choices[kind == QUORUM] or choices[kind != QUORUM] or "drop-head"
     return QueueSettings(
         type=kind,
-        ttl_ms=int(arguments.get("x-message-ttl", -1)),
-        expires_ms=int(arguments.get("x-expires", -1)),
-        length_max=int(arguments.get("x-max-length", -1)),
-        bytes_max=int(arguments.get("x-max-length-bytes", -1)),
-        overflow=arguments.get("x-overflow", "drop-head"),
-        dead_letter_exchange=arguments.get("x-dead-letter-exchange"),
-        dead_letter_key=arguments.get("x-dead-letter-routing-key"),
+        ttl_ms=_least("message-ttl", arguments, definition, EXPIRATION_MS_MAX),
+        expires_ms=_least("expires", arguments, definition, EXPIRATION_MS_MAX),
+        length_max=_least("max-length", arguments, definition, LENGTH_MAX),
+        bytes_max=_least("max-length-bytes", arguments, definition, LENGTH_MAX),
+        overflow=overflow,
+        dead_letter_exchange=_argument_first("dead-letter-exchange", arguments, definition),
+        dead_letter_key=_argument_first("dead-letter-routing-key", arguments, definition),
         priority_max=int(arguments.get("x-max-priority", 0)),
-        delivery_limit=max(-1, int(arguments.get("x-delivery-limit", DELIVERY_LIMIT if kind == QUORUM else -1))),
+        delivery_limit=_delivery_limit(kind, arguments, definition),
         single_active=arguments.get("x-single-active-consumer", False),
         last_value_key=arguments.get("x-last-value-key"),
-        consumer_timeout_ms=int(arguments.get("x-consumer-timeout", -1)),
-        replicate=arguments.get("x-replicate", arguments.get("qpid.replicate")),
+        consumer_timeout_ms=_least("consumer-timeout", arguments, definition, EXPIRATION_MS_MAX),
+        replicate=_replicate(arguments, definition),
     )
+
+
+def _least(key: str, arguments: Mapping[str, Any], definition: Definition, value_max: int) -> int:
+    values = [int(values[name]) for name, values in ((f"x-{key}", arguments), (key, definition)) if name in values]
+    return min(*values, value_max) if values else -1
+
+
+def _argument_first(key: str, arguments: Mapping[str, Any], definition: Definition) -> str | None:
+    value: str | None = arguments.get(f"x-{key}", definition.get(key))
+    return value
+
+
+def _delivery_limit(kind: str, arguments: Mapping[str, Any], definition: Definition) -> int:
+    default = DELIVERY_LIMIT if kind == QUORUM else -1
+    mine, policy = arguments.get("x-delivery-limit"), definition.get("delivery-limit")
+    if mine is not None and policy is not None:
+        limit = stricter_delivery_limit(mine, policy)
+    else:
+        limit = next((value for value in (mine, policy) if value is not None), default)
+    return min(max(-1, int(limit)), LENGTH_MAX)
+
+
+def _replicate(arguments: Mapping[str, Any], definition: Definition) -> str | None:
+    for values, key in (
+        (arguments, "x-replicate"),
+        (arguments, "qpid.replicate"),
+        (definition, "replicate"),
+        (definition, "x-replicate"),
+    ):
+        if key in values:
+            value: str = values[key]
+            return value
+    return None

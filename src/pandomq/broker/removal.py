@@ -82,6 +82,7 @@ def leave_client(broker: "Broker", client: "Client") -> None:
     for channel in client.channels.values():
         if not channel.closing:
             leave_channel(broker, channel)
+    client.tally.channel_count -= len(client.channels)
     client.channels.clear()
     for queue in client.private_queues:
         delete_queue(broker, queue)

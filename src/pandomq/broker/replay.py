@@ -7,7 +7,7 @@ durable queues; consumers, private queues and transient messages are not in the 
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
-from pandomq.broker.commands import DeclareQueue, decode_command
+from pandomq.broker.commands import TopologyCommand, decode_command
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.kernel.records import CommandRecord, DequeueRecord, EnqueueRecord, decode_entry
 
@@ -51,13 +51,8 @@ def _enqueue(broker: "Broker", term: int, record: EnqueueRecord) -> None:
 
 def _command(broker: "Broker", encoded: bytes) -> None:
     command = decode_command(encoded)
-    state = broker.state
-    state.apply(command)
-    # Which exchanges go with their last binding was decided by the broker that wrote the entry; it wrote that down,
-    # too.
-    vhost = state.vhosts[command.vhost]
-    vhost.orphans.clear()
-    if isinstance(command, DeclareQueue):
-        queue = vhost.queues[command.name]
-        if queue.settings.expires_ms > 0:
-            broker.timers.watch_queue(queue, command.now_ms + queue.settings.expires_ms)
+    broker.change(command)
+    if isinstance(command, TopologyCommand):
+        # Which exchanges go with their last binding was decided by the broker that wrote the entry; it wrote that
+        # down, too.
+        broker.state.vhosts[command.vhost].orphans.clear()

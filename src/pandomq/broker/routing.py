@@ -28,6 +28,8 @@ class Router:
         """With the predeclared exchanges; `find_queue` looks a queue up by name, for the default exchange."""
         self.exchanges = {exchange.name: exchange for exchange in predeclared(find_queue)}
         self._plans = RoutePlans(plans_max)
+        self.binding_count = 0
+        """Without those from the default exchange."""
         self._to_queue: dict[str, dict[Binding, None]] = {}
         self._to_exchange: dict[str, dict[Binding, None]] = {}
 
@@ -57,6 +59,7 @@ class Router:
         source = self.exchanges[binding.source]
         if not source.bind(binding):
             return False
+        self.binding_count += 1
         self._leading_to(binding.kind).setdefault(binding.destination.name, {})[binding] = None
         self._plans.withdraw(source.name, source.key_of(binding))
         return True
@@ -66,6 +69,7 @@ class Router:
         source = self.exchanges[binding.source]
         if not source.unbind(binding):
             return False
+        self.binding_count -= 1
         leading = self._leading_to(binding.kind)
         bindings = leading[binding.destination.name]
         del bindings[binding]
@@ -91,6 +95,14 @@ class Router:
     def changed(self, exchange: Exchange, routing_key: str | None) -> None:
         """What the exchange does with the key (None: with any) may be different: plans that passed it are withdrawn."""
         self._plans.withdraw(exchange.name, routing_key)
+
+    def clear(self) -> None:
+        """The vhost is gone."""
+        self._plans.withdraw_all()
+        self.exchanges.clear()
+        self._to_queue.clear()
+        self._to_exchange.clear()
+        self.binding_count = 0
 
     # Where messages go.
 

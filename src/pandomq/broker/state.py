@@ -1,4 +1,4 @@
-"""What all brokers of a cluster share: vhosts, exchanges, shared queues and their bindings.
+"""What all brokers of a cluster share: users, vhosts, exchanges, shared queues and their bindings.
 
 It changes by `apply` only, and the same commands in the same order give the same state on every broker. Private
 queues, which no other broker knows, live in the same vhosts but come and go without commands; so whatever depends on
@@ -9,6 +9,7 @@ own.
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
+from pandomq.broker.administration_effects import apply_administrative
 from pandomq.broker.binding import Binding
 from pandomq.broker.commands import (
     BindExchange,
@@ -18,12 +19,14 @@ from pandomq.broker.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    TopologyCommand,
     UnbindExchange,
     UnbindQueue,
 )
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.exchanges.catalogue import make_exchange
 from pandomq.broker.queue import Queue
+from pandomq.broker.users import User
 from pandomq.broker.vhost import Vhost
 from pandomq.fieldtable import decode_table
 
@@ -34,18 +37,39 @@ if TYPE_CHECKING:
 
 
 class State:
-    __slots__ = ("_engine", "_random", "logged", "next_queue_id", "vhosts")
+    __slots__ = (
+        "_engine",
+        "_limits",
+        "_random",
+        "changed_queues",
+        "had_users",
+        "logged",
+        "next_queue_id",
+        "users",
+        "vhosts",
+    )
 
     def __init__(self, engine: kernel.Engine, random: "Random", limits: "BrokerLimits") -> None:
         self._engine = engine
         self._random = random
+        self._limits = limits
+        self.users: dict[str, User] = {}
+        self.had_users = False
+        """Somebody was here before: the first user is not made again, even if all were deleted."""
         self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits)}
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
+        self.changed_queues: list[Queue] = []
+        """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
 
     def apply(self, command: Command) -> None:
-        vhost = self.vhosts[command.vhost]
+        if isinstance(command, TopologyCommand):
+            self._apply_topology(self.vhosts[command.vhost], command)
+        else:
+            apply_administrative(self, command)
+
+    def _apply_topology(self, vhost: Vhost, command: TopologyCommand) -> None:
         match command:
             case DeclareQueue():
                 self._declare_queue(vhost, command)
@@ -89,6 +113,8 @@ class State:
         )
         self._number(command.queue_id, vhost, queue)
         vhost.add_queue(queue)
+        if queue.settings.expires_ms > 0:
+            self.changed_queues.append(queue)
 
     def _declare_exchange(self, vhost: Vhost, command: DeclareExchange) -> None:
         exchange = make_exchange(
@@ -104,7 +130,7 @@ class State:
             hidden = kernel.Queue(self._engine, None, command.waiting_queue_id, command.durable)
             exchange.waiting = hidden.owner = DelayedMessages(command.name, hidden)
             self._number(command.waiting_queue_id, vhost, exchange.waiting)
-        vhost.router.add(exchange)
+        vhost.add_exchange(exchange)
 
     def _delete_exchange(self, vhost: Vhost, command: DeleteExchange) -> None:
         exchange = vhost.router.exchanges[command.name]
@@ -113,6 +139,21 @@ class State:
             del self.logged[waiting.kernel.queue_id]
             waiting.kernel.delete()
         vhost.orphans += vhost.router.remove(exchange)
+
+    def make_vhost(self, name: str) -> Vhost:
+        vhost = self.vhosts[name] = Vhost(name, self._engine, self._limits)
+        return vhost
+
+    def delete_vhost(self, name: str) -> None:
+        vhost = self.vhosts.pop(name)
+        for queue in vhost.queues.values():
+            # Private ones have no number.
+            self.logged.pop(queue.kernel.queue_id, None)
+        for exchange in vhost.router.exchanges.values():
+            if exchange.waiting is not None:
+                del self.logged[exchange.waiting.kernel.queue_id]
+                exchange.waiting.kernel.delete()
+        vhost.close()
 
     def _number(self, queue_id: int, vhost: Vhost, queue: Queue | DelayedMessages) -> None:
         assert queue_id not in self.logged

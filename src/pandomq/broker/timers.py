@@ -48,7 +48,7 @@ class Timers:
         self._heap: list[_Deadline] = []
         self._number = 0
         self._cleaning_size = CLEANING_SIZE_MIN
-        self._watched_ms: dict[kernel.Queue | DelayedMessages, int] = {}
+        self._watched_ms: dict[kernel.Queue | Queue | DelayedMessages, int] = {}
         """The deadline that holds; others of the same subject have been overtaken."""
         self._shortest_ack_ms = kernel.NEVER_MS
         self._sweep_ms = kernel.NEVER_MS
@@ -65,7 +65,7 @@ class Timers:
             if not self._holds(deadline):
                 continue
             _, _, kind, subject = deadline
-            if kind is Kind.MESSAGES:
+            if kind is Kind.MESSAGES or kind is Kind.QUEUE:
                 del self._watched_ms[subject]
             elif kind is Kind.DELAYED:
                 del self._watched_ms[subject[1]]
@@ -83,7 +83,12 @@ class Timers:
             self._push(at_ms, Kind.MESSAGES, queue)
 
     def watch_queue(self, queue: "Queue", at_ms: int) -> None:
+        self._watched_ms[queue] = at_ms
         self._push(at_ms, Kind.QUEUE, queue)
+
+    def forget_queue(self, queue: "Queue") -> None:
+        """It no longer expires."""
+        self._watched_ms.pop(queue, None)
 
     def watch_delayed(self, vhost: "Vhost", waiting: "DelayedMessages") -> None:
         at_ms = waiting.next_due_ms
@@ -137,7 +142,7 @@ class Timers:
             case Kind.MESSAGES:
                 return not subject.deleted and self._watched_ms.get(subject) == at_ms
             case Kind.QUEUE:
-                return not subject.kernel.deleted
+                return not subject.kernel.deleted and self._watched_ms.get(subject) == at_ms
             case Kind.DELAYED:
                 return not subject[1].kernel.deleted and self._watched_ms.get(subject[1]) == at_ms
             case Kind.ACKS:

@@ -1,8 +1,11 @@
-"""A vhost: queues and exchanges by name, and the plans of those who publish there."""
+"""A vhost: queues and exchanges by name, the policies they follow, and who may do what there."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
+from pandomq.broker.permissions import Access
+from pandomq.broker.policies import Policies
 from pandomq.broker.queue import Queue
 from pandomq.broker.routing import Router
 from pandomq.errors import not_found
@@ -13,10 +16,27 @@ if TYPE_CHECKING:
 
 
 class Vhost:
-    __slots__ = ("_limits", "_routes", "engine", "name", "orphans", "queues", "reply_queues", "router")
+    __slots__ = (
+        "_route_plans_max",
+        "access",
+        "connection_count",
+        "description",
+        "engine",
+        "limits",
+        "name",
+        "orphans",
+        "policies",
+        "queues",
+        "reply_queues",
+        "router",
+        "tags",
+    )
 
     def __init__(self, name: str, engine: kernel.Engine, limits: "BrokerLimits") -> None:
         self.name = name
+        self.description = ""
+        self.tags: tuple[str, ...] = ()
+        self.limits: Mapping[str, int] = {}
         self.engine = engine
         self.queues: dict[str, Queue] = {}
         self.reply_queues: dict[str, Queue] = {}
@@ -24,14 +44,41 @@ class Vhost:
         self.router = Router(self.find_destination, limits.route_plans_max)
         self.orphans: list[Exchange] = []
         """Auto-delete exchanges that lost their last binding: `removal` deletes them."""
-        self._limits = limits
-        self._routes: dict[str, kernel.Routes] = {}
+        self.policies = Policies()
+        self.access: dict[str, Access] = {}
+        """By user: of those who may enter."""
+        self.connection_count = 0
+        self._route_plans_max = limits.route_plans_max
 
-    def routes_of(self, user: str) -> kernel.Routes:
-        routes = self._routes.get(user)
-        if routes is None:
-            routes = self._routes[user] = kernel.Routes(self._limits.route_plans_max)
-        return routes
+    def access_of(self, user: str) -> Access:
+        """Made when it is missing; then it allows nothing."""
+        access = self.access.get(user)
+        if access is None:
+            access = self.access[user] = Access(user, self.name, kernel.Routes(self._route_plans_max))
+        return access
+
+    def revoke(self, user: str) -> None:
+        """Whatever the user was allowed here."""
+        access = self.access.pop(user, None)
+        if access is not None:
+            access.revoke()
+            access.revoke_topic("")
+
+    def follow_policies(self) -> list[Queue]:
+        """After they changed. Returns the queues whose settings did."""
+        changed: list[Queue] = []
+        for queue in self.queues.values():
+            effect = self.policies.of_queue(queue)
+            if effect is not queue.policy:
+                before = queue.settings
+                queue.follow(effect)
+                if queue.settings is not before:
+                    changed.append(queue)
+        for exchange in self.router.exchanges.values():
+            effect = self.policies.of_exchange(exchange)
+            if effect is not exchange.policy and exchange.follow(effect):
+                self.router.changed(exchange, None)
+        return changed
 
     # Queues.
 
@@ -47,6 +94,8 @@ class Vhost:
         return queue
 
     def add_queue(self, queue: Queue) -> None:
+        if self.policies:
+            queue.follow(self.policies.of_queue(queue))
         self.queues[queue.name] = queue
         self.router.queue_declared(queue.name)
 
@@ -60,7 +109,23 @@ class Vhost:
         queue.kernel.delete()
         self.orphans += self.router.queue_deleted(queue)
 
+    def close(self) -> None:
+        """It was deleted: whoever still holds it finds it empty."""
+        for queue in (*self.queues.values(), *self.reply_queues.values()):
+            queue.kernel.delete()
+        self.queues.clear()
+        self.reply_queues.clear()
+        self.router.clear()
+        self.orphans.clear()
+        for user in list(self.access):
+            self.revoke(user)
+
     # Exchanges.
+
+    def add_exchange(self, exchange: "Exchange") -> None:
+        if self.policies:
+            exchange.follow(self.policies.of_exchange(exchange))
+        self.router.add(exchange)
 
     def exchange(self, name: str) -> "Exchange":
         """Raises ChannelFault (404)."""

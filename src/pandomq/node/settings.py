@@ -3,6 +3,7 @@
 import msgspec
 
 from pandomq import limits
+from pandomq.broker.limits import BrokerLimits
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,3 +35,15 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"frame_bytes_max must be at least {limits.FRAME_BYTES_MIN}, not {self.frame_bytes_max}")
         if not 1 <= self.channel_max <= limits.CHANNEL_ID_MAX:
             raise ValueError(f"channel_max must be between 1 and {limits.CHANNEL_ID_MAX}, not {self.channel_max}")
+
+
+def broker_limits(settings: NodeSettings) -> BrokerLimits:
+    return BrokerLimits(
+        message_bytes_max=settings.message_bytes_max,
+        consumer_timeout_ms=settings.consumer_timeout_ms,
+        connections_per_user_max=settings.connections_per_user_max,
+        connections_per_vhost_max=settings.connections_per_vhost_max,
+        queues_max=settings.queues_max,
+        bindings_max=settings.bindings_max,
+        consumers_max=settings.consumers_max,
+    )

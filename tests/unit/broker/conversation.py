@@ -9,14 +9,18 @@ from typing import Any, NamedTuple, TypeVar
 from pandomq import kernel, methods
 from pandomq.broker.broker import Broker, Input, Outcome
 from pandomq.broker.client import Client
+from pandomq.broker.commands import AdministrativeCommand, PutPermissions, PutUser
 from pandomq.broker.limits import BrokerLimits
-from pandomq.errors import ConnectionFault
+from pandomq.errors import ConnectionFault, Fault
 from pandomq.methods import Method, MethodInput
 from pandomq.properties import Properties, decode_header, encode_header
 from pandomq.wire import codec
 
 NOW_MS = 1_700_000_000_000
 FRAME_BYTES = 4096
+
+GUEST = (PutUser("guest", "", "scrypt", ("administrator",)), PutPermissions("/", "guest", ".*", ".*", ".*"))
+"""Who is in every world from the start, without an entry in its log."""
 
 Reply = TypeVar("Reply", bound=Method)
 
@@ -45,6 +49,8 @@ class World:
         self.entries: list[bytes] = []
         self.committed_index = 0
         self.closed: dict[Client, ConnectionFault] = {}
+        for command in GUEST:
+            self.broker.change(command)
 
     def connect(self, *, user: str = "guest", vhost: str = "/", notify: bool = True, channel_max: int = 2047) -> Peer:
         client = self.broker.connect(
@@ -58,11 +64,25 @@ class World:
         )
         return Peer(self, client)
 
-    def peer(self) -> Peer:
+    def peer(self, user: str = "guest", *, vhost: str = "/") -> Peer:
         """A client with channel 1 open."""
-        peer = self.connect()
+        peer = self.connect(user=user, vhost=vhost)
         peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
         return peer
+
+    def administer(self, *commands: AdministrativeCommand) -> Fault | None:
+        """The first fault. Otherwise all is done, and committed unless the log is late."""
+        faults: list[Fault | None] = []
+        for command in commands:
+            self.broker.administration.submit(command, faults.append, self.now_ms)
+        self.run([])
+        assert self.late or len(faults) == len(commands)
+        return next((fault for fault in faults if fault is not None), None)
+
+    def admit(self, user: str, configure: str = ".*", write: str = ".*", read: str = ".*", *, vhost: str = "/") -> None:
+        """A user with these permissions."""
+        commands = (PutUser(user, "", "scrypt", ()), PutPermissions(vhost, user, configure, write, read))
+        assert self.administer(*commands) is None
 
     def run(self, batch: list[tuple[Client, list[Input]]]) -> None:
         self._finish(self.broker.handle(batch, self.now_ms))

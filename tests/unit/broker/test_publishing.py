@@ -142,6 +142,7 @@ def test_the_plan_of_a_route_is_remembered() -> None:
     peer.publish("", "q", b"", Properties(user_id="guest"))
     assert len(routes) == 1
     assert peer.world.peer().client.session.routes is routes
+    peer.world.admit("bob")
     assert peer.world.connect(user="bob").client.session.routes is not routes
 
 

@@ -14,6 +14,7 @@ from pandomq.broker.field_text import name_of
 
 if TYPE_CHECKING:
     from pandomq.broker.delayed import DelayedMessages
+    from pandomq.broker.policies import Effect
     from pandomq.kernel import Queue
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
@@ -55,6 +56,7 @@ class Exchange:
     arguments: Mapping[str, Any]
     alternate: str | None
     """The exchange that gets what matches nothing here; it need not exist. Who changes it tells `Router.changed`."""
+    policy: "Effect | None" = None
     waiting: "DelayedMessages | None" = None
     """Of x-delayed-message only: where messages wait. Set by whoever has an engine for its hidden queue."""
 
@@ -70,6 +72,14 @@ class Exchange:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    def follow(self, policy: "Effect | None") -> bool:
+        """From now on, until told otherwise. True if the alternate is another one."""
+        self.policy = policy
+        before = self.alternate
+        wanted = {} if policy is None else policy.definition
+        self.alternate = name_of(self.arguments.get(ALTERNATE_EXCHANGE, wanted.get(ALTERNATE_EXCHANGE, ""))) or None
+        return self.alternate != before
 
     @classmethod
     def check_arguments(cls, arguments: Mapping[str, Any]) -> None:

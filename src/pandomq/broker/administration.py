@@ -1,0 +1,90 @@
+"""What administrators change and see: users, vhosts, permissions, policies, limits.
+
+Every change is a command: checked here, applied and logged like a declare, and reported as done once the log has it.
+Nothing else changes that state. Who may ask for what is the caller's business (tags, see `users`), and a caller that
+has a password hashes it first (see `passwords`): none enters a command.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pandomq.broker.administration_checks import check
+from pandomq.broker.administration_views import UserView, user_view
+from pandomq.broker.commands import AdministrativeCommand, DeleteUser, DeleteVhost, PutPermissions, PutUser
+from pandomq.broker.passwords import SCRYPT, verify_password
+from pandomq.broker.users import ADMINISTRATOR
+from pandomq.errors import Fault, connection_forced
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.client import Client
+
+OnDone = Callable[[Fault | None], None]
+
+_NOBODY: Final = "scrypt$14$8$1$YSBzYWx0IG9mIG5vIG9uZQ==$vJtky7iV5kFZSErDaB3S9h8ut/o8iMszfEdByDfTLPs="
+"""Whoever asks for a user that does not exist waits as long as for one that does."""
+
+
+class Administration:
+    __slots__ = ("_broker",)
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    # Changes.
+
+    def submit(self, command: AdministrativeCommand, on_done: OnDone, now_ms: int) -> None:
+        """Outside of a batch; the next one, which may be empty, writes it to the log.
+
+        `on_done` hears at once what is wrong with the command (404: there is no such thing; 406: anything else; the
+        text says what was expected), or None when the change is committed. It takes notes and returns.
+        """
+        broker = self._broker
+        broker.now_ms = now_ms
+        try:
+            check(broker.state, command)
+        except Fault as fault:
+            on_done(fault)
+            return
+        if isinstance(command, DeleteVhost):
+            vhost = broker.state.vhosts[command.vhost]
+            self._close(lambda client: client.vhost is vhost, f"vhost '{command.vhost}' is deleted")
+        elif isinstance(command, DeleteUser):
+            self._close(lambda client: client.user == command.name, f"user '{command.name}' is deleted")
+            broker.tallies.pop(command.name, None)
+        broker.issue(command)
+        broker.held.call_when_committed(lambda: on_done(None))
+
+    def bootstrap(self, user: str, password_hash: str, now_ms: int) -> None:
+        """The first user, who may do everything in the vhost "/"; does nothing if there ever was one."""
+        broker = self._broker
+        if broker.state.had_users:
+            return
+        broker.now_ms = now_ms
+        for command in (
+            PutUser(user, password_hash, SCRYPT, (ADMINISTRATOR,)),
+            PutPermissions("/", user, ".*", ".*", ".*"),
+        ):
+            check(broker.state, command)
+            broker.issue(command)
+
+    def _close(self, concerned: "Callable[[Client], bool]", reason: str) -> None:
+        faults = self._broker.faults
+        for client in list(self._broker.clients):
+            if concerned(client):
+                faults.close_client(client, connection_forced(reason))
+        faults.finish()
+
+    # Who is who.
+
+    def verify(self, name: str, password: bytes) -> bool:
+        """Slow on purpose (see `passwords`), and as slow for a user that does not exist."""
+        user = self._broker.state.users.get(name)
+        if user is None or not user.password_hash:
+            verify_password(password, _NOBODY, SCRYPT)
+            return False
+        return verify_password(password, user.password_hash, user.hashing)
+
+    def user(self, name: str) -> UserView | None:
+        user = self._broker.state.users.get(name)
+        return None if user is None else user_view(user)

@@ -1,0 +1,139 @@
+"""What one user may do in one vhost: patterns for names, and for the routing keys of topic exchanges.
+
+Answers are remembered, since the same names are asked for again and again; they are forgotten when a permission
+changes, and with them the plans of the user's messages, which were made under them.
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from pandomq import kernel
+from pandomq.broker.patterns import Pattern, compile_pattern
+from pandomq.limits import PERMISSION_ANSWERS_CACHED_MAX
+
+_SPECIAL: Final = frozenset("\\^$.|?*+()[]{}-")
+
+
+class Right(IntEnum):
+    CONFIGURE = 0
+    WRITE = 1
+    READ = 2
+
+
+class Permissions(NamedTuple):
+    configure: str
+    write: str
+    read: str
+
+
+class TopicPermissions(NamedTuple):
+    write: str
+    read: str
+
+
+class Access:
+    """Shared by all connections of the user to the vhost."""
+
+    __slots__ = (
+        "_answers",
+        "_patterns",
+        "_topic_answers",
+        "_topic_patterns",
+        "_vhost",
+        "permissions",
+        "routes",
+        "topics",
+        "user",
+    )
+
+    def __init__(self, user: str, vhost: str, routes: kernel.Routes) -> None:
+        self.user = user
+        self._vhost = vhost
+        self.routes = routes
+        """Where messages of the user go, as far as that was asked for; asking includes the right to write."""
+        self.permissions: Permissions | None = None
+        """None: the user may not even enter."""
+        self.topics: dict[str, TopicPermissions] = {}
+        """By exchange. Where there are none, all keys are allowed."""
+        self._patterns: tuple[Pattern, ...] = ()
+        self._topic_patterns: dict[str, dict[Right, Pattern]] = {}
+        self._answers: tuple[dict[str, bool], ...] = ({}, {}, {})
+        self._topic_answers: dict[tuple[Right, str, str], bool] = {}
+
+    # Changes.
+
+    def grant(self, permissions: Permissions) -> None:
+        self.permissions = permissions
+        self._patterns = tuple(map(name_pattern, permissions))
+        self._forget()
+
+    def grant_topic(self, exchange: str, topic: TopicPermissions) -> None:
+        self.topics[exchange] = topic
+        self._topic_patterns[exchange] = {
+            Right.WRITE: topic_pattern(topic.write, self.user, self._vhost),
+            Right.READ: topic_pattern(topic.read, self.user, self._vhost),
+        }
+        self._forget()
+
+    def revoke(self) -> None:
+        self.permissions = None
+        self._patterns = ()
+        self._forget()
+
+    def revoke_topic(self, exchange: str) -> None:
+        """No name means all exchanges."""
+        for name in [exchange] if exchange else list(self.topics):
+            if name in self.topics:
+                del self.topics[name], self._topic_patterns[name]
+        self._forget()
+
+    def _forget(self) -> None:
+        for answers in self._answers:
+            answers.clear()
+        self._topic_answers.clear()
+        self.routes.clear()
+
+    # Questions.
+
+    def allows(self, right: Right, name: str) -> bool:
+        answers = self._answers[right]
+        answer = answers.get(name)
+        if answer is None:
+            answer = bool(self._patterns) and self._patterns[right].matches(name)
+            if len(answers) >= PERMISSION_ANSWERS_CACHED_MAX:
+                answers.clear()
+            answers[name] = answer
+        return answer
+
+    def allows_topic(self, right: Right, exchange: str, routing_key: str) -> bool:
+        """`right` is to write or to read."""
+        patterns = self._topic_patterns.get(exchange)
+        if patterns is None:
+            return True
+        question = (right, exchange, routing_key)
+        answer = self._topic_answers.get(question)
+        if answer is None:
+            answer = patterns[right].matches(routing_key)
+            if len(self._topic_answers) >= PERMISSION_ANSWERS_CACHED_MAX:
+                self._topic_answers.clear()
+            self._topic_answers[question] = answer
+        return answer
+
+
+def name_pattern(source: str) -> Pattern:
+    """Raises PatternError. No pattern means no name, as in RabbitMQ."""
+    return compile_pattern(source or "^$")
+
+
+def topic_pattern(source: str, user: str, vhost: str) -> Pattern:
+    """The same for routing keys, where {username} and {vhost} stand for the names.
+
+    RabbitMQ's {client_id} is that of MQTT; for an AMQP client it means itself there, and so it does here.
+    """
+    for variable, value in (("{username}", user), ("{vhost}", vhost)):
+        source = source.replace(variable, _escaped(value))
+    return name_pattern(source)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{character}" if character in _SPECIAL else character for character in text)

@@ -1,0 +1,126 @@
+"""What a policy may say, in RabbitMQ's words if it may not, and how two policies and a queue's arguments come together.
+
+Known is what RabbitMQ 4 knows, what its 3.x line knew about mirrored queues (kept, without effect, so that definitions
+can be imported), and `replicate`. Keys about streams are kept as well.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pandomq.broker.field_text import term
+from pandomq.broker.queue_arguments import CLASSIC, OVERFLOWS, QUORUM, REPLICATIONS
+from pandomq.limits import EXCHANGE_NAME_BYTES_MAX, ROUTING_KEY_BYTES_MAX
+
+Definition = Mapping[str, Any]
+
+_Check = Callable[[Any], bool]
+
+
+def _integer(least: int | None) -> _Check:
+    return lambda value: type(value) is int and (least is None or value >= least)
+
+
+def _one_of(*allowed: object) -> _Check:
+    return lambda value: type(value) in (str, int) and value in allowed
+
+
+def _text(bytes_max: int) -> _Check:
+    return lambda value: isinstance(value, str) and len(value.encode("utf-8", "surrogatepass")) <= bytes_max
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+_CHECKS: Final[Mapping[str, tuple[_Check, str]]] = {
+    "alternate-exchange": (_text(EXCHANGE_NAME_BYTES_MAX), "alternate exchange name"),
+    "consumer-timeout": (_integer(0), "consumer timeout"),
+    "dead-letter-exchange": (_text(EXCHANGE_NAME_BYTES_MAX), "dead letter exchange name"),
+    "dead-letter-routing-key": (_text(ROUTING_KEY_BYTES_MAX), "dead letter routing key"),
+    "dead-letter-strategy": (_one_of("at-most-once", "at-least-once"), "dead letter strategy"),
+    "delivery-limit": (_integer(None), "delivery limit"),
+    "expires": (_integer(1), "queue expiry"),
+    "ha-mode": (_one_of("all", "exactly", "nodes"), "ha-mode value"),
+    "ha-params": (_anything, "ha-params"),
+    "ha-promote-on-failure": (_one_of("always", "when-synced"), "ha-promote-on-failure value"),
+    "ha-promote-on-shutdown": (_one_of("always", "when-synced"), "ha-promote-on-shutdown value"),
+    "ha-sync-batch-size": (_integer(1), "ha-sync-batch-size value"),
+    "ha-sync-mode": (_one_of("automatic", "manual"), "ha-sync-mode value"),
+    "initial-cluster-size": (_integer(0), "cluster size"),
+    "max-age": (_text(255), "max age"),
+    "max-in-memory-bytes": (_integer(0), "maximum memory in bytes"),
+    "max-in-memory-length": (_integer(0), "maximum memory in bytes"),
+    "max-length": (_integer(0), "maximum length"),
+    "max-length-bytes": (_integer(0), "maximum length in bytes"),
+    "message-ttl": (_integer(0), "message TTL"),
+    "overflow": (_one_of(*OVERFLOWS), "overflow value"),
+    "queue-leader-locator": (
+        _one_of("client-local", "balanced", "random", "least-leaders"),
+        "queue leader locator value",
+    ),
+    "queue-master-locator": (_text(255), "queue master locator"),
+    "queue-mode": (_one_of("default", "lazy"), "queue-mode value"),
+    "queue-version": (_one_of(1, 2), "queue-version value"),
+    "replicate": (_one_of(*REPLICATIONS), "replicate value"),
+    "stream-max-segment-size-bytes": (_integer(0), "segment size"),
+    "target-group-size": (_integer(1), "qq target count value"),
+    "x-replicate": (_one_of(*REPLICATIONS), "replicate value"),
+}
+
+_SMALLEST: Final = frozenset(
+    ("expires", "message-ttl", "max-length", "max-length-bytes", "max-in-memory-length", "max-in-memory-bytes")
+)
+OPERATOR_KEYS: Final = _SMALLEST | {"delivery-limit", "overflow", "queue-version", "target-group-size"}
+
+_STREAMS_ONLY: Final = frozenset(("max-age", "stream-max-segment-size-bytes", "initial-cluster-size"))
+_NOT_FOR: Final = {
+    CLASSIC: _STREAMS_ONLY
+    | {"dead-letter-strategy", "max-in-memory-length", "max-in-memory-bytes", "target-group-size"},
+    QUORUM: _STREAMS_ONLY | {key for key in _CHECKS if key.startswith("ha-")} | {"queue-mode"},
+}
+
+
+def what_is_wrong(definition: Any, *, operator: bool) -> str | None:
+    """As RabbitMQ puts it; None if it is in order."""
+    if not isinstance(definition, dict):
+        return f"definition must be a dictionary: {json_term(definition)}"
+    if not definition:
+        return "no policy provided"
+    known = OPERATOR_KEYS if operator else _CHECKS.keys()
+    for key, value in definition.items():
+        if key in known and not _CHECKS[key][0](value):
+            return f"{json_term(value)} is not a valid {_CHECKS[key][1]}"
+    unknown = [f"{{{term(key)},{json_term(value)}}}" for key, value in definition.items() if key not in known]
+    return f"[{','.join(unknown)}] are not recognised policy settings" if unknown else None
+
+
+def applicable(definition: Definition, queue_type: str) -> bool:
+    """A policy that says anything that such a queue cannot do is not for it."""
+    return _NOT_FOR[queue_type].isdisjoint(definition)
+
+
+def merge(definition: Definition, operator: Definition) -> Definition:
+    """A policy under an operator's: what both say about a limit is decided by the stricter one, the rest by the
+    operator."""
+    merged = {**definition, **operator}
+    for key in _SMALLEST & definition.keys() & operator.keys():
+        merged[key] = min(definition[key], operator[key])
+    if "delivery-limit" in definition and "delivery-limit" in operator:
+        merged["delivery-limit"] = stricter_delivery_limit(definition["delivery-limit"], operator["delivery-limit"])
+    return merged
+
+
+def stricter_delivery_limit(one: int, other: int) -> int:
+    """Negative means none."""
+    return max(one, other) if one < 0 or other < 0 else min(one, other)
+
+
+def json_term(value: Any) -> str:
+    """A value out of JSON as Erlang prints it."""
+    if value is None:
+        return "null"
+    if isinstance(value, list):
+        return f"[{','.join(map(json_term, value))}]"
+    if isinstance(value, dict):
+        return f"#{{{','.join(f'{term(key)} => {json_term(entry)}' for key, entry in value.items())}}}"
+    return term(value)
