@@ -10,14 +10,12 @@ BODY_S_MAX: Final = 30.0
 """A request's body arrives within this time."""
 ANSWER_S_MAX: Final = 30.0
 """The broker answers within this time, or the request fails with 503: a log that cannot commit holds replies back."""
-PIECE_BYTES: Final = 256 * KIB
-"""A large response is written in such pieces; the next one waits until the client has taken most of the last."""
 COMPRESSED_BYTES_MIN: Final = 4 * KIB
 """Smaller responses are not worth compressing."""
 
 SLICE_ROWS: Final = 200
 """Rows that are made in one turn of the loop; about half a millisecond."""
-LISTING_COST_SHARE: Final = 20
+LISTING_COST_SHARE: Final = 40
 """Making a listing anew takes at most one part in so many of the time: until then it is shared by all who ask."""
 LISTING_COST_SHARE_AFTER_CHANGE: Final = 4
 """The same after a change over HTTP: who changed something sees it in the next listing, for which it waits."""

@@ -1,4 +1,4 @@
-"""Answers as bytes: JSON in pieces that a slow client takes at its own pace, compressed for those who can read that."""
+"""Answers as bytes: JSON, compressed for those who can read that."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pandomq.admin import limits
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from pandomq.admin.refusals import Refusal
     from pandomq.admin.table import Listing
@@ -28,13 +27,6 @@ class Encoded(Response):
 
     def __init__(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(body, status, {**_NO_CACHE, **(headers or {})})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        body = self.body
-        for start in range(0, max(1, len(body)), limits.PIECE_BYTES):
-            end = start + limits.PIECE_BYTES
-            await send({"type": "http.response.body", "body": body[start:end], "more_body": end < len(body)})
 
 
 class Json(Encoded):
