@@ -13,7 +13,7 @@ from typing import assert_never
 from pandomq import limits
 from pandomq.node.link import Link
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading
+from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from tests.support.client import Address, Connection
 
@@ -112,6 +112,10 @@ class NodeWorld:
                     link.socket.reading_paused = True
                 case ResumeReading(link):
                     again = self._resume(link.socket) or again
+                case VerifyPassword(link, question):
+                    # The slow hash is not what is looked at here: every unknown password is wrong.
+                    self.node.verified(link, question, fits=False, now_ms=self.now_ms)
+                    again = True
                 case _:
                     assert_never(control)
         return again

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pandomq.node.link import Link
+    from pandomq.node.logins import Question
 
 
 class Close(NamedTuple):
@@ -30,7 +31,14 @@ class ResumeReading(NamedTuple):
     link: Link
 
 
-Control = Close | Abort | PauseReading | ResumeReading
+class VerifyPassword(NamedTuple):
+    """Find the answer to the question outside the loop, then say it to `Node.verified`."""
+
+    link: Link
+    question: Question
+
+
+Control = Close | Abort | PauseReading | ResumeReading | VerifyPassword
 
 
 class Output(NamedTuple):

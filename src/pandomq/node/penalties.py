@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 FIRST_WAIT_MS: Final = 250
-WAIT_MS_MAX: Final = 4_000
+WAIT_MS_MAX: Final = 2_000
 FORGIVEN_AFTER_MS: Final = 60_000
 ADDRESSES_MAX: Final = 10_000
 

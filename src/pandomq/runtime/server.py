@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from ssl import SSLObject
 from typing import Final, assert_never
 
 from pandomq import limits
 from pandomq.node.link import Link
+from pandomq.node.logins import Question
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading
+from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.views import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
@@ -42,6 +44,8 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._listeners: list[Listener] = []
+        # One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
+        self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
 
     async def listen(
         self, address: Address, tls: TlsFiles | None = None, *, through_proxy: bool = False
@@ -146,10 +150,20 @@ class Server:
                     link.socket.pause_reading()
                 case ResumeReading(link):
                     link.socket.resume_reading()
+                case VerifyPassword(link, question):
+                    self._verify(link, question)
                 case _:
                     assert_never(control)
         if output.more:
             self._ask_step()
+
+    def _verify(self, link: Link, question: Question) -> None:
+        def answered(answer: asyncio.Future[bool]) -> None:
+            if not answer.cancelled():
+                self._node.verified(link, question, fits=answer.result(), now_ms=self._clock.now_ms())
+                self._ask_step()
+
+        self._loop.run_in_executor(self._hasher, question.fits).add_done_callback(answered)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -176,5 +190,6 @@ class Server:
             await asyncio.sleep(0.01)
         if self._timer is not None:
             self._timer.cancel()
+        self._hasher.shutdown(wait=False, cancel_futures=True)
         if self._node.link_count:
             log.info("closed %d connections whose clients did not answer", self._node.link_count)

@@ -1,0 +1,168 @@
+"""All client connections of a node: which there are, whose turn it is to speak, and what their sockets are asked to do.
+
+Knows nothing of what is said; who handles inputs is the node, who lets clients in is the reception.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pandomq import limits
+from pandomq.node.deadlines import Deadlines
+from pandomq.node.output import Abort, Close, Control, PauseReading, ResumeReading
+from pandomq.wire.connection import NEVER_MS, Tick
+from pandomq.wire.states import State
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.client import Client
+    from pandomq.node.link import Link
+
+log = logging.getLogger("pandomq")
+
+Writes = list[tuple["Link", bytes]]
+
+
+class Links:
+    __slots__ = ("_broker", "_deadlines", "_resumed", "_talking", "controls", "of_client", "present")
+
+    def __init__(self, broker: Broker, now_ms: int) -> None:
+        self._broker = broker
+        self.present: dict[Link, None] = {}
+        self.of_client: dict[Client, Link] = {}
+        self.controls: list[Control] = []
+        self._talking: dict[Link, None] = {}
+        self._resumed: list[Link] = []
+        self._deadlines: Deadlines[Link] = Deadlines(now_ms)
+
+    # Coming and going.
+
+    def add(self, link: Link) -> None:
+        self.present[link] = None
+        self.watch(link)
+
+    def drop(self, link: Link, why: str, now_ms: int) -> None:
+        log.warning("connection %s dropped: %s", link.peer_name, why)
+        self.controls.append(Abort(link))
+        self.forget(link, now_ms)
+
+    def forget(self, link: Link, now_ms: int) -> None:
+        link.gone = True
+        if link.client is not None:
+            self.let_go(link, now_ms)
+        self.present.pop(link, None)
+        self._talking.pop(link, None)
+
+    def let_go(self, link: Link, now_ms: int) -> None:
+        """The broker's client goes; the link may stay to say good-bye."""
+        assert link.client is not None
+        self._broker.disconnect(link.client, now_ms)
+        del self.of_client[link.client]
+        link.client = None
+
+    # Time.
+
+    def watch(self, link: Link) -> None:
+        """To be called whenever the connection's next deadline has moved forward."""
+        if link.connection.due_ms != NEVER_MS:
+            self._deadlines.put(link, link.connection.due_ms)
+
+    def tick(self, now_ms: int) -> None:
+        for link in self._deadlines.take_due(now_ms):
+            if link.gone or link.ended:
+                continue
+            if link.reading_paused:
+                # Its heartbeats wait unread in the socket, because we asked for it.
+                link.connection.excuse()
+            if link.connection.tick(now_ms) is Tick.DROP:
+                self.drop(link, "no sign of life in time", now_ms)
+                continue
+            self.talk(link)
+            self.watch(link)
+
+    @property
+    def next_deadline_ms(self) -> int:
+        return self._deadlines.next_ms
+
+    # Sockets that take no more, or from which nothing is taken.
+
+    def pause(self, link: Link) -> None:
+        link.writing_paused = True
+        if link.client is not None:
+            link.client.session.pause()
+
+    def resume(self, link: Link) -> None:
+        link.writing_paused = False
+        if link.client is not None:
+            link.client.session.resume()
+            self._resumed.append(link)
+
+    def block(self, link: Link, reason: str) -> None:
+        """It published during an alarm: it hears so, and TCP holds it back."""
+        link.blocked = True
+        link.connection.block(reason)
+        self.talk(link)
+        self._set_reading(link, paused=True)
+
+    def unblock_all(self) -> None:
+        for link in self.present:
+            if link.blocked:
+                link.blocked = False
+                link.connection.unblock()
+                self.talk(link)
+                self._set_reading(link, paused=False)
+
+    def _set_reading(self, link: Link, *, paused: bool) -> None:
+        if link.reading_paused is not paused:
+            link.reading_paused = paused
+            self.controls.append(PauseReading(link) if paused else ResumeReading(link))
+
+    # What is to be written.
+
+    def talk(self, link: Link) -> None:
+        """The connection itself has something to send, beside what the broker sends."""
+        self._talking[link] = None
+
+    def take_writes(self, writes: Writes) -> list[Client]:
+        """Adds what everybody has to send; returns the clients that have bytes but no link."""
+        linkless: list[Client] = []
+        for client in self._broker.take_dirty():
+            link = self.of_client.get(client)
+            if link is not None:
+                self.take(link, client, writes)
+            else:
+                linkless.append(client)
+        if self._resumed:
+            for link in self._resumed:
+                if link.client is not None:
+                    self.take(link, link.client, writes)
+            self._resumed.clear()
+        if self._talking:
+            for link in self._talking:
+                if not link.ended:
+                    self._take_own(link, writes)
+            self._talking.clear()
+        return linkless
+
+    def take(self, link: Link, client: Client, writes: Writes) -> None:
+        if link.writing_paused:
+            # Its replies wait in the session. Who asks on without reading the answers is not read from either.
+            if client.session.pending_bytes > limits.OUTGOING_HIGH_BYTES:
+                self._set_reading(link, paused=True)
+            return
+        data = client.session.take()
+        if data:
+            link.connection.wrote()
+            link.count_sent(len(data))
+            writes.append((link, data))
+        if link.reading_paused and not link.blocked:
+            self._set_reading(link, paused=False)
+
+    def _take_own(self, link: Link, writes: Writes) -> None:
+        data = link.connection.data_to_send()
+        if data and not link.gone:
+            writes.append((link, data))
+        if link.connection.state is State.CLOSED and not link.gone:
+            link.ended = True
+            self.controls.append(Close(link))
