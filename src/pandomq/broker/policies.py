@@ -59,8 +59,16 @@ class Effect:
     def __init__(self, policy: Policy | None, operator: Policy | None) -> None:
         self.policy = policy
         self.operator = operator
-        mine = {} if policy is None else policy.definition
+        mine: Definition = {} if policy is None else policy.definition
         self.definition = mine if operator is None else merge(mine, operator.definition)
+
+    @property
+    def policy_name(self) -> str | None:
+        return None if self.policy is None else self.policy.name
+
+    @property
+    def operator_name(self) -> str | None:
+        return None if self.operator is None else self.operator.name
 
 
 class Policies:

@@ -1,7 +1,7 @@
 """Frozen copies of what there is, for those outside: queues, exchanges and bindings."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pandomq.broker.queue import Queue
 
 
+_NO_DEFINITION: Final[Mapping[str, Any]] = {}
+
+
 class QueueView(msgspec.Struct, frozen=True):
     vhost: str
     name: str
@@ -23,6 +26,9 @@ class QueueView(msgspec.Struct, frozen=True):
     auto_delete: bool
     exclusive: bool
     arguments: FieldTable
+    policy: str | None
+    operator_policy: str | None
+    effective_policy_definition: Mapping[str, Any]
     user: str
     owner: str | None
     """The peer an exclusive queue belongs to."""
@@ -45,6 +51,7 @@ class ExchangeView(msgspec.Struct, frozen=True):
     auto_delete: bool
     internal: bool
     arguments: FieldTable
+    policy: str | None
 
 
 class BindingView(msgspec.Struct, frozen=True):
@@ -63,7 +70,7 @@ def queues(broker: "Broker") -> Iterator[QueueView]:
 
 
 def queue_view(queue: "Queue") -> QueueView:
-    place = queue.kernel
+    place, effect = queue.kernel, queue.policy
     return QueueView(
         vhost=queue.vhost.name,
         name=queue.name,
@@ -72,6 +79,9 @@ def queue_view(queue: "Queue") -> QueueView:
         auto_delete=queue.auto_delete,
         exclusive=queue.owner is not None,
         arguments=dict(queue.arguments),
+        policy=None if effect is None else effect.policy_name,
+        operator_policy=None if effect is None else effect.operator_name,
+        effective_policy_definition=_NO_DEFINITION if effect is None else effect.definition,
         user=queue.user,
         owner=None if queue.owner is None else queue.owner.peer,
         ready=place.ready_count,
@@ -101,6 +111,7 @@ def exchange_view(vhost: str, exchange: "Exchange") -> ExchangeView:
         auto_delete=exchange.auto_delete,
         internal=exchange.internal,
         arguments=dict(exchange.arguments),
+        policy=None if exchange.policy is None else exchange.policy.policy_name,
     )
 
 
