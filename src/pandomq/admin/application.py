@@ -79,7 +79,7 @@ class Application:
 
     def _check_vhost(self, call: Call, method: str) -> None:
         vhost = call.path["vhost"]
-        exists = vhost in call.views.vhost_names()
+        exists = call.views.has_vhost(vhost)
         if not exists and method in _CHANGES:
             raise vhost_not_found()
         check_vhost(exists=exists, accessible=call.may_access(vhost))

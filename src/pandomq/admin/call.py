@@ -13,14 +13,16 @@ from starlette.requests import ClientDisconnect, Request
 from pandomq.admin import limits
 from pandomq.admin.broker_client import BrokerClient, broker_client
 from pandomq.admin.query import Query, read_query, select
-from pandomq.admin.refusals import Refusal, bad_request, missing_key, too_large
+from pandomq.admin.refusals import Refusal, bad_request, missing_key, of_administration_fault, too_large, unavailable
 from pandomq.admin.responses import Encoded, Json, listed
 from pandomq.admin.table import Listing
+from pandomq.errors import Fault
 
 if TYPE_CHECKING:
     from pandomq.admin.identity import Identity
     from pandomq.admin.meters import Meters
     from pandomq.admin.tables import Tables
+    from pandomq.broker.commands import AdministrativeCommand
     from pandomq.node.node import Node
     from pandomq.node.settings import NodeSettings
     from pandomq.node.views import Views
@@ -64,12 +66,14 @@ class Call:
         return self.services.tables
 
     def may_access(self, vhost: str) -> bool:
-        return True
+        return self.identity.administrates or self.views.may_enter(self.identity.name, vhost)
 
     @property
     def visible_vhosts(self) -> frozenset[str] | None:
         """None stands for all of them."""
-        return None
+        if self.identity.administrates:
+            return None
+        return frozenset(name for name in self.views.vhost_names() if self.may_access(name))
 
     @property
     def query(self) -> Query:
@@ -83,6 +87,24 @@ class Call:
         """A client of the broker under the user's own rights."""
         services = self.services
         return broker_client(services.node, services.clock, services.wake, user=self.identity.name, vhost=vhost)
+
+    async def administer(self, command: AdministrativeCommand) -> None:
+        """Returns once the change is committed. Raises the Fault that the broker finds with it."""
+        done: asyncio.Future[Fault | None] = asyncio.get_running_loop().create_future()
+
+        def on_done(fault: Fault | None) -> None:
+            if not done.done():
+                done.set_result(fault)
+
+        self.node.administer(command, on_done)
+        self.services.wake()
+        try:
+            async with asyncio.timeout(limits.ANSWER_S_MAX):
+                fault = await done
+        except TimeoutError:
+            raise unavailable("the broker cannot commit at present") from None
+        if fault is not None:
+            raise of_administration_fault(fault)
 
     def show(self, row: object) -> Json:
         """One object, with the columns that were asked for."""

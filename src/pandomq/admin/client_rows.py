@@ -8,7 +8,7 @@ import msgspec
 
 from pandomq.admin.field_json import json_table, json_text
 from pandomq.admin.rate import Rate, Rates
-from pandomq.node.views import LinkChannelView, LinkConsumerView, LinkView
+from pandomq.node.view_records import LinkChannelView, LinkConsumerView, LinkView
 
 
 class ConnectionDetails(msgspec.Struct, frozen=True, gc=False):

@@ -64,7 +64,7 @@ def _fields(view: ExchangeView) -> dict[str, Any]:
         "auto_delete": view.auto_delete,
         "internal": view.internal,
         "arguments": json_table(view.arguments),
-        "policy": None,
+        "policy": view.policy,
     }
 
 

@@ -24,7 +24,7 @@ POLICYMAKER: Final = "policymaker"
 MANAGEMENT: Final = "management"
 
 # One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
-_HASHER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="http-password")
+HASHER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="http-password")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ async def authenticate(logins: Logins, user: str, password: bytes, *, from_loopb
     """Raises Refusal (401). A password that is not known yet is held against its hash outside the loop."""
     answer = logins.ask(Login("PLAIN", UserName(user), password, {}), None, from_loopback=from_loopback)
     if isinstance(answer, Question):
-        fits = await asyncio.get_running_loop().run_in_executor(_HASHER, answer.fits)
+        fits = await asyncio.get_running_loop().run_in_executor(HASHER, answer.fits)
         answer = logins.learn(answer, fits=fits)
     if not isinstance(answer, Welcome):
         raise login_failed()

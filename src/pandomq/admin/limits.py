@@ -30,8 +30,6 @@ RATE_WINDOW_S: Final = 1.0
 PAGE_SIZE: Final = 100
 PAGE_SIZE_MAX: Final = 500
 NAME_FILTER_CHARS_MAX: Final = 256
-NAME_FILTER_REPEATS_MAX: Final = 2
-"""Of a regular expression: each further one multiplies the work on a long name."""
 FILTER_SLICE_ROWS: Final = 20
 NAME_FILTER_S_MAX: Final = 0.2
 """What such a filter may cost the loop in all."""

@@ -117,7 +117,7 @@ async def _named(entries: Sequence[Entry[V, R]], page: Page) -> list[Entry[V, R]
     for start in range(0, len(entries), limits.FILTER_SLICE_ROWS):
         begun_s = perf_counter()
         slice_ = entries[start : start + limits.FILTER_SLICE_ROWS]
-        found += [entry for entry in slice_ if keep(getattr(entry.row, "name", ""))]
+        found += [entry for entry in slice_ if keep(str(_value_at(entry.row, ("name",))))]
         left_s -= perf_counter() - begun_s
         if left_s < 0:
             raise bad_request("the regular expression takes too long")

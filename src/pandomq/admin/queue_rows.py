@@ -6,6 +6,7 @@ queue). `message_bytes` counts the bodies of ready messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from pandomq.admin.client_rows import ConnectionDetails, ConsumerRow, connection
 from pandomq.admin.field_json import json_table
 from pandomq.admin.rate import NO_RATE, Rate, Rates
 from pandomq.broker.views import QueueView
-from pandomq.node.views import QueueUseView
+from pandomq.node.view_records import QueueUseView
 
 
 class QueueStats(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +44,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     policy: str | None
     operator_policy: str | None
-    effective_policy_definition: dict[str, Any]
+    effective_policy_definition: Mapping[str, Any]
     consumers: int
     consumer_capacity: float
     consumer_utilisation: float
@@ -120,9 +121,9 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
         "arguments": json_table(view.arguments),
         "node": node,
         "state": "running",
-        "policy": None,
-        "operator_policy": None,
-        "effective_policy_definition": {},
+        "policy": view.policy,
+        "operator_policy": view.operator_policy,
+        "effective_policy_definition": view.effective_policy_definition,
         "consumers": view.consumers,
         "consumer_capacity": 1.0 if view.consumers else 0.0,
         "consumer_utilisation": 1.0 if view.consumers else 0.0,

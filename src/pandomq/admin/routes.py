@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from pandomq.admin.access import Access
-from pandomq.admin.endpoints import bindings, clients, exchanges, health, messages, metrics, overview, queues
+from pandomq.admin.endpoints import (
+    bindings,
+    clients,
+    exchanges,
+    health,
+    messages,
+    metrics,
+    overview,
+    permissions,
+    queues,
+    quotas,
+    users,
+    vhosts,
+)
+from pandomq.admin.endpoints.policies import PolicyEndpoints
 from pandomq.admin.router import Action, Handler, Router
 
 _OPEN = Access.OPEN
 _ANYBODY = Access.MANAGEMENT
 _VHOST = Access.VHOST
+_POLICIES = Access.POLICIES
 _MONITORING = Access.MONITORING
+_ADMINISTRATOR = Access.ADMINISTRATOR
+_policies = PolicyEndpoints(operator=False)
+_operators = PolicyEndpoints(operator=True)
 
 _Actions = dict[str, tuple[Access, Handler]]
 
@@ -81,6 +99,64 @@ _ROUTES: dict[str, _Actions] = {
     "api/consumers/{vhost}": {"GET": (_ANYBODY, clients.list_consumers)},
     "api/vhosts/{vhost}/connections": {"GET": (_VHOST, clients.list_connections)},
     "api/vhosts/{vhost}/channels": {"GET": (_VHOST, clients.list_channels)},
+    # What administrators set.
+    "api/vhosts": {"GET": (_ANYBODY, vhosts.list_all)},
+    "api/vhosts/{vhost}": {
+        "GET": (_ADMINISTRATOR, vhosts.show),
+        "PUT": (_ADMINISTRATOR, vhosts.put),
+        "DELETE": (_ADMINISTRATOR, vhosts.delete),
+    },
+    "api/vhosts/{vhost}/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/vhosts/{vhost}/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
+    "api/users": {"GET": (_ADMINISTRATOR, users.list_all)},
+    "api/users/without-permissions": {"GET": (_ADMINISTRATOR, users.list_without_permissions)},
+    "api/users/bulk-delete": {"POST": (_ADMINISTRATOR, users.delete_many)},
+    "api/users/{user}": {
+        "GET": (_ADMINISTRATOR, users.show),
+        "PUT": (_ADMINISTRATOR, users.put),
+        "DELETE": (_ADMINISTRATOR, users.delete),
+    },
+    "api/users/{user}/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/users/{user}/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
+    "api/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/permissions/{vhost}/{user}": {
+        "GET": (_ADMINISTRATOR, permissions.show),
+        "PUT": (_ADMINISTRATOR, permissions.put),
+        "DELETE": (_ADMINISTRATOR, permissions.delete),
+    },
+    "api/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
+    "api/topic-permissions/{vhost}/{user}": {
+        "GET": (_ADMINISTRATOR, permissions.show_topics),
+        "PUT": (_ADMINISTRATOR, permissions.put_topic),
+        "DELETE": (_ADMINISTRATOR, permissions.delete_topics),
+    },
+    "api/topic-permissions/{vhost}/{user}/{exchange}": {"DELETE": (_ADMINISTRATOR, permissions.delete_topics)},
+    "api/policies": {"GET": (_ANYBODY, _policies.list_all)},
+    "api/policies/{vhost}": {"GET": (_VHOST, _policies.list_all)},
+    "api/policies/{vhost}/{policy}": {
+        "GET": (_POLICIES, _policies.show),
+        "PUT": (_POLICIES, _policies.put),
+        "DELETE": (_POLICIES, _policies.delete),
+    },
+    "api/operator-policies": {"GET": (_ANYBODY, _operators.list_all)},
+    "api/operator-policies/{vhost}": {"GET": (_VHOST, _operators.list_all)},
+    "api/operator-policies/{vhost}/{policy}": {
+        "GET": (_ADMINISTRATOR, _operators.show),
+        "PUT": (_ADMINISTRATOR, _operators.put),
+        "DELETE": (_ADMINISTRATOR, _operators.delete),
+    },
+    "api/vhost-limits": {"GET": (_ANYBODY, quotas.list_of_vhosts)},
+    "api/vhost-limits/{vhost}": {"GET": (_ANYBODY, quotas.list_of_vhosts)},
+    "api/vhost-limits/{vhost}/{name}": {
+        "PUT": (_ADMINISTRATOR, quotas.put_of_vhost),
+        "DELETE": (_ADMINISTRATOR, quotas.delete_of_vhost),
+    },
+    "api/user-limits": {"GET": (_ANYBODY, quotas.list_of_users)},
+    "api/user-limits/{user}": {"GET": (_ANYBODY, quotas.list_of_users)},
+    "api/user-limits/{user}/{name}": {
+        "PUT": (_ADMINISTRATOR, quotas.put_of_user),
+        "DELETE": (_ADMINISTRATOR, quotas.delete_of_user),
+    },
     # Health.
     "api/aliveness-test/{vhost}": {"GET": (_VHOST, health.aliveness)},
     "api/health/checks/alarms": {"GET": (_ANYBODY, health.alarms)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pandomq.admin.client_rows import (
@@ -27,13 +27,14 @@ from pandomq.admin.exchange_rows import (
 )
 from pandomq.admin.query import Query, render
 from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_key, queue_row
-from pandomq.admin.table import Table
+from pandomq.admin.table import Entry, Table
 from pandomq.admin.totals import TotalsKeeper
 
 if TYPE_CHECKING:
     from pandomq.admin.table import Listing
     from pandomq.broker.views import BindingView, ExchangeView, QueueView
-    from pandomq.node.views import LinkChannelView, LinkConsumerView, LinkView, Views
+    from pandomq.node.view_records import LinkChannelView, LinkConsumerView, LinkView
+    from pandomq.node.views import Views
 
 R = TypeVar("R")
 
@@ -93,3 +94,8 @@ async def list_rows(table: Table[Any, R], scope: Scope, query: Query) -> Listing
         listing = await render(shown, query)
         table.keep(question, entries, listing)
     return listing
+
+
+async def render_rows(rows: Sequence[R], query: Query) -> Listing:
+    """The same for a few rows that no table holds."""
+    return await render([Entry((position,), row, row, (), row, 0.0) for position, row in enumerate(rows)], query)

@@ -123,6 +123,7 @@ class LocalClients:
             frame_max=limits.FRAME_BYTES_MAX,
             channel_max=CHANNEL,
             now_ms=now_ms,
+            counted=False,
         )
         local = self._clients[client] = LocalClient(self, client, on_answer, self._broker.limits.message_bytes_max)
         local.send(ChannelOpen())

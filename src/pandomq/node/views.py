@@ -8,16 +8,32 @@ it was made. The views of queues, exchanges and bindings are the broker's own; h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus
 
-import msgspec
-
 from pandomq import __version__, kernel
-from pandomq.broker import client_views, views
-from pandomq.broker.client_views import ChannelView, ConsumerView
+from pandomq.broker import administration_views, client_views, views
+from pandomq.broker.administration_views import (
+    PermissionsView,
+    PolicyView,
+    TopicPermissionsView,
+    UserView,
+    VhostView,
+)
+from pandomq.broker.client_views import ConsumerView
 from pandomq.broker.views import BindingView, ExchangeView, QueueView
-from pandomq.fieldtable import FieldTable
+from pandomq.node.view_records import (
+    ClusterView,
+    CountersView,
+    LinkChannelView,
+    LinkConsumerView,
+    LinkView,
+    ListenerView,
+    MemberView,
+    NodeView,
+    QueueSize,
+    QueueUseView,
+)
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -29,114 +45,7 @@ if TYPE_CHECKING:
     from pandomq.node.log import MemoryLog
     from pandomq.node.settings import NodeSettings
 
-ROOT = "root"
-
-
-class ListenerView(msgspec.Struct, frozen=True):
-    protocol: str
-    """amqp, amqp/ssl, http"""
-    host: str
-    port: int
-
-
-class MemberView(msgspec.Struct, frozen=True):
-    name: str
-    role: str
-    address: str
-    in_sync: bool
-    log_index: int
-    commit_index: int
-    lag_bytes: int
-
-
-class ClusterView(msgspec.Struct, frozen=True):
-    cluster: str
-    term: int
-    root: str | None
-    members: tuple[MemberView, ...]
-    alarms: tuple[str, ...]
-    kernel: str
-    version: str
-
-
-class LinkView(msgspec.Struct, frozen=True):
-    """An open connection of a client."""
-
-    name: str
-    peer: tuple[str, int]
-    local: tuple[str, int]
-    user: str
-    vhost: str
-    state: str
-    mechanism: str
-    tls: bool
-    channels: int
-    frame_max: int
-    channel_max: int
-    heartbeat_s: int
-    connected_ms: int
-    client_properties: FieldTable
-    received_bytes: int
-    received_count: int
-    sent_bytes: int
-    sent_count: int
-    pending_bytes: int
-
-
-class LinkChannelView(msgspec.Struct, frozen=True):
-    connection: str
-    peer: tuple[str, int]
-    channel: ChannelView
-
-
-class LinkConsumerView(msgspec.Struct, frozen=True):
-    connection: str
-    peer: tuple[str, int]
-    user: str
-    consumer: ConsumerView
-
-
-class QueueUseView(msgspec.Struct, frozen=True):
-    """Of one queue, what a listing does without."""
-
-    consumers: tuple[LinkConsumerView, ...]
-    exclusive_consumer_tag: str | None
-    single_active_consumer_tag: str | None
-
-
-class CountersView(msgspec.Struct, frozen=True):
-    """Since the broker started, kept once a batch."""
-
-    published: int
-    unroutable: int
-    delivered: int
-    redelivered: int
-    acked: int
-    confirmed: int
-
-
-class QueueSize(NamedTuple):
-    """What sums are made of: cheaper than a QueueView."""
-
-    vhost: str
-    ready: int
-    ready_bytes: int
-    unacked: int
-    consumers: int
-
-
-class NodeView(msgspec.Struct, frozen=True):
-    name: str
-    uptime_ms: int
-    listeners: tuple[ListenerView, ...]
-    memory_alarm: bool
-    held_messages: int
-    held_bytes: int
-    memory_bytes_max: int
-    connections: int
-    connections_max: int
-    log_index: int
-    log_bytes: int
+ROOT: Final = "root"
 
 
 class Views:
@@ -216,10 +125,39 @@ class Views:
             version=__version__,
         )
 
+    # What administrators set.
+
+    def users(self) -> Iterator[UserView]:
+        return administration_views.users(self._broker)
+
+    def user(self, name: str) -> UserView | None:
+        return self._broker.administration.user(name)
+
+    def vhosts(self) -> Iterator[VhostView]:
+        return administration_views.vhosts(self._broker)
+
+    def permissions(self) -> Iterator[PermissionsView]:
+        return administration_views.permissions(self._broker)
+
+    def topic_permissions(self) -> Iterator[TopicPermissionsView]:
+        return administration_views.topic_permissions(self._broker)
+
+    def policies(self, *, operator: bool) -> Iterator[PolicyView]:
+        return administration_views.policies(self._broker, operator=operator)
+
     # Vhosts and what is in them.
 
     def vhost_names(self) -> list[str]:
         return list(self._broker.state.vhosts)
+
+    def has_vhost(self, name: str) -> bool:
+        return name in self._broker.state.vhosts
+
+    def may_enter(self, user: str, vhost: str) -> bool:
+        """Whether the user has any permissions there."""
+        home = self._broker.state.vhosts.get(vhost)
+        access = None if home is None else home.access.get(user)
+        return access is not None and access.permissions is not None
 
     def queues(self, vhost: str | None = None) -> Iterator[QueueView]:
         for home in self._vhosts(vhost):

@@ -19,7 +19,7 @@ from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
-from pandomq.node.views import ListenerView
+from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.listen import Address, Listener, listening_sockets

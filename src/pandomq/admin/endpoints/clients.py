@@ -18,7 +18,7 @@ from pandomq.admin.tables import list_rows
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
-    from pandomq.node.views import LinkView
+    from pandomq.node.view_records import LinkView
 
 DEFAULT_REASON: Final = "Closed via management plugin"
 
@@ -33,7 +33,7 @@ async def list_channels(call: Call) -> Encoded:
 
 async def list_consumers(call: Call) -> Encoded:
     vhost = call.path.get("vhost")
-    if vhost is not None and vhost not in call.views.vhost_names():
+    if vhost is not None and not call.views.has_vhost(vhost):
         raise not_found()
     return await listed(call.request, await list_rows(call.tables.consumers, of_consumers(call), call.query.unpaged()))
 

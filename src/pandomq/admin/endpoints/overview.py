@@ -13,7 +13,7 @@ from pandomq.admin.responses import Json
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
-    from pandomq.node.views import ListenerView
+    from pandomq.node.view_records import ListenerView
 
 RABBITMQ_VERSION: Final = "3.10.8"
 """The RabbitMQ whose API this one is like: clients look at it to choose what to ask."""

@@ -1,0 +1,93 @@
+"""Users: list, show, make, change, delete.
+
+A password that comes in is hashed here, outside the loop, and goes no further; what a listing shows is the hash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from pandomq.admin.identity import HASHER
+from pandomq.admin.names import read_tags
+from pandomq.admin.refusals import bad_request, not_found
+from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted
+from pandomq.broker.commands import DeleteUser, PutUser
+from pandomq.broker.passwords import RABBITMQ_SHA256, SALT_BYTES, SCRYPT, hash_password
+from pandomq.limits import PASSWORD_BYTES_MAX
+
+if TYPE_CHECKING:
+    from pandomq.admin.call import Call
+    from pandomq.broker.administration_views import UserView
+
+
+async def list_all(call: Call) -> Encoded:
+    return await call.show_list(_sorted(call), user_row)
+
+
+async def list_without_permissions(call: Call) -> Encoded:
+    having = {view.user for view in call.views.permissions()}
+    return await call.show_list([view for view in _sorted(call) if view.name not in having], user_row)
+
+
+async def show(call: Call) -> Json:
+    view = call.views.user(call.path["user"])
+    if view is None:
+        raise not_found()
+    return call.show(user_row(view))
+
+
+async def put(call: Call) -> Nothing:
+    name = call.path["user"]
+    if not call.has("tags"):
+        raise bad_request("tags_not_present")
+    tags = read_tags(call.value("tags"))
+    password_hash, hashing = await _hash(call)
+    new = call.views.user(name) is None
+    await call.administer(PutUser(name, password_hash, hashing, tags))
+    return created(new=new)
+
+
+async def delete(call: Call) -> Nothing:
+    await call.administer(DeleteUser(call.path["user"]))
+    return deleted()
+
+
+async def delete_many(call: Call) -> Nothing:
+    (names,) = call.required("users")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise bad_request("users is not a list of names")
+    for name in names:
+        if call.views.user(name) is None:
+            raise bad_request(["no_such_user", name])
+    for name in dict.fromkeys(names):
+        await call.administer(DeleteUser(name))
+    return deleted()
+
+
+def user_row(view: UserView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "password_hash": view.password_hash,
+        "hashing_algorithm": view.hashing,
+        "tags": list(view.tags),
+        "limits": dict(view.limits),
+    }
+
+
+def _sorted(call: Call) -> list[UserView]:
+    return sorted(call.views.users(), key=lambda view: view.name)
+
+
+async def _hash(call: Call) -> tuple[str, str]:
+    """With neither a password nor a hash, nothing fits: the user can only come in by other means."""
+    if call.has("password"):
+        password = call.text("password").encode()
+        if len(password) > PASSWORD_BYTES_MAX:
+            raise bad_request(f"the password is longer than {PASSWORD_BYTES_MAX} bytes")
+        if password:
+            salt = os.urandom(SALT_BYTES)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(HASHER, hash_password, password, salt), SCRYPT
+    return call.text("password_hash", ""), call.text("hashing_algorithm", RABBITMQ_SHA256)

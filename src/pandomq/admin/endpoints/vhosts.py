@@ -1,0 +1,73 @@
+"""Vhosts: list, show, make, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pandomq.admin.names import read_tags
+from pandomq.admin.rate import NO_RATE
+from pandomq.admin.refusals import not_found
+from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, listed
+from pandomq.admin.tables import render_rows
+from pandomq.admin.totals import Sums
+from pandomq.broker.commands import DeleteVhost, PutPermissions, PutVhost
+
+if TYPE_CHECKING:
+    from pandomq.admin.call import Call
+    from pandomq.broker.administration_views import VhostView
+
+ALL = ".*"
+
+
+async def list_all(call: Call) -> Encoded:
+    """Who monitors sees all of them, others those that they have access to."""
+    visible = None if call.identity.monitors else call.visible_vhosts
+    views = [view for view in call.views.vhosts() if visible is None or view.name in visible]
+    return await listed(call.request, await render_rows(await _rows(call, views), call.query))
+
+
+async def show(call: Call) -> Json:
+    view = next((view for view in call.views.vhosts() if view.name == call.path["vhost"]), None)
+    if view is None:
+        raise not_found()
+    return call.show((await _rows(call, [view]))[0])
+
+
+async def put(call: Call) -> Nothing:
+    name = call.path["vhost"]
+    command = PutVhost(name, call.text("description", ""), read_tags(call.value("tags", "")))
+    new = not call.views.has_vhost(name)
+    await call.administer(command)
+    if new:
+        # As in RabbitMQ, who makes a vhost may do everything in it.
+        await call.administer(PutPermissions(name, call.identity.name, ALL, ALL, ALL))
+    return created(new=new)
+
+
+async def delete(call: Call) -> Nothing:
+    await call.administer(DeleteVhost(call.path["vhost"]))
+    return deleted()
+
+
+async def _rows(call: Call, views: Sequence[VhostView]) -> list[dict[str, Any]]:
+    totals = await call.tables.totals.now()
+    return [_row(view, totals.by_vhost.get(view.name, Sums()), call.services.settings.name) for view in views]
+
+
+def _row(view: VhostView, sums: Sums, node: str) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "description": view.description,
+        "tags": list(view.tags),
+        "metadata": {"description": view.description, "tags": list(view.tags)},
+        "default_queue_type": "classic",
+        "tracing": False,
+        "cluster_state": {node: "running"},
+        "messages": sums.ready + sums.unacked,
+        "messages_details": NO_RATE,
+        "messages_ready": sums.ready,
+        "messages_ready_details": NO_RATE,
+        "messages_unacknowledged": sums.unacked,
+        "messages_unacknowledged_details": NO_RATE,
+    }

@@ -1,0 +1,117 @@
+"""The frozen copies themselves, of what only the node knows; see `views`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from pandomq.broker.client_views import ChannelView, ConsumerView
+from pandomq.fieldtable import FieldTable
+
+
+class ListenerView(msgspec.Struct, frozen=True):
+    protocol: str
+    """amqp, amqp/ssl, http"""
+    host: str
+    port: int
+
+
+class MemberView(msgspec.Struct, frozen=True):
+    name: str
+    role: str
+    address: str
+    in_sync: bool
+    log_index: int
+    commit_index: int
+    lag_bytes: int
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    cluster: str
+    term: int
+    root: str | None
+    members: tuple[MemberView, ...]
+    alarms: tuple[str, ...]
+    kernel: str
+    version: str
+
+
+class LinkView(msgspec.Struct, frozen=True):
+    """An open connection of a client."""
+
+    name: str
+    peer: tuple[str, int]
+    local: tuple[str, int]
+    user: str
+    vhost: str
+    state: str
+    mechanism: str
+    tls: bool
+    channels: int
+    frame_max: int
+    channel_max: int
+    heartbeat_s: int
+    connected_ms: int
+    client_properties: FieldTable
+    received_bytes: int
+    received_count: int
+    sent_bytes: int
+    sent_count: int
+    pending_bytes: int
+
+
+class LinkChannelView(msgspec.Struct, frozen=True):
+    connection: str
+    peer: tuple[str, int]
+    channel: ChannelView
+
+
+class LinkConsumerView(msgspec.Struct, frozen=True):
+    connection: str
+    peer: tuple[str, int]
+    user: str
+    consumer: ConsumerView
+
+
+class QueueUseView(msgspec.Struct, frozen=True):
+    """Of one queue, what a listing does without."""
+
+    consumers: tuple[LinkConsumerView, ...]
+    exclusive_consumer_tag: str | None
+    single_active_consumer_tag: str | None
+
+
+class CountersView(msgspec.Struct, frozen=True):
+    """Since the broker started, kept once a batch."""
+
+    published: int
+    unroutable: int
+    delivered: int
+    redelivered: int
+    acked: int
+    confirmed: int
+
+
+class QueueSize(NamedTuple):
+    """What sums are made of: cheaper than a QueueView."""
+
+    vhost: str
+    ready: int
+    ready_bytes: int
+    unacked: int
+    consumers: int
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    name: str
+    uptime_ms: int
+    listeners: tuple[ListenerView, ...]
+    memory_alarm: bool
+    held_messages: int
+    held_bytes: int
+    memory_bytes_max: int
+    connections: int
+    connections_max: int
+    log_index: int
+    log_bytes: int
