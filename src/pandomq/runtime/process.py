@@ -11,20 +11,26 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from random import SystemRandom
-from typing import Final
+from typing import Any, Final
 
 import uvloop
 
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
+from pandomq.node.view_records import ListenerView
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.endpoints import Endpoints
+from pandomq.runtime.http import HttpServer
 from pandomq.runtime.server import Server
 
 log = logging.getLogger("pandomq")
 
 GC_THRESHOLDS: Final = (50_000, 50, 100)
 """Rare collections: messages are freed by count, cycles arise with connections only."""
+
+Wake = Callable[[], None]
+MakeApplication = Callable[[Node, NodeSettings, Clock, Wake], Any]
+"""What answers over HTTP: an ASGI application around the node, which asks for a step when it has work for it."""
 
 
 def run(
@@ -33,17 +39,19 @@ def run(
     data: Path,
     on_ready: Callable[[list[str]], None],
     read_settings: Callable[[], NodeSettings] | None = None,
+    make_application: MakeApplication | None = None,
 ) -> None:
     """Runs a broker until SIGTERM or SIGINT; SIGHUP reads certificates and settings again.
 
-    `on_ready` is told the URLs that clients may use. Raises OSError if it cannot listen or write its directory.
+    `on_ready` is told the URLs that clients may use; `make_application` makes what answers at `endpoints.http`. Raises
+    OSError if it cannot listen or write its directory.
     """
     data.mkdir(parents=True, exist_ok=True)
     pid_file = data / "pid"
     pid_file.write_text(f"{os.getpid()}\n")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, endpoints, on_ready, read_settings))
+            runner.run(_serve(settings, endpoints, on_ready, read_settings, make_application))
     finally:
         pid_file.unlink(missing_ok=True)
 
@@ -53,6 +61,7 @@ async def _serve(
     endpoints: Endpoints,
     on_ready: Callable[[list[str]], None],
     read_settings: Callable[[], NodeSettings] | None,
+    make_application: MakeApplication | None,
 ) -> None:
     _allow_many_sockets()
     stop, again = asyncio.Event(), asyncio.Event()
@@ -64,6 +73,12 @@ async def _serve(
     node = Node(settings, SystemRandom(), clock.now_ms())
     server = Server(node, clock)
     urls = await _listen(server, endpoints)
+    http: HttpServer | None = None
+    if endpoints.http is not None and make_application is not None:
+        http = HttpServer(make_application(node, settings, clock, server.wake))
+        for address in await http.listen(endpoints.http):
+            urls.append(f"http://{address}")
+            node.views.listeners.append(ListenerView("http", *address))
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -72,6 +87,8 @@ async def _serve(
     await stop.wait()
     reloading.cancel()
     log.info("stopping: telling clients")
+    if http is not None:
+        await http.shut_down()
     await server.shut_down()
 
 
