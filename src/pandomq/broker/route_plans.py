@@ -65,13 +65,13 @@ class RoutePlans:
     def withdraw_all(self) -> None:
         for plans in self._from.values():
             for remembered in plans.values():
-                remembered.plan.valid = False
+                remembered.plan.withdraw()
         self._from.clear()
         self._via.clear()
         self._count = 0
 
     def _forget(self, remembered: _Remembered) -> None:
-        remembered.plan.valid = False
+        remembered.plan.withdraw()
         self._count -= 1
         plans = self._from[remembered.source]
         del plans[remembered.key]

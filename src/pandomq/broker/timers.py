@@ -62,9 +62,10 @@ class Timers:
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             deadline = heappop(heap)
-            if not self._holds(deadline):
-                continue
             _, _, kind, subject = deadline
+            if not self._holds(deadline):
+                self._forget_deleted(kind, subject)
+                continue
             if kind is Kind.MESSAGES or kind is Kind.QUEUE:
                 del self._watched_ms[subject]
             elif kind is Kind.DELAYED:
@@ -135,6 +136,12 @@ class Timers:
         watched = (subject[1] if kind is Kind.DELAYED else subject for _, _, kind, subject in self._heap)
         self._watched_ms = {subject: self._watched_ms[subject] for subject in watched if subject in self._watched_ms}
         self._cleaning_size = max(CLEANING_SIZE_MIN, 2 * len(self._heap))
+
+    def _forget_deleted(self, kind: Kind, subject: Any) -> None:
+        # Nobody watches it again, and being watched would keep it alive.
+        watched = subject[1] if kind is Kind.DELAYED else subject
+        if kind is not Kind.ACKS and (watched if kind is Kind.MESSAGES else watched.kernel).deleted:
+            self._watched_ms.pop(watched, None)
 
     def _holds(self, deadline: _Deadline) -> bool:
         at_ms, _, kind, subject = deadline

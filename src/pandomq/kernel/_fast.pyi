@@ -146,12 +146,15 @@ class Scanner:
 
 @final
 class Plan:
-    """Where the messages of one (user, exchange, key) go. The broker sets `valid` to False when that is no longer
-    so."""
+    """Where the messages of one (user, exchange, key) go, until the broker withdraws it."""
 
-    queues: Sequence[Queue]
-    valid: bool
+    @property
+    def queues(self) -> Sequence[Queue]: ...
+    @property
+    def valid(self) -> bool: ...
     def __init__(self, queues: Sequence[Queue]) -> None: ...
+    def withdraw(self) -> None:
+        """It no longer holds. It lets go of its queues: whoever remembers it must not keep them alive."""
 
 @final
 class Routes:

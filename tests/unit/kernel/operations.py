@@ -360,7 +360,7 @@ def delete(world: World, a: int, b: int, c: int) -> Any:
         if queue in bound:
             bound.remove(queue)
     for plan in world.plans:
-        plan.valid = False
+        plan.withdraw()
     return queue.delete()
 
 

@@ -84,7 +84,7 @@ class World:
         if queue not in bound:
             bound.append(queue)
         for plan in self.plans:
-            plan.valid = False
+            plan.withdraw()
         self.plans.clear()
 
     def consumer(self, channel: Any, queue: Any, *, no_ack: bool = False, prefetch: int = 0, priority: int = 0) -> Any:

@@ -3,11 +3,16 @@
 @cython.final
 cdef class Plan:
     cdef readonly tuple queues
-    cdef public bint valid
+    cdef readonly bint valid
 
     def __init__(self, queues):
         self.queues = queue_tuple(queues)
         self.valid = True
+
+    def withdraw(self):
+        # It may be remembered for long: the queues must not be.
+        self.valid = False
+        self.queues = ()
 
 
 @cython.final

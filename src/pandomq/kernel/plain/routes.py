@@ -8,13 +8,18 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """Where messages go; whoever routes marks it invalid when that changes."""
+    """Where messages go; whoever routes withdraws it when that changes."""
 
     __slots__ = ("queues", "valid")
 
     def __init__(self, queues: Sequence["Queue"]) -> None:
         self.queues: tuple[Queue, ...] = tuple(queues)
         self.valid = True
+
+    def withdraw(self) -> None:
+        # It may be remembered for long: the queues must not be.
+        self.valid = False
+        self.queues = ()
 
 
 class Routes:
