@@ -235,6 +235,7 @@ class Session:
     frame_max: int
     out_bytes_max: int  # consumers of this session rest while more than this waits in it
     writable: bool  # read only; see pause and resume
+    pending_bytes: int  # read only
     def __init__(self, engine: Engine, owner: Any, routes: Routes, frame_max: int, out_bytes_max: int) -> None: ...
     def channel(self, number: int) -> Channel | None: ...
     def write(self, data: bytes) -> None: ...
@@ -242,8 +243,6 @@ class Session:
         """A method frame with this payload, the content header and the bodies, split at frame_max."""
     def take(self) -> bytes:
         """The outgoing bytes; consumers that rested because of them are ready again if the session is writable."""
-    @property
-    def pending_bytes(self) -> int: ...
     def pause(self) -> None: ...  # the peer reads too slowly: its consumers rest
     def resume(self) -> None: ...
     def close(self, now_ms: int) -> None:
