@@ -57,7 +57,7 @@ def running_broker(directory: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     log_path = directory / "broker.log"
     command = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "demo"]
-    command += ["--listen", f"127.0.0.1:{port}", "--data", str(directory / "data")]
+    command += ["--listen", f"127.0.0.1:{port}", "--http", "off", "--data", str(directory / "data")]
     with log_path.open("wb") as log:
         # A session of its own, so that ^C reaches the demo alone, which then ends the broker in order.
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -33,7 +33,17 @@ class Started:
         kept = {"PANDOMQ_PLAIN": os.environ["PANDOMQ_PLAIN"]} if "PANDOMQ_PLAIN" in os.environ else {}
         with self._error.open("wb") as error:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "pandomq.cli.main", "start", "--listen", f"127.0.0.1:{self.port}", *options],
+                [
+                    sys.executable,
+                    "-m",
+                    "pandomq.cli.main",
+                    "start",
+                    "--listen",
+                    f"127.0.0.1:{self.port}",
+                    "--http",
+                    "off",
+                    *options,
+                ],
                 cwd=directory,
                 env={**clean, **kept, **environment},
                 stdin=subprocess.DEVNULL,

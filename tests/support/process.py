@@ -34,7 +34,7 @@ class BrokerProcess:
         self.directory = directory
         self.log = directory / "broker.log"
         start = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "t"]
-        listen = ["--listen", f"127.0.0.1:{self.port}", "--data", str(directory / "data")]
+        listen = ["--listen", f"127.0.0.1:{self.port}", "--http", "off", "--data", str(directory / "data")]
         self._command = [*start, *listen, *options]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -16,6 +16,7 @@ from pandomq.cli.start_options import (
     ConfigFile,
     Data,
     Heartbeat,
+    Http,
     Listen,
     LogFormat,
     LogLevel,
@@ -37,6 +38,7 @@ def start(
     config: ConfigFile = None,
     name: Name = None,
     listen: Listen = None,
+    http: Http = None,
     data: Data = None,
     memory_mb: MemoryMb = None,
     heartbeat: Heartbeat = None,
@@ -51,6 +53,7 @@ def start(
         config=config,
         name=name,
         listen=listen,
+        http=http,
         data=data,
         memory_mb=memory_mb,
         heartbeat=heartbeat,
@@ -59,6 +62,7 @@ def start(
     )
     loaded = load_or_exit(options)
     # Imported here because it brings the whole broker with it, for which the other commands should not wait.
+    from pandomq.admin.application import Application
     from pandomq.runtime.process import run
 
     node = loaded.configuration.node
@@ -76,9 +80,10 @@ def start(
             node.data or Path(),
             lambda urls: _ready(loaded, urls),
             read_settings,
+            Application,
         )
     except OSError as error:
-        places = " and ".join(place for place in (node.listen, node.tls.listen) if place != OFF)
+        places = " and ".join(place for place in (node.listen, node.tls.listen, node.http) if place != OFF)
         why = f"{error.strerror or error}. {_advice(error, node.tls)}"
         typer.echo(f"pandomq: cannot start broker {node.name} on {places}: {why}", err=True)
         raise typer.Exit(1) from None
@@ -89,6 +94,7 @@ def _endpoints(node: Node) -> Endpoints:
         amqp=_address(node.listen),
         amqps=_address(node.tls.listen),
         tls=_tls_files(node.tls),
+        http=_address(node.http),
         proxy_protocol=node.proxy_protocol,
     )
 
@@ -121,7 +127,7 @@ def _ready(loaded: Loaded, urls: list[str]) -> None:
 
 def _advice(error: OSError, tls: Tls) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "Another program listens there: stop it, or choose another --listen."
+        return "Another program listens there: stop it, or choose another --listen or --http."
     if error.errno in (errno.EACCES, errno.EPERM):
         return "Choose a port above 1023 and a directory that this user may write (--data)."
     if error.errno == errno.EADDRNOTAVAIL:

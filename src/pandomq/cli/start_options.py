@@ -32,6 +32,10 @@ Listen = Annotated[
         metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.", show_default="127.0.0.1:5672"
     ),
 ]
+Http = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Where the HTTP API is; off: nowhere.", show_default="127.0.0.1:15672"),
+]
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="The broker's directory.", show_default="pandomq-data/NAME")
 ]
@@ -62,6 +66,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None
     name: str | None
     listen: str | None
+    http: str | None
     data: Path | None
     memory_mb: int | None
     heartbeat: int | None
@@ -76,6 +81,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
             {
                 "node.name": self.name,
                 "node.listen": self.listen,
+                "node.http": self.http,
                 "node.data": None if self.data is None else str(self.data),
                 "node.log_level": None if self.log_level is None else self.log_level.lower(),
                 "node.log_format": self.log_format,

@@ -113,7 +113,7 @@ class PandoBroker(PeerBroker):
 
     def command(self, directory: Path) -> tuple[Sequence[str], Mapping[str, str]]:
         program = str(Path(sys.executable).with_name("pandomq"))
-        arguments = ["start", "--listen", f"127.0.0.1:{self._port}", "--data", str(directory / "data")]
+        arguments = ["start", "--listen", f"127.0.0.1:{self._port}", "--http", "off", "--data", str(directory / "data")]
         return [program, *arguments], {"PANDOMQ_PLAIN": "1" if self._plain else ""}
 
 

@@ -22,7 +22,7 @@ def problems(configuration: Configuration) -> Iterator[str]:
         )
     if node.listen == OFF and node.tls.listen == OFF:
         yield "node.listen and node.tls.listen are off: nobody could connect"
-    yield from _same_addresses({"node.listen": node.listen, "node.tls.listen": node.tls.listen})
+    yield from _same_addresses({"node.listen": node.listen, "node.tls.listen": node.tls.listen, "node.http": node.http})
     yield from _tls_problems(node.tls)
     yield from _limits_problems(configuration.limits)
     yield from _auth_problems(configuration.auth)

@@ -51,6 +51,13 @@ class Node(Section, frozen=True):
         str,
         Meta(description="Where clients connect: HOST:PORT, or off.", extra={**ADDRESS, "option": "--listen"}),
     ] = "127.0.0.1:5672"
+    http: Annotated[
+        str,
+        Meta(
+            description="Where the HTTP API, metrics and health checks are: HOST:PORT, or off.",
+            extra={**ADDRESS, "option": "--http"},
+        ),
+    ] = "127.0.0.1:15672"
     proxy_protocol: Annotated[
         bool, Meta(description="Clients come through a proxy that says so by a PROXY header; others are refused.")
     ] = False
