@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from tests.unit.kernel.operations import OPERATIONS
+from tests.unit.kernel import operations_of_batches, operations_on_clients, operations_on_queues
+from tests.unit.kernel.operations import OPERATIONS, SETTINGS
 from tests.unit.kernel.world import World
 
 Step = tuple[str, int, int, int]
+
+MODULES = (operations_of_batches, operations_on_clients, operations_on_queues)
 
 
 class Lockstep:
     """Starts with a publisher, a consumer and two queues, so that short scripts already do something."""
 
-    def __init__(self, plain: ModuleType, fast: ModuleType) -> None:
+    def __init__(self, plain: ModuleType, fast: ModuleType, kind: int = 0) -> None:
         self.plain = World(plain)
         self.fast = World(fast)
         for world in (self.plain, self.fast):
             world.channel(mode=world.kernel.CONFIRM)
-            world.consumer(world.channel(), world.queue(logged=True), prefetch=2)
+            queue = world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
+            world.consumer(world.channel(), queue, prefetch=2)
             world.queue()
 
     def step(self, step: Step) -> None:

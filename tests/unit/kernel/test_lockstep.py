@@ -9,17 +9,17 @@ import hypothesis.strategies as st
 import pytest
 
 from tests.unit.kernel.lockstep import Lockstep, Step
-from tests.unit.kernel.operations import OPERATIONS, WEIGHTS
+from tests.unit.kernel.operations import OPERATIONS, SETTINGS, WEIGHTS
 
 NUMBERS = st.integers(0, 255)
 NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name])])
 SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=40, max_size=120)
 
 
-@hypothesis.settings(max_examples=200, suppress_health_check=list(hypothesis.HealthCheck))
-@hypothesis.given(script=SCRIPTS)
-def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, script: list[Step]) -> None:
-    pair = Lockstep(plain, fast)
+@hypothesis.settings(max_examples=300, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(kind=st.integers(0, len(SETTINGS) - 1), script=SCRIPTS)
+def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, kind: int, script: list[Step]) -> None:
+    pair = Lockstep(plain, fast, kind)
     for step in script:
         pair.step(step)
     pair.finish()
