@@ -11,6 +11,7 @@ import contextlib
 import gc
 import inspect
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from .watched_broker import WatchedBroker
 TEST_TIMEOUT_S = 60
 URL_VARIABLE = "PANDOMQ_TEST_URL"
 HERE = Path(__file__).parent
+NODE_DIRECTORY = HERE / "node"
 
 Connect = Callable[..., pika.BlockingConnection]
 
@@ -120,3 +122,15 @@ def connection(connect: Connect) -> pika.BlockingConnection:
 @pytest.fixture
 def channel(connection: pika.BlockingConnection) -> BlockingChannel:
     return connection.channel()
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """The interpreter. Only a developer's machine may do without it and amqplib, which `make setup` installs."""
+    found = shutil.which("node")
+    if found is not None and (NODE_DIRECTORY / "node_modules" / "amqplib").exists():
+        return found
+    reason = "node or amqplib is missing: make setup"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -19,9 +19,9 @@ from aio_pika.exceptions import (
 )
 from aiormq.exceptions import ChannelAccessRefused, ChannelLockedResource
 
+from .aio_pika_mailbox import collect, opened
 from .broker_under_test import BrokerUnderTest, Names
-from .test_aio_pika_tutorials import PATIENCE_S, collect, opened
-from .waiting import wait_until_async
+from .waiting import PATIENCE_S, wait_until_async
 
 
 async def test_a_thousand_confirms_at_once(broker: BrokerUnderTest, names: Names) -> None:

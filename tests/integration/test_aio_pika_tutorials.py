@@ -6,37 +6,16 @@ import asyncio
 import datetime
 import functools
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aio_pika
 import pytest
 from aio_pika import DeliveryMode, ExchangeType, Message
-from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from aio_pika.abc import AbstractIncomingMessage
 from aio_pika.patterns import RPC, Master
 
+from .aio_pika_mailbox import collect, opened
 from .broker_under_test import BrokerUnderTest, Names
-
-PATIENCE_S = 20.0
-
-
-@asynccontextmanager
-async def opened(broker: BrokerUnderTest, **options: Any) -> AsyncIterator[AbstractChannel]:
-    connection = await aio_pika.connect(broker.url)
-    async with connection:
-        yield await connection.channel(**options)
-
-
-async def collect(queue: AbstractQueue, count: int) -> list[bytes]:
-    bodies: list[bytes] = []
-    async with asyncio.timeout(PATIENCE_S), queue.iterator() as messages:
-        async for message in messages:
-            async with message.process():
-                bodies.append(message.body)
-            if len(bodies) == count:
-                break
-    return bodies
+from .waiting import PATIENCE_S
 
 
 async def test_hello_world(broker: BrokerUnderTest, names: Names) -> None:

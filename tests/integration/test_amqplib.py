@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from .broker_under_test import BrokerUnderTest, Names
 from .cable import Cable
+from .conftest import NODE_DIRECTORY
 
-NODE_DIRECTORY = Path(__file__).with_name("node")
 SCENARIO = re.compile(r"^exports\.(\w+) =", re.MULTILINE)
 TIMEOUT_S = 50
 NEEDS_A_CABLE = {"reconnect"}
@@ -21,18 +18,6 @@ NEEDS_A_CABLE = {"reconnect"}
 
 def scenarios(api: str) -> list[str]:
     return SCENARIO.findall((NODE_DIRECTORY / f"{api}.js").read_text())
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    """The interpreter. Only a developer's machine may do without it and amqplib, which `make setup` installs."""
-    found = shutil.which("node")
-    if found is not None and (NODE_DIRECTORY / "node_modules" / "amqplib").exists():
-        return found
-    reason = "node or amqplib is missing: make setup"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def command(node: str, api: str, scenario: str, url: str, names: Names) -> list[str]:

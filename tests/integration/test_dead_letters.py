@@ -178,6 +178,21 @@ def test_a_retry_loop_counts_its_rounds(channel: BlockingChannel, names: Names) 
         channel.basic_reject(fetched.method.delivery_tag, requeue=False)
 
 
+@pytest.mark.only_ours("RabbitMQ 3.10 tells of the first death only, 4.x of the last one too")
+def test_the_last_death_is_told_as_well(channel: BlockingChannel, names: Names) -> None:
+    first, second, grave = names.queue("first"), names.queue("second"), names.queue("grave")
+    channel.queue_declare(grave)
+    for queue, target in ((first, second), (second, grave)):
+        channel.queue_declare(queue, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target})
+    put(channel, first, [b"m"])
+    reject(channel, first)
+    reject(channel, second)
+    headers = take(channel, grave).properties.headers
+    assert headers is not None
+    last = [headers[f"x-last-death-{what}"] for what in ("queue", "exchange", "reason")]
+    assert last == [second, "", "rejected"]
+
+
 def test_a_cycle_in_which_nobody_rejects_is_cut(channel: BlockingChannel, names: Names) -> None:
     first, second, witness = names.queue("first"), names.queue("second"), names.queue("witness")
     fanout = names.exchange()
