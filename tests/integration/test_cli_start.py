@@ -157,7 +157,7 @@ def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path, started: list[St
         assert broker.process.wait(PATIENCE_S) == 1
     assert broker.words == (
         f"pandomq: cannot start broker n1 on {place}: Address already in use. "
-        "Another program listens there: stop it, or choose another --listen.\n"
+        "Another program listens there: stop it, or choose another --listen or --http.\n"
     )
 
 
