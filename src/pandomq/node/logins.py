@@ -7,16 +7,20 @@ Reasons of refusals are for the log: a client hears only that it was refused, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pandomq.broker.passwords import SCRYPT, hash_password, verify_password
+from pandomq.broker.passwords import SALT_BYTES, SCRYPT, hash_password, verify_password
 from pandomq.node.credentials import Credentials
 from pandomq.wire.sasl import EXTERNAL
 
 if TYPE_CHECKING:
+    from random import Random
+
     from pandomq.broker.broker import Broker
     from pandomq.node.settings import NodeSettings
     from pandomq.wire.inputs import Login
+
+KEY_BYTES: Final = 32
 
 
 class Welcome(NamedTuple):
@@ -39,16 +43,27 @@ class Question(NamedTuple):
         return verify_password(self.password, self.password_hash, self.hashing) and self.exists
 
 
+class Secrets(NamedTuple):
+    """Random octets. The key never leaves the process; the salt can be read in the hash it was used for."""
+
+    key: bytes
+    salt: bytes
+
+    @classmethod
+    def draw(cls, random: Random) -> Secrets:
+        return cls(random.randbytes(KEY_BYTES), random.randbytes(SALT_BYTES))
+
+
 class Logins:
     __slots__ = ("_broker", "_credentials", "_nobody", "_settings")
 
-    def __init__(self, settings: NodeSettings, broker: Broker, key: bytes, now_ms: int) -> None:
-        """`key` is secret and random. The first user is made if there never was one."""
+    def __init__(self, settings: NodeSettings, broker: Broker, secrets: Secrets, now_ms: int) -> None:
+        """The first user is made if there never was one."""
         self._settings = settings
         self._broker = broker
-        self._credentials = Credentials(key)
+        self._credentials = Credentials(secrets.key)
         password = settings.password.encode()
-        self._nobody = hash_password(password, key)
+        self._nobody = hash_password(password, secrets.salt)
         broker.administration.bootstrap(settings.user, self._nobody, now_ms)
         self._credentials.remember(settings.user, self._nobody, password)
 

@@ -21,6 +21,7 @@ from pandomq.node.alarms import MemoryAlarm
 from pandomq.node.links import Links, Writes
 from pandomq.node.local_client import LocalClients
 from pandomq.node.log import MemoryLog
+from pandomq.node.logins import Secrets
 from pandomq.node.output import Abort, Output
 from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Reception
@@ -54,7 +55,7 @@ class Node:
         )
         self._log = MemoryLog(self._broker.committed)
         self._links = Links(self._broker, now_ms)
-        self._reception = Reception(settings, self._broker, self._links, random.randbytes(32), now_ms)
+        self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), now_ms)
         self._alarm = MemoryAlarm(settings.memory_bytes_max)
         self._batch: list[tuple[Client, list[PublishRun | SettleRun | MethodInput]]] = []
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
@@ -90,7 +91,15 @@ class Node:
         self._broker.limits = broker_limits(settings)
         self._alarm.set_mark(settings.memory_bytes_max)
 
-    # What the runtime reports.
+    # What the runtime asks and reports.
+
+    def has_room(self, coming: int) -> bool:
+        """Whether one more client may come while so many are on their way in."""
+        return self._reception.has_room(coming)
+
+    @property
+    def handshake_ms_max(self) -> int:
+        return self._reception.handshake_ms_max
 
     def accept(
         self,

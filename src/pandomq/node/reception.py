@@ -14,7 +14,7 @@ from pandomq.ids import UserName
 from pandomq.kernel import Scanner
 from pandomq.node.deadlines import Deadlines
 from pandomq.node.link import Link
-from pandomq.node.logins import Logins, Question, Refusal, Welcome
+from pandomq.node.logins import Logins, Question, Refusal, Secrets, Welcome
 from pandomq.node.offers import make_offer
 from pandomq.node.output import Abort, VerifyPassword
 from pandomq.node.penalties import Penalties
@@ -32,18 +32,23 @@ log = logging.getLogger("pandomq")
 
 
 class Reception:
-    def __init__(self, settings: NodeSettings, broker: Broker, links: Links, key: bytes, now_ms: int) -> None:
+    def __init__(self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, now_ms: int) -> None:
         self._broker = broker
         self._links = links
         self._penalties = Penalties()
         self._refusals: Deadlines[Link] = Deadlines(now_ms)
-        self.logins = Logins(settings, broker, key, now_ms)
+        self.logins = Logins(settings, broker, secrets, now_ms)
         self.change_settings(settings)
 
     def change_settings(self, settings: NodeSettings) -> None:
         self._connections_max = settings.connections_max
+        self.handshake_ms_max = settings.handshake_ms_max
         self._offer = make_offer(settings, MECHANISMS)
         self._certified_offer = make_offer(settings, (*MECHANISMS, EXTERNAL))
+
+    def has_room(self, coming: int) -> bool:
+        """Whether one more may come while so many are on their way in."""
+        return len(self._links.present) + coming < self._connections_max
 
     def accept(
         self,
@@ -61,8 +66,8 @@ class Reception:
         link.local, link.tls, link.certificate_name = local, tls, certificate_name
         if through_proxy:
             link.before = b""
-        count = len(self._links.present)
-        if count >= self._connections_max:
+        if not self.has_room(0):
+            count = len(self._links.present)
             log.warning("refused %s: %d connections are open, which is the limit", link.peer_name, count)
             link.gone = True
             self._links.controls.append(Abort(link))

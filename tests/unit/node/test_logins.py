@@ -1,5 +1,6 @@
 """Logins: the first user, wrong passwords, remembered ones, certificates."""
 
+from base64 import b64encode
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.passwords import SCRYPT, hash_password
 from pandomq.errors import Fault
 from pandomq.ids import UserName
-from pandomq.node.logins import Logins, Question, Refusal, Welcome
+from pandomq.node.logins import Logins, Question, Refusal, Secrets, Welcome
 from pandomq.node.settings import NodeSettings
 from pandomq.wire.codec import encode_frame, encode_method
 from pandomq.wire.inputs import Login
@@ -29,7 +30,7 @@ def broker() -> Broker:
 
 @pytest.fixture
 def logins(broker: Broker) -> Logins:
-    return Logins(NodeSettings(), broker, b"k" * 32, 0)
+    return Logins(NodeSettings(), broker, Secrets(b"key", b"salt"), 0)
 
 
 def plain(user: str, password: bytes) -> Login:
@@ -96,3 +97,12 @@ def test_a_certificate_names_a_user(logins: Logins) -> None:
     assert logins.ask(external, "guest", from_loopback=False) == Welcome("guest")
     assert isinstance(logins.ask(external, "stranger", from_loopback=False), Refusal)
     assert isinstance(logins.ask(external, None, from_loopback=False), Refusal)
+
+
+def test_the_key_is_not_in_any_hash(broker: Broker) -> None:
+    secrets = Secrets.draw(Random(2))
+    Logins(NodeSettings(), broker, secrets, 0)
+    user = broker.administration.user("guest")
+    assert user is not None
+    assert b64encode(secrets.salt).decode() in user.password_hash
+    assert b64encode(secrets.key).decode() not in user.password_hash
