@@ -158,7 +158,10 @@ cdef class Queue:
         if not self.last_values.arrive(entry, &outdated) or not ready_remove(&self.ready, outdated, &old):
             return 0
         self.dropped += 1
-        return queue_gone(self, &old) if log else queue_forget(self, &old)
+        if log:
+            queue_log(self, &old)
+        # It is not the newest of its key, so there is no key to forget.
+        return queue_let_go(self, &old)
 
     # --- out
 

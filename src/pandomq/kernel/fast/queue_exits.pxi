@@ -3,14 +3,23 @@
 
 cdef inline int queue_gone(Queue queue, Entry* entry) except -1:
     # The message left the queue for good.
-    if queue.logged and (<Message>entry.message).persistent and not queue.deleted:
-        queue.engine.log_dequeue(queue, entry.sequence)
+    queue_log(queue, entry)
     return queue_forget(queue, entry)
 
 
 cdef inline int queue_forget(Queue queue, Entry* entry) except -1:
     if queue.last_values is not None:
         queue.last_values.leave(entry)
+    return queue_let_go(queue, entry)
+
+
+cdef inline int queue_log(Queue queue, Entry* entry) except -1:
+    if queue.logged and (<Message>entry.message).persistent and not queue.deleted:
+        queue.engine.log_dequeue(queue, entry.sequence)
+    return 0
+
+
+cdef inline int queue_let_go(Queue queue, Entry* entry) except -1:
     queue.engine.let_go(<Message>entry.message)
     Py_DECREF(<object>entry.message)
     return 0
