@@ -69,10 +69,3 @@ def of_fault(fault: Fault) -> Refusal:
 def of_administration_fault(fault: Fault) -> Refusal:
     """What the broker finds wrong with an administrator's command; its texts are for people already."""
     return not_found() if fault.reply_code == _NOT_FOUND else bad_request(fault.reply_text)
-
-
-def of_message_fault(fault: Fault) -> Refusal:
-    """The same for publishing and getting messages, where RabbitMQ names the code and finds most things bad."""
-    if fault.reply_code == _ACCESS_REFUSED:
-        return not_authorised(fault.reply_text)
-    return bad_request(str(fault))

@@ -12,9 +12,9 @@ from pandomq.admin import limits
 from pandomq.admin.exchange_rows import exchange_of
 from pandomq.admin.field_json import amqp_table, json_table, json_text
 from pandomq.admin.names import short
-from pandomq.admin.refusals import Refusal, bad_request, of_fault, of_message_fault, unavailable
+from pandomq.admin.refusals import Refusal, bad_request, of_fault, unavailable
 from pandomq.admin.responses import Json
-from pandomq.errors import Fault
+from pandomq.errors import ChannelFault, Fault
 from pandomq.methods import BasicGetOk, BasicNack, BasicPublish
 from pandomq.properties import Properties, decode_header, encode_header
 
@@ -30,7 +30,6 @@ _SETTLEMENTS: Final[dict[str, bool | None]] = {
     # Taken for good, with the get itself.
     "ack_requeue_false": None,
 }
-_NOT_FOUND: Final = 404
 
 
 async def publish(call: Call) -> Json:
@@ -48,7 +47,7 @@ async def publish(call: Call) -> Json:
     try:
         async with call.client(call.path["vhost"]) as client:
             return Json({"routed": await client.publish(method, header, body)})
-    except Fault as fault:
+    except ChannelFault as fault:
         # Whatever is wrong, RabbitMQ finds the request bad, and names the code.
         raise bad_request(str(fault)) from None
 
@@ -71,14 +70,15 @@ async def get(call: Call) -> Json:
                 last = messages[-1].method
                 assert isinstance(last, BasicGetOk)
                 await client.settle(BasicNack(last.delivery_tag, multiple=True, requeue=requeue))
-    except Fault as fault:
-        raise (_missing(fault) if fault.reply_code == _NOT_FOUND else of_message_fault(fault)) from None
+    except ChannelFault as fault:
+        raise _get_refusal(fault) from None
     return Json([_shown(message, encoding, length_max) for message in messages])
 
 
-def _missing(fault: Fault) -> Refusal:
+def _get_refusal(fault: Fault) -> Refusal:
+    """The same for a get, but what is missing or forbidden is told apart."""
     refusal = of_fault(fault)
-    refusal.reason = fault.reply_text
+    refusal.reason = str(fault) if refusal.status == bad_request("").status else fault.reply_text
     return refusal
 
 
