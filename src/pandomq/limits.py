@@ -46,6 +46,8 @@ CLOSE_OK_WAIT_MS_MAX: Final = 30_000
 """How long a close that the broker sent waits for its close-ok before the socket is dropped."""
 LINGER_MS: Final = 2_000
 """How long a closed connection's socket waits for the client to hang up first."""
+TLS_LINGER_MS: Final = 250
+"""The same before the end of a TLS connection is said, after which nothing can be taken from the client any more."""
 HEARTBEATS_MISSED_MAX: Final = 2
 """A peer that was silent for this many heartbeat intervals is gone."""
 
@@ -98,6 +100,7 @@ assert FRAME_BYTES_MIN <= FRAME_BYTES_MAX
 assert FRAME_BYTES_MAX <= READ_CHUNK_BYTES, "one read holds at least one whole frame"
 assert FRAME_BYTES_MAX <= OUTGOING_LOW_BYTES < OUTGOING_HIGH_BYTES
 assert CHANNEL_MAX <= CHANNEL_ID_MAX
+assert TLS_LINGER_MS < LINGER_MS
 assert FRAME_BYTES_MIN <= HANDSHAKE_FRAME_BYTES_MAX <= FRAME_BYTES_MAX
 assert READ_CHUNK_BYTES < HANDSHAKE_HELD_BYTES_MAX, "one read during the handshake is never too much"
 assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX

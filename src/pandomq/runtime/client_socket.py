@@ -73,6 +73,9 @@ class ClientSocket(asyncio.BufferedProtocol):
             return
         if self._transport.can_write_eof():
             self._transport.write_eof()
+        else:
+            # TLS cannot end one direction alone. Who has read our last words hangs up long before.
+            self._server.later(limits.TLS_LINGER_MS, self._transport.close)
         self._server.later(limits.LINGER_MS, self.abort)
 
     def abort(self) -> None:

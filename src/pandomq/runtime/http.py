@@ -15,8 +15,9 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from pandomq.runtime.listen import Address, Listener, listening_sockets
+from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
 from pandomq.runtime.tls import TlsFiles
+from pandomq.runtime.tls_door import House
 
 log = logging.getLogger("pandomq")
 
@@ -57,15 +58,16 @@ class HttpServer:
 
     async def listen(self, address: Address, tls: TlsFiles | None = None) -> list[Address]:
         """Says where it really listens (port 0 means any)."""
-        opened = [Listener(sock, self._connected, tls) for sock in listening_sockets(address)]
+        house = House(self._connected, lambda: HEAD_S_MAX, self._has_room)
+        opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
         for listener in opened:
             await listener.start()
         self._listeners += opened
         return [listener.address for listener in opened]
 
-    async def read_certificates(self) -> None:
-        for listener in self._listeners:
-            await listener.restart()
+    def read_certificates(self) -> Renewal:
+        """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
+        return Renewal(self._listeners)
 
     async def shut_down(self) -> None:
         """Stops accepting, lets answers under way be finished for a while, and hangs up."""
@@ -79,6 +81,9 @@ class HttpServer:
             task.cancel()
         for connection in list(self._state.connections):
             cast(_Protocol, connection).transport.abort()
+
+    def _has_room(self, coming: int) -> bool:
+        return len(self._state.connections) + coming < CONNECTIONS_MAX
 
     def _connected(self) -> asyncio.Protocol:
         return _Protocol(config=self._config, server_state=self._state, app_state={})

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import Callable
+import ssl
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from pandomq.runtime.tls import TlsFiles, server_context
+from pandomq.runtime.tls_door import House, TlsDoor
 
 BACKLOG: Final = 4096
 """Connections the kernel holds until they are accepted; a storm beyond it is retried by TCP."""
@@ -39,38 +41,55 @@ class Address(NamedTuple):
 class Listener:
     """One listening socket and who answers there. Its TLS files can be read again while it listens."""
 
-    __slots__ = ("_factory", "_server", "_sock", "_tls", "address")
+    __slots__ = ("_door", "_house", "_server", "_sock", "_tls", "address")
 
-    def __init__(
-        self, sock: socket.socket, factory: Callable[[], asyncio.BaseProtocol], tls: TlsFiles | None = None
-    ) -> None:
+    def __init__(self, sock: socket.socket, house: House, tls: TlsFiles | None = None) -> None:
         host, port = sock.getsockname()[:2]
         self.address = Address(host, port)
         self._sock = sock
-        self._factory = factory
+        self._house = house
         self._tls = tls
+        self._door: TlsDoor | None = None
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Raises OSError if the TLS files are no good."""
-        context = None if self._tls is None else server_context(self._tls)
-        # A duplicate, so that the socket itself stays open over a restart and no client is refused.
-        self._server = await asyncio.get_running_loop().create_server(
-            self._factory, sock=self._sock.dup(), ssl=context, backlog=BACKLOG
-        )
+        context = self.read_tls_files()
+        if context is not None:
+            self._door = TlsDoor(self._sock, self._house, context)
+        else:
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self._house.make_guest, sock=self._sock, backlog=BACKLOG)
 
-    async def restart(self) -> None:
-        """With the TLS files as they are now."""
-        if self._tls is not None:
-            old = self._server
-            await self.start()
-            if old is not None:
-                old.close()
+    def read_tls_files(self) -> ssl.SSLContext | None:
+        """As they are now, for `use`. Raises OSError naming the file at fault."""
+        return None if self._tls is None else server_context(self._tls)
+
+    def use(self, context: ssl.SSLContext | None) -> None:
+        """From the next connection on."""
+        if self._door is not None and context is not None:
+            self._door.context = context
 
     def close(self) -> None:
         if self._server is not None:
             self._server.close()
+        if self._door is not None:
+            self._door.close()
         self._sock.close()
+
+
+class Renewal:
+    """The TLS files of all listeners, read again: used by all of them or by none."""
+
+    __slots__ = ("_contexts",)
+
+    def __init__(self, listeners: Iterable[Listener]) -> None:
+        """Raises OSError naming the file at fault."""
+        self._contexts = [(listener, listener.read_tls_files()) for listener in listeners]
+
+    def use(self) -> None:
+        for listener, context in self._contexts:
+            listener.use(context)
 
 
 def listening_sockets(address: Address) -> list[socket.socket]:

@@ -8,7 +8,7 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
@@ -83,7 +83,8 @@ async def _serve(
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     on_ready(urls)
-    reloading = asyncio.create_task(_reload_when_asked(again, node, server, read_settings))
+    servers: list[Server | HttpServer] = [server] if http is None else [server, http]
+    reloading = asyncio.create_task(_reload_when_asked(again, node, servers, read_settings))
     await stop.wait()
     reloading.cancel()
     log.info("stopping: telling clients")
@@ -103,18 +104,26 @@ async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
 
 
 async def _reload_when_asked(
-    again: asyncio.Event, node: Node, server: Server, read_settings: Callable[[], NodeSettings] | None
+    again: asyncio.Event,
+    node: Node,
+    servers: Sequence[Server | HttpServer],
+    read_settings: Callable[[], NodeSettings] | None,
 ) -> None:
     while True:
         await again.wait()
         again.clear()
-        await server.read_certificates()
-        if read_settings is not None:
-            try:
-                node.change_settings(read_settings())
-            except (OSError, ValueError) as error:
-                log.error("the settings stay as they were: %s", error)
-                continue
+        try:
+            # All is read before anything is changed: what is wrong in one place changes nothing in another.
+            renewals = [server.read_certificates() for server in servers]
+            settings = None if read_settings is None else read_settings()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            log.error("the certificates and the settings stay as they were: %s", why)
+            continue
+        for renewal in renewals:
+            renewal.use()
+        if settings is not None:
+            node.change_settings(settings)
         log.info("read certificates and settings again")
 
 

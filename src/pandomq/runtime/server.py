@@ -22,8 +22,9 @@ from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReadin
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
-from pandomq.runtime.listen import Address, Listener, listening_sockets
+from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
 from pandomq.runtime.tls import TlsFiles, certificate_name
+from pandomq.runtime.tls_door import House
 
 log = logging.getLogger("pandomq")
 
@@ -51,10 +52,12 @@ class Server:
         self, address: Address, tls: TlsFiles | None = None, *, through_proxy: bool = False
     ) -> list[Address]:
         """Accepts clients there; says where it really listens (port 0 means any)."""
-        opened = [
-            Listener(sock, lambda: ClientSocket(self, through_proxy=through_proxy), tls)
-            for sock in listening_sockets(address)
-        ]
+        house = House(
+            lambda: ClientSocket(self, through_proxy=through_proxy),
+            lambda: self._node.handshake_ms_max / 1000,
+            self._node.has_room,
+        )
+        opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
         for listener in opened:
             await listener.start()
         self._listeners += opened
@@ -63,13 +66,9 @@ class Server:
         self._set_timer()
         return [listener.address for listener in opened]
 
-    async def read_certificates(self) -> None:
-        """Takes the TLS files as they are now for connections from now on; if they are no good, the old ones stay."""
-        for listener in self._listeners:
-            try:
-                await listener.restart()
-            except OSError as error:
-                log.error("the certificates for %s stay as they were: %s", listener.address, error.strerror or error)
+    def read_certificates(self) -> Renewal:
+        """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
+        return Renewal(self._listeners)
 
     def wake(self) -> None:
         """Somebody inside the process has gathered work for the node."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
 ClientCertificates = Literal["ignore", "ask", "require"]
+
+_HANDSHAKE_RECORD: Final = 22
+"""What a TLS connection begins with."""
 
 
 class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +29,7 @@ class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
     """Reads the files anew. Raises OSError (also ssl.SSLError) naming the file at fault."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _name_file(files.certificate, lambda: context.load_cert_chain(files.certificate, files.key))
     if files.authorities is not None:
@@ -40,6 +43,32 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
         case "require":
             context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+class _Conversation(ssl.SSLObject):
+    """Turns away who does not speak TLS at once; OpenSSL would wait for more of what cannot become a record."""
+
+    unheard: ssl.MemoryBIO | None = None
+    """Holds the client's first octets."""
+
+    def do_handshake(self) -> None:
+        if self.unheard is not None and self.unheard.pending:
+            first = self.unheard.read()
+            self.unheard.write(first)
+            self.unheard = None
+            if first[0] != _HANDSHAKE_RECORD:
+                raise ssl.SSLError(ssl.SSLErrorNumber.SSL_ERROR_SSL, "it does not speak TLS")
+        super().do_handshake()
+
+
+class _ServerContext(ssl.SSLContext):
+    sslobject_class = _Conversation
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
+        conversation = super().wrap_bio(incoming, outgoing, *args, **options)
+        assert isinstance(conversation, _Conversation)
+        conversation.unheard = incoming
+        return conversation
 
 
 def certificate_name(tls: ssl.SSLObject | None) -> str | None:
