@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pandomq.admin import limits
 from pandomq.admin.refusals import unavailable
@@ -28,12 +29,18 @@ if TYPE_CHECKING:
     from pandomq.runtime.clock import Clock
 
 
+class Done(NamedTuple):
+    answered: int
+    """How many were answered before the fault."""
+    fault: Fault | None
+
+
 class BrokerClient:
     """One at a time asks; every coroutine raises the Fault that the broker answers with."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._said: list[Answer | Fault] = []
+        self._said: deque[Answer | Fault] = deque()
         self._heard = asyncio.Event()
         self.local: LocalClient | None = None
 
@@ -45,6 +52,16 @@ class BrokerClient:
     async def ask(self, method: Method) -> Method:
         self._send(method)
         return (await self._next()).method
+
+    async def ask_all(self, methods: Sequence[Method]) -> Done:
+        """Asks them at once. A fault ends it: nothing is asked of this client afterwards."""
+        self._send(*methods)
+        for answered in range(len(methods)):
+            try:
+                await self._next()
+            except Fault as fault:
+                return Done(answered, fault)
+        return Done(len(methods), None)
 
     async def publish(self, method: BasicPublish, header: bytes, body: bytes) -> bool:
         """True if a queue took it. Returns once that is as safe as a confirm says."""
@@ -91,7 +108,7 @@ class BrokerClient:
                     await self._heard.wait()
         except TimeoutError:
             raise unavailable("the broker cannot commit at present") from None
-        answer = self._said.pop(0)
+        answer = self._said.popleft()
         if isinstance(answer, Fault):
             raise answer
         return answer

@@ -33,6 +33,8 @@ NAME_FILTER_CHARS_MAX: Final = 256
 FILTER_SLICE_ROWS: Final = 20
 NAME_FILTER_S_MAX: Final = 0.2
 """What such a filter may cost the loop in all."""
+DECLARED_AT_ONCE: Final = 200
+"""Of definitions that are imported: as many go into one batch of the broker."""
 GET_MESSAGES_MAX: Final = 10_000
 """Messages that one request may get from a queue."""
 GET_BYTES_MAX: Final = 64 * MIB

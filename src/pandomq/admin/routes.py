@@ -6,6 +6,7 @@ from pandomq.admin.access import Access
 from pandomq.admin.endpoints import (
     bindings,
     clients,
+    definitions,
     exchanges,
     health,
     messages,
@@ -144,6 +145,11 @@ _ROUTES: dict[str, _Actions] = {
         "GET": (_ADMINISTRATOR, _operators.show),
         "PUT": (_ADMINISTRATOR, _operators.put),
         "DELETE": (_ADMINISTRATOR, _operators.delete),
+    },
+    "api/definitions": {"GET": (_ADMINISTRATOR, definitions.export), "POST": (_ADMINISTRATOR, definitions.import_)},
+    "api/definitions/{vhost}": {
+        "GET": (_ADMINISTRATOR, definitions.export),
+        "POST": (_ADMINISTRATOR, definitions.import_),
     },
     "api/vhost-limits": {"GET": (_ANYBODY, quotas.list_of_vhosts)},
     "api/vhost-limits/{vhost}": {"GET": (_ANYBODY, quotas.list_of_vhosts)},
