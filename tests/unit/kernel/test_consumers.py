@@ -76,6 +76,19 @@ def test_the_credit_of_a_channel_goes_to_where_messages_are(world: World) -> Non
     assert world.bodies(channel.session) == [b"2"]
 
 
+def test_credit_that_a_woken_consumer_cannot_use_goes_to_the_next(world: World) -> None:
+    channel = world.channel()
+    channel.set_prefetch(1)
+    queues = [world.queue(), world.queue(ttl_ms=5), world.queue()]
+    for queue in queues:
+        world.consumer(channel, queue)
+        world.put(queue, b"%d" % queue.owner)
+    assert world.bodies(channel.session) == [b"0"]
+    world.now_ms += 10
+    world.feed(channel.session, ack(1))
+    assert world.bodies(channel.session) == [b"2"], "what the second one was woken for has expired"
+
+
 def test_basic_get_uses_no_credit(world: World) -> None:
     channel = world.channel()
     channel.set_prefetch(1)
@@ -236,13 +249,13 @@ def test_closing_a_session_gives_everything_back_and_silences_it(world: World) -
 def test_a_deleted_queue_lets_its_consumers_go(world: World) -> None:
     channel = world.channel()
     queue = world.queue(logged=True)
-    consumer = world.consumer(channel, queue, prefetch=1)
-    world.put(queue, b"1", b"2", props=b"\x10\x00\x02")
+    consumer = world.consumer(channel, queue, prefetch=3)
+    world.put(queue, b"1", b"2", b"3", b"4", props=b"\x10\x00\x02")
     world.end_batch()
     assert queue.delete() == 1
     assert (queue.deleted, queue.consumer_count, channel.consumers()) == (True, 0, [])
-    assert world.engine.held_messages == 1, "the unacked one"
-    world.feed(channel.session, nack(1, False, True))
+    assert world.engine.held_messages == 3, "the unacked ones"
+    world.feed(channel.session, nack(1, False, True) + ack(2) + nack(3, False, False))
     assert world.engine.held_messages == 0
     assert world.end_batch() is None, "the deletion itself is the caller's to log"
     assert consumer.unacked_count == 0
