@@ -1,0 +1,299 @@
+"""The end of the log: entries come in, groups of them go out to the open segment.
+
+What was appended between two calls of `sync` is a group: one write of bodies, one of table slots, one sync. The disk
+may join groups that wait for it; completions come in order. Everything in memory happens at once: an entry has its
+index and can be read before the disk has heard of it.
+
+Callers ensure that terms never go back, and that payloads are not changed afterwards.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from pandomq.ids import LogIndex, Term
+from pandomq.journal.chain import ChainPoints
+from pandomq.journal.effects import Effect, Lane, Resize, Result, SyncFile
+from pandomq.journal.events import Durable, Entry, Event
+from pandomq.journal.layout import Identity, body_offset, file_seed
+from pandomq.journal.limits import ENTRY_BYTES_MAX, Fsync, JournalSettings
+from pandomq.journal.open_segment import OpenSegment
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.segment import Catalogue, Segment
+from pandomq.journal.spares import Spares
+from pandomq.journal.terms import Terms
+
+
+class Group:
+    """Entries that become durable together."""
+
+    __slots__ = ("chunks", "effects", "first_index", "issued_ms", "last_index", "safe_at", "segment", "size_bytes")
+
+    def __init__(self, segment: Segment, first_index: int, last_index: int, chunks: list[bytes]) -> None:
+        self.segment = segment
+        self.first_index = first_index
+        self.last_index = last_index
+        self.chunks = chunks
+        self.size_bytes = sum(map(len, chunks))
+        self.effects: list[Effect] = []
+        self.safe_at = 0
+        """The place of the effect after which the group is durable."""
+        self.issued_ms = 0
+
+
+class Appender:
+    __slots__ = (
+        "_catalogue",
+        "_emit",
+        "_groups",
+        "_held",
+        "_identity",
+        "_marked_index",
+        "_now_ms",
+        "_open",
+        "_outbox",
+        "_points",
+        "_settings",
+        "_spares",
+        "_synced_ms",
+        "_syncing",
+        "_terms",
+        "_unfiled",
+        "chain",
+        "durable_index",
+        "holding",
+        "last_index",
+        "last_term",
+        "on_idle",
+        "on_opened",
+        "pending_bytes",
+        "synced_index",
+    )
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        identity: Identity,
+        outbox: Outbox,
+        catalogue: Catalogue,
+        terms: Terms,
+        points: ChainPoints,
+        spares: Spares,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._outbox = outbox
+        self._catalogue = catalogue
+        self._terms = terms
+        self._points = points
+        self._spares = spares
+        self._emit = emit
+        self._open: OpenSegment | None = None
+        self._groups: deque[Group] = deque()
+        """Closed and not yet durable, in order."""
+        self._unfiled: deque[Group] = deque()
+        """Those of them whose file is still being made."""
+        self._held: list[Group] = []
+        """Closed while `holding`, and not among the others."""
+        self._marked_index = 0
+        self._syncing = False
+        self._now_ms = self._synced_ms = 0
+        self.last_index = self.last_term = self.chain = 0
+        self.durable_index = 0
+        """As the fsync policy has it."""
+        self.synced_index = 0
+        """Really on the disk."""
+        self.pending_bytes = 0
+        """Handed over for a sync, and not yet durable."""
+        self.holding = False
+        """While a tail is being cut off, what is appended after it waits."""
+        self.on_idle: Callable[[], None] = lambda: None
+        self.on_opened: Callable[[int], None] = lambda number: None
+        """Called with the number of a segment once it has durable entries."""
+        spares.on_ready = self._file_ready
+
+    def begin(self, last_index: int, last_term: int, chain: int, open_segment: OpenSegment | None) -> None:
+        """Where recovery found the end of the log; all of it is on the disk."""
+        self.last_index = self.durable_index = self.synced_index = last_index
+        self.last_term = last_term
+        self.chain = chain
+        self._open = open_segment
+
+    # Entries.
+
+    def extend(self, term: int, payloads: Sequence[bytes]) -> LogIndex:
+        """Returns the index of the last."""
+        assert term >= self.last_term, "terms never go back"
+        if max(map(len, payloads), default=0) > ENTRY_BYTES_MAX:
+            raise ValueError(f"an entry has at most {ENTRY_BYTES_MAX} bytes")
+        taken, count = 0, len(payloads)
+        if count and term != self.last_term:
+            self._terms.note(self.last_index + 1, term)
+        while taken < count:
+            place = self._open or self._roll()
+            self.last_term = term
+            end = place.pack(payloads, taken, self.last_index + 1, term, self.synced_index, self._points)
+            self.last_index += end - taken
+            self.chain = place.segment.chain_after
+            taken = end
+            if taken < count:
+                self._close_group(sealing=True)
+                self._open = None
+        return LogIndex(self.last_index)
+
+    def sync(self) -> None:
+        """What was appended is to be made durable."""
+        if self._open is not None and self._open.group_count:
+            self._close_group()
+            if self._open.half_full:
+                self._spares.prepare()
+
+    def unwritten(self, first_index: int) -> Iterator[Entry]:
+        """Entries from this index on that are in memory only because the disk may not have them yet."""
+        for group in [*self._groups, *self._held]:
+            for index in range(max(first_index, group.first_index), group.last_index + 1):
+                yield self._entry(index, group.chunks[(index - group.first_index) * 2 + 1])
+        if self._open is not None:
+            chunks = self._open.chunks
+            first = self.last_index + 1 - self._open.group_count
+            for index in range(max(first_index, first), self.last_index + 1):
+                yield self._entry(index, chunks[(index - first) * 2 + 1])
+
+    def _entry(self, index: int, payload: bytes) -> Entry:
+        term = self._terms.at(index)
+        assert term is not None
+        return Entry(LogIndex(index), Term(term), payload)
+
+    # Groups.
+
+    def _roll(self) -> OpenSegment:
+        slot_count = self._settings.slot_count
+        number = self._spares.take()
+        segment = Segment(number, self.last_index + 1, self.chain, slot_count, body_offset(slot_count))
+        self._catalogue.add(segment)
+        seed = file_seed(self._identity.cluster_id, number)
+        self._open = OpenSegment(segment, seed, self._settings.segment_bytes, self.last_term)
+        return self._open
+
+    def _close_group(self, *, sealing: bool = False) -> None:
+        place = self._open
+        assert place is not None
+        count = place.group_count
+        writes, chunks = place.close_group()
+        segment = place.segment
+        group = Group(segment, self.last_index + 1 - count, self.last_index, chunks)
+        group.effects += writes
+        if sealing:
+            group.effects.append(place.seal())
+        policy = self._settings.fsync
+        if policy is Fsync.ALWAYS or (sealing and policy is Fsync.INTERVAL):
+            group.effects.append(SyncFile(segment.file))
+        group.safe_at = len(group.effects) - 1
+        if sealing:
+            group.effects.append(Resize(segment.file, segment.end))
+        self.pending_bytes += group.size_bytes
+        self._issue(group)
+
+    def _issue(self, group: Group) -> None:
+        if self.holding:
+            self._held.append(group)
+            return
+        self._groups.append(group)
+        if self._unfiled or not self._spares.is_ready(group.segment.number):
+            self._unfiled.append(group)
+        else:
+            self._send(group)
+
+    def _send(self, group: Group) -> None:
+        group.issued_ms = self._now_ms
+        for place, effect in enumerate(group.effects):
+            self._outbox.put(Lane.LOG, effect, self._safe if place == group.safe_at else None)
+
+    def _file_ready(self) -> None:
+        while self._unfiled and self._spares.is_ready(self._unfiled[0].segment.number):
+            self._send(self._unfiled.popleft())
+
+    def _safe(self, _result: Result) -> None:
+        # Requests of the log's lane complete in order, so it is the oldest group.
+        group = self._groups.popleft()
+        self.pending_bytes -= group.size_bytes
+        if isinstance(group.effects[group.safe_at], SyncFile):
+            self.synced_index = max(self.synced_index, group.last_index)
+        if group.last_index > self.durable_index:
+            self.durable_index = group.last_index
+            self._emit(Durable(LogIndex(group.last_index)))
+        if group.first_index == group.segment.first_index and group.chunks:
+            self.on_opened(group.segment.number)
+        if not self._groups:
+            self.on_idle()
+
+    # Cutting off a tail.
+
+    def cut(self, last_index: int, last_term: int, chain: int) -> None:
+        """The log ends here from now on. What is appended next goes to a segment of its own, and no further than memory
+        until `release`: the disk must have forgotten the old entries before it gets others in their place."""
+        assert not self.holding
+        self.sync()
+        for group in self._groups:
+            group.last_index = min(group.last_index, last_index)
+        self.holding = True
+        self._open = None
+        self.last_index, self.last_term, self.chain = last_index, last_term, chain
+        self.durable_index = min(self.durable_index, last_index)
+        self.synced_index = min(self.synced_index, last_index)
+        self._marked_index = min(self._marked_index, last_index)
+
+    def release(self) -> None:
+        assert self.holding and not self._groups
+        self.holding = False
+        held, self._held = self._held, []
+        for group in held:
+            self._issue(group)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing that was closed is on its way to the disk."""
+        return not self._groups
+
+    # Time.
+
+    @property
+    def waiting_since_ms(self) -> int | None:
+        """When the oldest group that is not durable was handed to the disk."""
+        return self._groups[0].issued_ms if self._groups else None
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        self._spares.tick()
+        settings, place = self._settings, self._open
+        if place is None or not place.segment.positions or not self._spares.is_ready(place.segment.number):
+            return
+        if settings.fsync is Fsync.INTERVAL and now_ms - self._synced_ms >= settings.fsync_interval_ms:
+            self._sync_lazily(place, now_ms)
+        if not self._groups and not self.holding and self._marked_index < self.synced_index:
+            # With it the disk can prove what was synced, even if nothing follows. It need not be synced itself.
+            self._marked_index = self.synced_index
+            self._outbox.put(Lane.LOG, place.mark(self.synced_index))
+
+    def _sync_lazily(self, place: OpenSegment, now_ms: int) -> None:
+        if self._syncing or self.synced_index >= self.durable_index:
+            return
+        self._syncing = True
+        self._synced_ms = now_ms
+        index = self.durable_index
+
+        def synced(_result: Result) -> None:
+            self._syncing = False
+            # A tail may have been cut off in the meantime.
+            self.synced_index = max(self.synced_index, min(index, self.durable_index))
+
+        # Earlier segments were synced when they were sealed.
+        self._outbox.put(Lane.LOG, SyncFile(place.segment.file), synced)
+
+    def closing(self) -> list[Effect]:
+        """What makes the end of the log provable before the process goes; after the last group."""
+        place = self._open
+        if place is None or not place.segment.positions:
+            return []
+        file = place.segment.file
+        return [SyncFile(file), place.mark(self.durable_index), SyncFile(file)]

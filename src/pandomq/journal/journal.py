@@ -1,0 +1,389 @@
+"""The log on disk, without a disk: calls and completions go in, requests and events come out.
+
+    journal = Journal(settings, …); journal.open()
+    disk.submit(journal.take_requests())              after every call or batch of calls
+    journal.completed(completion)                     for every completion
+    for event in journal.take_events(): …             after either
+
+Until `Recovered` the owner gets the snapshot's pieces and the entries after it, and says `live` and `released` for them
+as for new ones; then it says `replayed`. From then on it appends and syncs, and `Durable` tells how far the log is
+safe.
+
+A write or sync that fails is final: `completed` raises StoreFault, as does every call after it, and no more requests
+come out. Nothing that was not durable by then may be confirmed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from pandomq.ids import ClusterId, LogIndex, NodeName, Term
+from pandomq.journal.appender import Appender
+from pandomq.journal.checksums import CHAIN_START
+from pandomq.journal.compaction import LiveRange
+from pandomq.journal.effects import Completion, FileName, Lane, Request, Ticket
+from pandomq.journal.events import (
+    Closed,
+    Damage,
+    Event,
+    Recovered,
+    StateSaved,
+    Truncated,
+)
+from pandomq.journal.examination import Examination
+from pandomq.journal.faults import StoreFault
+from pandomq.journal.hard_state import HardState, StateStore
+from pandomq.journal.layout import Identity
+from pandomq.journal.limits import JournalSettings
+from pandomq.journal.live_bytes import LiveBytes
+from pandomq.journal.names import aside_file
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.reading import Range, Reading
+from pandomq.journal.reclaimer import Reclaimer
+from pandomq.journal.recovery import Opened, settle
+from pandomq.journal.segment import Segment
+from pandomq.journal.snapshot_writer import SnapshotWriter
+from pandomq.journal.snapshots import Snapshots
+from pandomq.journal.space import Space
+from pandomq.journal.spares import Spares
+from pandomq.journal.survey import Expected
+from pandomq.journal.truncation import Truncation
+from pandomq.journal.work import Task, Work, pause, perform
+
+
+class JournalView(msgspec.Struct, frozen=True):
+    """What there is to show."""
+
+    first_index: int
+    last_index: int
+    durable_index: int
+    commit_index: int
+    snapshot_index: int
+    file_count: int
+    size_bytes: int
+    live_bytes: int
+    pending_bytes: int
+    free_bytes: int
+    space_low: bool
+
+
+class Journal:
+    def __init__(
+        self,
+        settings: JournalSettings,
+        *,
+        node_name: NodeName,
+        new_cluster_id: ClusterId,
+        cluster_id: ClusterId | None = None,
+    ) -> None:
+        """A new store gets `cluster_id`, or `new_cluster_id` if that is not known; one that is there must have
+        `cluster_id`, if that is known, and the node's name."""
+        self._settings = settings
+        self._expected = Expected(cluster_id, node_name)
+        self._new_identity = Identity(cluster_id or new_cluster_id, node_name)
+        self._outbox = Outbox()
+        self._events: list[Event] = []
+        self._fault: StoreFault | None = None
+        self._examination = Examination(settings, self._expected, self._events.append)
+        self._catalogue = self._examination.catalogue
+        self._live = LiveBytes(self._catalogue)
+        self._space = Space(settings, self._outbox, self._events.append)
+        self._damage: Damage | None = None
+        self._closing: Task[None] | None = None
+        self._identity: Identity
+        self._numbers: Iterator[int]
+        self._appender: Appender
+        self._states: StateStore
+        self._reading: Reading
+        self._reclaimer: Reclaimer
+        self._snapshots: Snapshots
+        self._truncation: Truncation
+
+    # Requests, completions, events.
+
+    def open(self) -> None:
+        Task(self._outbox, Lane.LOG, self._recover(), self._opened).start()
+
+    def take_requests(self) -> list[Request]:
+        requests = self._outbox.take()
+        return requests if self._fault is None else []
+
+    def completed(self, completion: Completion) -> None:
+        self._check()
+        try:
+            self._outbox.completed(completion)
+        except StoreFault as fault:
+            self._fault = fault
+            raise
+
+    def take_events(self) -> list[Event]:
+        events = self._events[:]
+        self._events.clear()
+        return events
+
+    def tick(self, now_ms: int) -> None:
+        """To be told some ten times a second."""
+        self._check()
+        self._appender.tick(now_ms)
+        if self._space.tick(now_ms):
+            self._reclaimer.step()
+
+    def _check(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+
+    # Opening.
+
+    def _recover(self) -> Work[Opened]:
+        yield from self._examination.run()
+        return (yield from settle(self._examination, self._settings, self._new_identity))
+
+    def _opened(self, opened: Opened) -> None:
+        examination, settings, outbox, emit = self._examination, self._settings, self._outbox, self._events.append
+        survey, end, terms = examination.survey, examination.end, examination.terms
+        self._identity = identity = opened.identity
+        self._numbers = itertools.count(survey.number_last + 1)
+        self._space.reserve_held = survey.reserve_held
+        self._space.measure()
+        spares = Spares(settings, identity, outbox, self._space, self._numbers)
+        self._appender = appender = Appender(
+            settings, identity, outbox, self._catalogue, terms, examination.points, spares, emit
+        )
+        last_index, chain = (0, CHAIN_START) if end is None else (end.last_index, end.chain)
+        appender.begin(last_index, terms.last, chain, opened.open_segment)
+        appender.on_opened = self._segment_opened
+        appender.on_idle = self._log_idle
+        self._states = StateStore(outbox, opened.state, opened.counter)
+        self._reclaimer = Reclaimer(
+            settings, identity, outbox, self._catalogue, self._live, self._space, self._numbers, emit
+        )
+        self._reclaimer.snapshots = [head.last_index for head in survey.snapshots]
+        self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
+        self._live.last_index = lambda: appender.last_index
+        self._truncation = Truncation(outbox, self._catalogue, appender, self._states, identity)
+        self._snapshots = Snapshots(
+            settings,
+            identity,
+            outbox,
+            self._space,
+            self._live,
+            self._reclaimer,
+            emit,
+            last_bytes=0 if examination.snapshot is None else survey.sizes[examination.snapshot.file],
+            log_bytes=0 if end is None else end.size_bytes,
+        )
+        self._damage = None if end is None else end.damage
+        emit(
+            Recovered(
+                identity,
+                opened.state.hard,
+                LogIndex(examination.snapshot_index),
+                self.first_index,
+                self.last_index,
+                self.last_term,
+                None if end is None else end.torn_tail(),
+                self._damage,
+                tuple(survey.flaws),
+            )
+        )
+
+    def replayed(self) -> None:
+        """The owner has its state, and has said what of it is live. Raises CorruptFault if a file is missing."""
+        self._check()
+        try:
+            self._live.check_replayed()
+        except StoreFault as fault:
+            self._fault = fault
+            raise
+        self._reclaimer.ready = True
+        self._reclaimer.step()
+
+    def close(self) -> None:
+        """Syncs what there is; `Closed` is the last event. What is appended afterwards is lost."""
+        self._check()
+        self._appender.sync()
+        self._closing = Task(self._outbox, Lane.LOG, self._close(), lambda _: None).start()
+
+    def _close(self) -> Work[None]:
+        while not self._appender.idle or self._truncation.active:
+            yield from pause()
+        yield from perform(*self._appender.closing())
+        self._events.append(Closed())
+
+    def _segment_opened(self, number: int) -> None:
+        self._states.save(msgspec.structs.replace(self._states.state, segment_newest=number))
+
+    def _log_idle(self) -> None:
+        self._truncation.wake()
+        if self._closing is not None:
+            self._closing.wake()
+
+    # The log.
+
+    @property
+    def first_index(self) -> LogIndex:
+        """From here on every entry can be read whole."""
+        return LogIndex(self._catalogue.whole_from(self._appender.last_index))
+
+    @property
+    def last_index(self) -> LogIndex:
+        return LogIndex(self._appender.last_index)
+
+    @property
+    def last_term(self) -> Term:
+        return Term(self._appender.last_term)
+
+    @property
+    def durable_index(self) -> LogIndex:
+        return LogIndex(self._appender.durable_index)
+
+    @property
+    def commit_index(self) -> LogIndex:
+        return LogIndex(self._live.commit_index)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Handed over for a sync, and not yet durable: grows while the disk is slower than the owner."""
+        return self._appender.pending_bytes
+
+    @property
+    def waiting_since_ms(self) -> int | None:
+        """Since when the disk owes the oldest sync; a disk that stalls shows here."""
+        return self._appender.waiting_since_ms
+
+    def append(self, term: Term, payload: bytes) -> LogIndex:
+        return self.extend(term, (payload,))
+
+    def extend(self, term: Term, payloads: Sequence[bytes]) -> LogIndex:
+        """Several entries at once; returns the index of the last."""
+        self._check()
+        assert self._damage is None, "a damaged log must be truncated first"
+        self._snapshots.log_bytes += sum(map(len, payloads))
+        return self._appender.extend(term, payloads)
+
+    def sync(self) -> None:
+        """The end of a batch: what was appended is to be made durable."""
+        self._check()
+        self._appender.sync()
+
+    def commit(self, index: LogIndex) -> None:
+        """Entries up to this one will never be truncated."""
+        self._check()
+        assert index <= self._appender.last_index
+        if index > self._live.commit_index:
+            self._live.commit(index)
+            self._reclaimer.committed()
+            self._snapshots.committed()
+
+    def term_at(self, index: LogIndex) -> Term | None:
+        """None for entries that are long reclaimed."""
+        if index == 0:
+            return Term(0)
+        term = self._examination.terms.at(index)
+        return None if term is None or index > self._appender.last_index else Term(term)
+
+    def chain_at(self, index: LogIndex) -> int | None:
+        """The chained hash up to this entry; of reclaimed ones only at regular points."""
+        if index == self._appender.last_index:
+            return self._appender.chain
+        stored = self._catalogue.find(index)
+        chain = stored.chain_at(index) if isinstance(stored, Segment) else None
+        return chain if chain is not None else self._examination.points.at(index)
+
+    def read(self, first_index: LogIndex, bytes_max: int) -> Ticket:
+        """Entries from here on, as many as are stored together and fit; `EntriesRead` brings at least one. Raises
+        LookupError for one that is not held whole."""
+        self._check()
+        return self._reading.entries(first_index, bytes_max)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> Ticket:
+        """Parts of payloads, by (index, offset, length); `RangesRead` brings them all."""
+        self._check()
+        return self._reading.ranges(ranges)
+
+    def truncate(self, first_index: LogIndex, *, keep_aside: bool) -> Ticket:
+        """The log ends before this entry from now on; `Truncated` tells when the disk knows. One at a time."""
+        self._check()
+        assert self._live.commit_index < first_index, "what is committed stays"
+        ticket = self._outbox.next_ticket()
+        last_index = LogIndex(first_index - 1)
+        chain, term = self.chain_at(last_index), self.term_at(last_index)
+        assert chain is not None and term is not None
+        cut = None
+        if self._damage is not None:
+            end = self._examination.end
+            assert end is not None and first_index == self._damage.index
+            cut = end.cut
+        aside = aside_file(first_index, next(self._numbers)) if keep_aside else None
+        self._truncation.begin((last_index, term, chain), cut, aside, lambda: self._truncated(ticket, aside))
+        self._examination.terms.cut(last_index)
+        self._examination.points.cut(last_index)
+        return ticket
+
+    def _truncated(self, ticket: Ticket, aside: FileName | None) -> None:
+        self._damage = None
+        self._events.append(Truncated(ticket, aside))
+        self._log_idle()
+
+    # The hard state.
+
+    @property
+    def hard_state(self) -> HardState:
+        return self._states.state.hard
+
+    def save_state(self, hard_state: HardState) -> Ticket:
+        """Nothing of it may be spoken before `StateSaved`."""
+        self._check()
+        ticket = self._outbox.next_ticket()
+        state = msgspec.structs.replace(self._states.state, hard=hard_state)
+        self._states.save(state, lambda: self._events.append(StateSaved(ticket)))
+        return ticket
+
+    # Snapshots and reclaiming.
+
+    @property
+    def snapshot_due(self) -> bool:
+        return self._snapshots.due
+
+    def begin_snapshot(self, index: LogIndex) -> SnapshotWriter:
+        """The owner's state after this entry; it must be one that `read` could give, or the last."""
+        self._check()
+        chain, term = self.chain_at(index), self.term_at(index)
+        assert chain is not None and term is not None
+        return self._snapshots.begin(index, term, chain, self._examination.points)
+
+    def live(self, index: LogIndex, size_bytes: int) -> None:
+        """So many more bytes of this entry's payload will be wanted by `read_ranges`."""
+        self._live.live(index, size_bytes)
+
+    def released(self, amounts: Iterable[tuple[LogIndex, int]]) -> None:
+        """So many bytes of these entries no longer will; to be said after the entry that says so was appended."""
+        self._live.released(amounts)
+
+    def live_ranges(self, ticket: Ticket, ranges: Iterable[LiveRange], *, done: bool) -> None:
+        """Answers `RangesWanted`, in as many parts as wanted; the last is `done`. No two ranges overlap."""
+        self._check()
+        self._reclaimer.live_ranges(ticket, ranges, done=done)
+
+    def pin(self, first_index: LogIndex | None) -> None:
+        """Entries from here on are kept whole, for someone who still has to read them."""
+        self._reclaimer.pin(first_index)
+
+    def view(self) -> JournalView:
+        files = list(self._catalogue)
+        return JournalView(
+            first_index=self.first_index,
+            last_index=self.last_index,
+            durable_index=self.durable_index,
+            commit_index=self.commit_index,
+            snapshot_index=max(self._reclaimer.snapshots, default=0),
+            file_count=len(files),
+            size_bytes=sum(stored.size_bytes for stored in files),
+            live_bytes=sum(stored.live_bytes for stored in files),
+            pending_bytes=self.pending_bytes,
+            free_bytes=self._space.free_bytes,
+            space_low=self._space.low,
+        )

@@ -1,0 +1,103 @@
+"""What the journal may hold and how it is told to behave.
+
+The format's own bounds are constants; what a user may configure is in `JournalSettings`. The assertions at the end are
+part of the contract.
+"""
+
+import enum
+from typing import Final
+
+import msgspec
+
+from pandomq.limits import KIB, MIB, TRANSACTION_BYTES_MAX
+
+SECTOR_BYTES: Final = 512
+"""What a disk writes whole or not at all."""
+
+PAGE_BYTES: Final = 4 * KIB
+"""Regions of a file begin at multiples of this."""
+
+ENTRY_BYTES_MAX: Final = 1024 * MIB
+"""The largest payload; an entry larger than a segment gets a segment of its own."""
+
+SEGMENT_BYTES_MIN: Final = 8 * KIB
+SEGMENT_BYTES_MAX: Final = 1024 * MIB
+
+SLOT_SHARE_BYTES: Final = 1 * KIB
+"""A segment's table has one slot for each this many bytes of its body."""
+SLOTS_MIN: Final = 16
+
+NODE_NAME_BYTES_MAX: Final = 255
+MEMBERSHIP_BYTES_MAX: Final = 12 * KIB
+STATE_COPY_BYTES: Final = 16 * KIB
+"""Room for one copy of the hard state."""
+
+SNAPSHOT_PIECE_BYTES_MAX: Final = 16 * MIB
+SNAPSHOTS_KEPT: Final = 2
+"""The newest, and the one to fall back to."""
+
+CHAIN_POINTS_MAX: Final = 4096
+CHAIN_STRIDE_FIRST: Final = 256
+
+READ_RANGES_MAX: Final = 65_536
+"""Ranges in one call of `read_ranges`."""
+READ_BYTES_MAX: Final = 64 * MIB
+"""Bytes that one read brings at most, unless a single entry is larger."""
+READ_GAP_BYTES: Final = 16 * KIB
+"""Ranges closer together than this are read in one go."""
+
+COMPACT_RUN_MAX: Final = 64
+"""Segments that one compaction joins at most."""
+
+SPACE_CHECK_MS: Final = 1_000
+"""How often the free space of the disk is asked for."""
+
+
+class Fsync(enum.Enum):
+    """When an entry counts as durable."""
+
+    ALWAYS = "always"
+    """Once it is on the disk."""
+    INTERVAL = "interval"
+    """Once the operating system has it; the disk gets it within `fsync_interval_ms`."""
+    NEVER = "never"
+    """Once the operating system has it."""
+
+
+class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
+    segment_bytes: int = 64 * MIB
+    fsync: Fsync = Fsync.ALWAYS
+    fsync_interval_ms: int = 200
+    snapshot_log_bytes: int = 256 * MIB
+    """A snapshot is due when the log has grown by this much, or by twice the last snapshot, whichever is more."""
+    sparse_percent: int = 50
+    """A segment with less than this share of live bytes is compacted."""
+    disk_free_bytes_min: int = 256 * MIB
+    """Below this much free space publishers are to be held back."""
+    reserve_bytes: int = 64 * MIB
+    """Kept in a file that is given up when the disk is full, for acks, deletes and compaction; 0 keeps none."""
+    replay_chunk_bytes: int = 4 * MIB
+    bulk_chunk_bytes: int = 256 * KIB
+    """What compaction and snapshots read or write in one step."""
+    bulk_sync_bytes: int = 4 * MIB
+    """How much of a bulk file is left to one sync, so that it does not hold up the log's."""
+
+    def __post_init__(self) -> None:
+        if not SEGMENT_BYTES_MIN <= self.segment_bytes <= SEGMENT_BYTES_MAX:
+            raise ValueError(
+                f"segment_bytes must be between {SEGMENT_BYTES_MIN} and {SEGMENT_BYTES_MAX}, not {self.segment_bytes}"
+            )
+        if not 1 <= self.sparse_percent <= 90:
+            raise ValueError(f"sparse_percent must be between 1 and 90, not {self.sparse_percent}")
+        if self.fsync_interval_ms < 1:
+            raise ValueError(f"fsync_interval_ms must be at least 1, not {self.fsync_interval_ms}")
+
+    @property
+    def slot_count(self) -> int:
+        """A whole number of sectors of slots."""
+        return max(SLOTS_MIN, self.segment_bytes // SLOT_SHARE_BYTES // 16 * 16)
+
+
+assert TRANSACTION_BYTES_MAX < ENTRY_BYTES_MAX, "a transaction is one entry"
+assert SEGMENT_BYTES_MAX + ENTRY_BYTES_MAX < 2**32, "a position in a segment fits 32 bits"
+assert MEMBERSHIP_BYTES_MAX < STATE_COPY_BYTES

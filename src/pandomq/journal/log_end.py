@@ -1,0 +1,245 @@
+"""Reads the segments after the snapshot, in order, and finds where the log ends and why.
+
+It ends where nothing follows, at a tail that was being written when the broker stopped, at a cut that was begun, or at
+damage. Whatever lies behind that place is named in `cut`, to be carried out by whoever may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pandomq.ids import LogIndex, Term
+from pandomq.journal.chain import ChainPoints
+from pandomq.journal.checksums import chain_next
+from pandomq.journal.cutting import Cut, Part
+from pandomq.journal.events import Damage, Entry, Event, Flaw, Progress, Replayed, Stage, TornTail
+from pandomq.journal.faults import corrupt
+from pandomq.journal.layout import SLOT_BYTES, TABLE_OFFSET
+from pandomq.journal.limits import JournalSettings
+from pandomq.journal.scan import Ending, Scan
+from pandomq.journal.segment import Catalogue, Segment
+from pandomq.journal.survey import SegmentFile
+from pandomq.journal.table import Table
+from pandomq.journal.terms import Terms
+from pandomq.journal.window import Window
+from pandomq.journal.work import Work, read
+
+NO_LIMIT = 2**62
+
+
+class Start(NamedTuple):
+    """What the log goes on from: a snapshot, or nothing."""
+
+    last_index: int
+    term: int
+    chain: int
+
+
+class Trouble(NamedTuple):
+    """Why a segment, or what follows it, is not part of the log."""
+
+    text: str
+    damage: bool
+
+
+class Tail(NamedTuple):
+    """A segment that was read, for whoever mends it and goes on with it."""
+
+    found: SegmentFile
+    segment: Segment
+    table: Table
+    scan: Scan
+
+
+class LogEnd:
+    def __init__(
+        self,
+        settings: JournalSettings,
+        start: Start,
+        cut_from: int,
+        catalogue: Catalogue,
+        terms: Terms,
+        points: ChainPoints,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._start = start
+        self._limit_index = cut_from or NO_LIMIT
+        self._catalogue = catalogue
+        self._terms = terms
+        self._points = points
+        self._emit = emit
+        self._proven_index = start.last_index
+        self._done_bytes = self._total_bytes = 0
+        self.last_index = start.last_index
+        self.chain = start.chain
+        self.tails: list[Tail] = []
+        self.flaws: list[Flaw] = []
+        self.cut: Cut | None = None
+        self.torn = False
+        """The cut is of entries that were never finished."""
+        self.damage: Damage | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the segments that were read."""
+        return sum(tail.segment.end - tail.found.body_offset for tail in self.tails)
+
+    def torn_tail(self) -> TornTail | None:
+        if not self.torn or self.cut is None:
+            return None
+        parts = [*([self.cut.shortened] if self.cut.shortened else []), *self.cut.deleted]
+        cut_bytes = sum(part.end - part.offset for part in parts)
+        return TornTail(parts[0].file, parts[0].offset, cut_bytes)
+
+    def run(self, files: list[SegmentFile]) -> Work[None]:
+        segments = [begin_segment(found, self._catalogue) for found in files]
+        yield from self._find_proof(files)
+        self._total_bytes = sum(found.size_bytes for found in files)
+        for place, (found, segment) in enumerate(zip(files, segments, strict=True)):
+            table = yield from read_table(found)
+            scan = self._scan(found, segment, table)
+            tail = Tail(found, segment, table, scan)
+            trouble = self._gap(tail)
+            if trouble is None:
+                yield from scan.run()
+                self.tails.append(tail)
+                self.flaws += scan.flaws
+                trouble = self._join(tail)
+            self._done_bytes += found.size_bytes
+            if trouble is not None:
+                yield from self._stop(tail, trouble, files[place + 1 :], segments[place + 1 :])
+                break
+            segment.growing = False
+            segment.sealed = found.seal is not None or place < len(files) - 1
+
+    def _scan(self, found: SegmentFile, segment: Segment, table: Table) -> Scan:
+        window = Window(found.file, found.size_bytes, self._settings.replay_chunk_bytes)
+
+        def take(entries: list[Entry]) -> None:
+            self._emit(Replayed(entries))
+            self._emit(Progress(Stage.LOG, self._done_bytes + window.start, self._total_bytes))
+
+        return Scan(
+            segment,
+            table,
+            found.seed,
+            window,
+            proven_index=self._proven_index,
+            snapshot_index=self._start.last_index,
+            limit_index=self._limit_index,
+            terms=self._terms,
+            take=take,
+        )
+
+    def _find_proof(self, files: list[SegmentFile]) -> Work[None]:
+        """Up to where the log is known to have been synced. Such knowledge only grows, so the last segment that tells
+        anything tells most."""
+        proven = [self._start.last_index, *(mark.synced_index for found in files for mark in found.marks)]
+        for found in reversed(files):
+            table = yield from read_table(found)
+            if table.last_good() is not None:
+                proven.append(table.proven_index(found.first_index))
+                break
+        self._proven_index = min(max(proven), self._limit_index - 1)
+
+    # How one segment follows the one before.
+
+    def _gap(self, tail: Tail) -> Trouble | None:
+        """Why the segment cannot be gone on with, if it cannot."""
+        segment = tail.segment
+        expected = self.last_index + 1
+        if segment.first_index > expected:
+            text = f"entries {expected} to {segment.first_index - 1} are missing"
+            return Trouble(text, expected <= self._proven_index)
+        if segment.first_index < expected:
+            if self.tails:
+                return Trouble(f"it begins with entry {segment.first_index}, which another segment holds", True)
+            return None
+        if not segment.chain_before:
+            # Its head was damaged, and does not tell.
+            segment.chain_before = self.chain
+        elif segment.chain_before != self.chain:
+            return Trouble("it continues another log: the chain of checksums differs", True)
+        return None
+
+    def _join(self, tail: Tail) -> Trouble | None:
+        """The segment was read: what it adds to the log. Returns why nothing may follow it, if so."""
+        segment, scan, start = tail.segment, tail.scan, self._start
+        if segment.first_index <= start.last_index <= segment.last_index:
+            # It begins before the snapshot, whose chain has to be the same. What was passed over cannot tell.
+            segment.fold_chain()
+            if not scan.flaws and segment.chain_before and segment.chain_at(start.last_index) != start.chain:
+                raise corrupt(segment.file, 0, "the log and the snapshot tell different histories")
+            follow_chain(segment, start.last_index + 1, start.chain, self._points)
+        elif segment.last_index > start.last_index:
+            follow_chain(segment, segment.first_index, segment.chain_before, self._points)
+        if segment.last_index > self.last_index:
+            self.last_index = segment.last_index
+            self.chain = segment.chain_after
+        if scan.ending is not Ending.CLEAN:
+            return Trouble(scan.text, scan.ending is Ending.DAMAGED)
+        if self.last_index + 1 >= self._limit_index:
+            return Trouble("what follows is being cut off", False)
+        return None
+
+    # The end.
+
+    def _stop(self, tail: Tail, trouble: Trouble, files: list[SegmentFile], segments: list[Segment]) -> Work[None]:
+        """Nothing behind this place belongs to the log."""
+        found, segment = tail.found, tail.segment
+        index, kept = self.last_index + 1, len(segment.positions)
+        deleted = [Part(later.file, later.body_offset, later.size_bytes) for later in files]
+        position = tail.scan.position
+        shortened: Part | None = Part(found.file, position, max(found.size_bytes, position))
+        if not kept:
+            # Nothing of this file is left, so it goes as a whole.
+            deleted.insert(0, Part(found.file, position, found.size_bytes))
+            segments = [segment, *segments]
+            shortened = None
+        for later in segments:
+            self._catalogue.remove(later)
+        segment.growing = False
+        segment.sealed = trouble.damage or tail.found.seal is not None
+        self.cut = Cut(shortened, kept, max(kept, len(tail.table)), deleted)
+        self.torn = not trouble.damage and index < self._limit_index
+        if trouble.damage:
+            known = yield from self._known([found, *files])
+            known_index, known_term = max(known, (self.last_index, self._terms.last))
+            self.damage = Damage(
+                found.file, position, LogIndex(index), trouble.text, LogIndex(known_index), Term(known_term)
+            )
+
+    def _known(self, files: list[SegmentFile]) -> Work[tuple[int, int]]:
+        """The last entry of which a table tells."""
+        for found in reversed(files):
+            table = yield from read_table(found)
+            place = table.last_good()
+            if place is not None:
+                return found.first_index + place, table.slot(place).term
+        return 0, 0
+
+
+def begin_segment(found: SegmentFile, catalogue: Catalogue) -> Segment:
+    opening = found.opening
+    assert opening is not None
+    segment = Segment(found.number, opening.first_index, opening.chain_before, found.slot_count, found.body_offset)
+    segment.growing = True
+    catalogue.add(segment)
+    return segment
+
+
+def read_table(found: SegmentFile) -> Work[Table]:
+    return Table((yield from read(found.file, TABLE_OFFSET, found.slot_count * SLOT_BYTES)), found.seed)
+
+
+def follow_chain(segment: Segment, index: int, chain: int, points: ChainPoints) -> None:
+    """The chain from this entry on to the segment's last, whose end it notes."""
+    assert segment.checksums is not None
+    for checksum in segment.checksums[index - segment.first_index :]:
+        chain = chain_next(chain, checksum)
+        if not index % points.stride:
+            points.record(index, chain)
+        index += 1
+    segment.chain_after = chain

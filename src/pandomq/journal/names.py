@@ -1,0 +1,62 @@
+"""What the files of a store are called.
+
+Everything of one log is in one directory. A file whose name ends in `.tmp` is not finished, and is deleted when the
+store is opened; names that are not listed here are left alone.
+"""
+
+import re
+from typing import Final
+
+from pandomq.journal.effects import FileName
+
+LOCK: Final = FileName("lock")
+STATE: Final = FileName("state")
+RESERVE: Final = FileName("reserve")
+UNFINISHED: Final = ".tmp"
+
+_SEGMENT = re.compile(r"segment-(\d{12})\.log")
+_COMPACT = re.compile(r"compact-(\d{12})\.log")
+_SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snap")
+_ASIDE = re.compile(r"aside-\d{20}-(\d{12})\.log")
+
+
+def segment_file(number: int) -> FileName:
+    return FileName(f"segment-{number:012d}.log")
+
+
+def compact_file(number: int) -> FileName:
+    return FileName(f"compact-{number:012d}.log")
+
+
+def snapshot_file(index: int) -> FileName:
+    return FileName(f"snapshot-{index:020d}.snap")
+
+
+def aside_file(index: int, number: int) -> FileName:
+    """Kept for a person: what was cut off the log at this index; the number tells apart cuts at the same one."""
+    return FileName(f"aside-{index:020d}-{number:012d}.log")
+
+
+def unfinished(file: FileName) -> FileName:
+    return FileName(file + UNFINISHED)
+
+
+def segment_number(file: str) -> int | None:
+    return _number(_SEGMENT, file)
+
+
+def compact_number(file: str) -> int | None:
+    return _number(_COMPACT, file)
+
+
+def snapshot_index(file: str) -> int | None:
+    return _number(_SNAPSHOT, file)
+
+
+def aside_number(file: str) -> int | None:
+    return _number(_ASIDE, file)
+
+
+def _number(pattern: re.Pattern[str], file: str) -> int | None:
+    match = pattern.fullmatch(file)
+    return None if match is None else int(match.group(1))

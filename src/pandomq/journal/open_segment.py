@@ -1,0 +1,171 @@
+"""The segment that entries are being added to: their bytes, their table slots, and the sectors of the head.
+
+Encodes, and says what is to be written where; when that happens and who waits for it is the appender's business.
+"""
+
+from collections.abc import Sequence
+from zlib import crc32
+
+from pandomq.journal.chain import ChainPoints
+from pandomq.journal.checksums import CHAIN_BASE, CHAIN_PRIME, IDENTITY
+from pandomq.journal.effects import Write
+from pandomq.journal.layout import (
+    ENTRY_BEGIN,
+    ENTRY_END,
+    ENTRY_HEAD,
+    ENTRY_HEAD_BYTES,
+    LAG_MAX,
+    MARK,
+    MARK_SECTORS,
+    OPENING,
+    OPENING_SECTOR,
+    PADDING,
+    SEAL,
+    SEAL_SECTOR,
+    SECTOR_SUM,
+    SLOT_BYTES,
+    SLOT_CONTENT,
+    TABLE_OFFSET,
+    blank_sectors,
+    body_offset,
+    encode_sector,
+)
+from pandomq.journal.limits import SECTOR_BYTES
+from pandomq.journal.segment import Segment
+
+JOIN_BYTES_MAX = 16 * 1024
+"""Chunks smaller than this on average are joined: copying them costs less than handing each to the system."""
+
+
+class OpenSegment:
+    __slots__ = (
+        "_group_place",
+        "_group_position",
+        "_limit",
+        "_mark_counter",
+        "_opening",
+        "_position",
+        "_seed",
+        "_table",
+        "_term_count",
+        "_term_last",
+        "chunks",
+        "segment",
+    )
+
+    def __init__(self, segment: Segment, seed: int, body_bytes: int, term_before: int) -> None:
+        self.segment = segment
+        self._seed = seed
+        self._limit = body_offset(segment.slot_count) + body_bytes
+        self._table = bytearray(segment.slot_count * SLOT_BYTES)
+        self._opening: bytes | None = OPENING.pack(segment.first_index, term_before, segment.chain_before)
+        self._position = self._group_position = segment.end
+        self._group_place = 0
+        self.chunks: list[bytes] = []
+        """Heads and payloads of the group that is not closed yet, in turn."""
+        self._term_last = 0
+        self._term_count = 0
+        self._mark_counter = 0
+
+    def resume(self, table: bytes, term_last: int, term_count: int, mark_counter: int) -> None:
+        """Goes on where recovery found the end of an opened segment."""
+        self._opening = None
+        self._table[: len(table)] = table
+        self._group_place = len(self.segment.positions)
+        self._term_last = term_last
+        self._term_count = term_count
+        self._mark_counter = mark_counter
+
+    @property
+    def group_count(self) -> int:
+        return len(self.segment.positions) - self._group_place
+
+    @property
+    def half_full(self) -> bool:
+        segment = self.segment
+        return self._position * 2 > self._limit or len(segment.positions) * 2 > segment.slot_count
+
+    def pack(
+        self, payloads: Sequence[bytes], start: int, index: int, term: int, synced_index: int, points: ChainPoints
+    ) -> int:
+        """Takes payloads from this place of the sequence on, as long as there is room, as entries from this index on.
+        Returns the place of the first that was not taken. An empty segment takes at least one, however large."""
+        segment = self.segment
+        positions, checksums, table, seed = segment.positions, segment.checksums, self._table, self._seed
+        assert checksums is not None
+        chunks, position, limit, chain = self.chunks, self._position, self._limit, segment.chain_after
+        place, place_end = len(positions), segment.slot_count
+        stride_mask = points.stride - 1
+        taken = start
+        for payload in payloads[start:] if start else payloads:
+            length = len(payload)
+            if place == place_end or (position + ENTRY_HEAD_BYTES + length > limit and place):
+                break
+            # The same as checksums.entry_checksum and chain_next, written out: this is the loop that has to be fast.
+            checksum = crc32(IDENTITY.pack(index, term, length), crc32(payload))
+            chain = (chain * CHAIN_BASE + checksum + 1) % CHAIN_PRIME
+            if not index & stride_mask:
+                points.record(index, chain)
+                stride_mask = points.stride - 1
+            chunks.append(ENTRY_HEAD.pack(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END))
+            chunks.append(payload)
+            # A sector of zeros anywhere in the payload shows in every 512th byte of it.
+            blank = 0
+            if length >= SECTOR_BYTES and 0 in payload[::SECTOR_BYTES]:
+                blank = blank_sectors(payload, position + ENTRY_HEAD_BYTES)
+            content = SLOT_CONTENT.pack(term, checksum, position, length, blank, min(index - synced_index, LAG_MAX))
+            at = place * SLOT_BYTES
+            table[at : at + SLOT_BYTES] = content + SECTOR_SUM.pack(crc32(content, seed ^ place))
+            positions.append(position)
+            checksums.append(checksum)
+            position += ENTRY_HEAD_BYTES + length
+            place += 1
+            index += 1
+            taken += 1
+        if taken > start and term != self._term_last:
+            self._term_last = term
+            self._term_count += 1
+        self._position = position
+        segment.chain_after = chain
+        return taken
+
+    def close_group(self) -> tuple[list[Write], list[bytes]]:
+        """What is to be written for the entries since the last call, and the chunks, of which every second one is a
+        payload."""
+        segment, chunks = self.segment, self.chunks
+        writes: list[Write] = []
+        if chunks:
+            if self._opening is not None:
+                writes.append(self._head_write(OPENING_SECTOR, self._opening))
+                self._opening = None
+            padding = -self._position % SECTOR_BYTES
+            written = [*chunks, PADDING[:padding]]
+            if self._position - self._group_position < JOIN_BYTES_MAX * len(chunks):
+                written = [b"".join(written)]
+            writes.append(Write(segment.file, self._group_position, tuple(written)))
+            first, last = self._group_place * SLOT_BYTES, len(segment.positions) * SLOT_BYTES
+            writes.append(Write(segment.file, TABLE_OFFSET + first, (bytes(self._table[first:last]),)))
+            self._position += padding
+        self._group_position = segment.end = self._position
+        self._group_place = len(segment.positions)
+        self.chunks = []
+        return writes, chunks
+
+    def mark(self, synced_index: int) -> Write:
+        self._mark_counter += 1
+        sector = MARK_SECTORS[self._mark_counter % 2]
+        return self._head_write(sector, MARK.pack(self._mark_counter, synced_index))
+
+    def seal(self) -> Write:
+        """Nothing is added after this."""
+        segment = self.segment
+        assert not self.chunks and self._opening is None
+        segment.sealed = True
+        table_sum = crc32(memoryview(self._table)[: len(segment.positions) * SLOT_BYTES])
+        content = SEAL.pack(
+            segment.last_index, segment.end, self._term_last, segment.chain_after, table_sum, self._term_count
+        )
+        return self._head_write(SEAL_SECTOR, content)
+
+    def _head_write(self, sector: int, content: bytes) -> Write:
+        return Write(self.segment.file, sector * SECTOR_BYTES, (encode_sector(content, self._seed),))

@@ -1,0 +1,100 @@
+"""When a snapshot is due, and the one that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pandomq.ids import LogIndex
+from pandomq.journal.chain import ChainPoints
+from pandomq.journal.effects import Lane
+from pandomq.journal.events import Event, SnapshotFailed, SnapshotSaved
+from pandomq.journal.layout import Identity
+from pandomq.journal.limits import JournalSettings
+from pandomq.journal.live_bytes import LiveBytes
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.reclaimer import Reclaimer
+from pandomq.journal.snapshot_writer import SnapshotWriter
+from pandomq.journal.space import Space
+from pandomq.journal.work import Task
+
+
+class Snapshots:
+    __slots__ = (
+        "_emit",
+        "_identity",
+        "_last_bytes",
+        "_live",
+        "_outbox",
+        "_reclaimer",
+        "_settings",
+        "_space",
+        "_writer",
+        "log_bytes",
+    )
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        identity: Identity,
+        outbox: Outbox,
+        space: Space,
+        live: LiveBytes,
+        reclaimer: Reclaimer,
+        emit: Callable[[Event], None],
+        *,
+        last_bytes: int,
+        log_bytes: int,
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._outbox = outbox
+        self._space = space
+        self._live = live
+        self._reclaimer = reclaimer
+        self._emit = emit
+        self._last_bytes = last_bytes
+        self._writer: SnapshotWriter | None = None
+        self.log_bytes = log_bytes
+        """By how much the log has grown since the last one."""
+
+    @property
+    def due(self) -> bool:
+        wanted_bytes = max(self._settings.snapshot_log_bytes, 2 * self._last_bytes)
+        if self._space.low:
+            # Reclaiming waits for it.
+            wanted_bytes = min(wanted_bytes, self._settings.segment_bytes)
+        return self._writer is None and self.log_bytes >= wanted_bytes
+
+    def committed(self) -> None:
+        if self._writer is not None:
+            self._writer.wake()
+
+    def begin(self, index: int, term: int, chain: int, points: ChainPoints) -> SnapshotWriter:
+        assert self._writer is None, "one at a time"
+        assert index > max(self._reclaimer.snapshots, default=0), "there is one of this state"
+        writer = self._writer = SnapshotWriter(
+            self._settings,
+            self._identity,
+            self._space,
+            lambda: self._live.commit_index,
+            index=index,
+            term=term,
+            chain=chain,
+            points=points.up_to(index),
+        )
+        log_bytes = self.log_bytes
+        writer.task = Task(
+            self._outbox, Lane.BULK, writer.work(), lambda outcome: self._over(LogIndex(index), outcome, log_bytes)
+        )
+        writer.task.start()
+        return writer
+
+    def _over(self, index: LogIndex, outcome: str | int, log_bytes: int) -> None:
+        self._writer = None
+        if isinstance(outcome, str):
+            self._emit(SnapshotFailed(index, outcome))
+            return
+        self._last_bytes = outcome
+        self.log_bytes -= log_bytes
+        self._emit(SnapshotSaved(index, outcome))
+        self._reclaimer.snapshot_saved(index)

@@ -1,0 +1,241 @@
+"""A disk that exists in memory, keeps a seed's time, and fails as disks do.
+
+Carries out what a journal asks for, lane by lane, each request after a while; a stalled disk takes longer. At a crash what
+was not synced is lost, torn or reordered (see `sim.files`), also of requests that were still waiting. Syncs may be
+joined, as the real disk's are. Errors are injected by number: the next so many syncs fail, writes find the disk full or
+read-only, bits flip, files are cut short or gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter, deque
+from random import Random
+from typing import assert_never
+
+import msgspec
+
+from pandomq.journal.effects import (
+    Completion,
+    Create,
+    Delete,
+    DiskError,
+    Effect,
+    FileName,
+    Lane,
+    ListFiles,
+    MeasureSpace,
+    Read,
+    Rename,
+    Request,
+    Resize,
+    Result,
+    SyncDirectory,
+    SyncFile,
+    Ticket,
+    Write,
+)
+from pandomq.sim.files import Loss, SimDirectory, SimFile
+
+NEVER_MS = 2**63
+
+
+class DiskPace(msgspec.Struct, frozen=True):
+    """How long things take, in thousandths of a millisecond, from and to."""
+
+    read_us: tuple[int, int] = (50, 500)
+    write_us: tuple[int, int] = (10, 200)
+    sync_us: tuple[int, int] = (500, 4_000)
+    stall_chance: float = 0.0
+    """Of a request to take `stall_us` more."""
+    stall_us: tuple[int, int] = (100_000, 2_000_000)
+    joined_chance: float = 0.3
+    """Of a sync to wait for a later one of the same file."""
+
+
+class SimDisk:
+    def __init__(self, random: Random, *, pace: DiskPace | None = None, capacity_bytes: int = 2**40) -> None:
+        self._random = random
+        self._pace = pace or DiskPace()
+        self._directory = SimDirectory()
+        self._lanes: dict[Lane, deque[tuple[int, Request]]] = {lane: deque() for lane in Lane}
+        self._busy_until_us: Counter[Lane] = Counter()
+        self._joined: dict[Lane, list[Ticket]] = {lane: [] for lane in Lane}
+        self._failures: Counter[tuple[type[Effect], int]] = Counter()
+        self.capacity_bytes = capacity_bytes
+        self.read_only = False
+
+    # What a runtime does with it.
+
+    def submit(self, requests: list[Request], now_ms: int) -> None:
+        for request in requests:
+            start_us = max(now_ms * 1000, self._busy_until_us[request.lane])
+            due_us = start_us + self._duration_us(request.effect)
+            self._busy_until_us[request.lane] = due_us
+            self._lanes[request.lane].append((due_us, request))
+
+    @property
+    def next_ms(self) -> int:
+        """When there is something to take; NEVER_MS if nothing was asked for."""
+        due = [lane[0][0] for lane in self._lanes.values() if lane]
+        return -(-min(due) // 1000) if due else NEVER_MS
+
+    def take_completions(self, now_ms: int) -> list[Completion]:
+        completions: list[Completion] = []
+        while True:
+            ready = [lane for lane, waiting in self._lanes.items() if waiting and waiting[0][0] <= now_ms * 1000]
+            if not ready:
+                return completions
+            lane = min(ready, key=lambda lane: self._lanes[lane][0][0])
+            completions += self._finish(lane)
+
+    def _finish(self, lane: Lane) -> list[Completion]:
+        _, request = self._lanes[lane].popleft()
+        if self._is_joined(lane, request.effect):
+            self._joined[lane].append(request.ticket)
+            return []
+        error = self._injected(request.effect)
+        result: Result = None
+        if error is None:
+            try:
+                result = self._perform(request.effect)
+            except OSError as failure:
+                error = failure.errno
+        failure_of = None if error is None else DiskError(error, os.strerror(error))
+        tickets = [request.ticket]
+        if isinstance(request.effect, SyncFile):
+            tickets = [*self._joined[lane], request.ticket]
+            self._joined[lane].clear()
+        return [Completion(ticket, result, failure_of) for ticket in tickets]
+
+    def _is_joined(self, lane: Lane, effect: Effect) -> bool:
+        """Whether this sync waits for a later one of the same file, with nothing but writes in between."""
+        if not isinstance(effect, SyncFile) or self._random.random() >= self._pace.joined_chance:
+            return False
+        for _, later in self._lanes[lane]:
+            if not isinstance(later.effect, Write | SyncFile) or later.effect.file != effect.file:
+                return False
+            if isinstance(later.effect, SyncFile):
+                return True
+        return False
+
+    def _duration_us(self, effect: Effect) -> int:
+        pace = self._pace
+        if isinstance(effect, SyncFile | SyncDirectory | Create):
+            span = pace.sync_us
+        elif isinstance(effect, Read | ListFiles | MeasureSpace):
+            span = pace.read_us
+        else:
+            span = pace.write_us
+        duration_us = self._random.randint(*span)
+        if self._random.random() < pace.stall_chance:
+            duration_us += self._random.randint(*pace.stall_us)
+        return duration_us
+
+    def _perform(self, effect: Effect) -> Result:
+        directory = self._directory
+        match effect:
+            case Create(file, reserve_bytes):
+                self._writable()
+                if file in directory.files:
+                    raise OSError(errno.EEXIST, file)
+                self._room(reserve_bytes)
+                directory.create(file, reserve_bytes)
+            case Write(file, offset, chunks):
+                self._writable()
+                data = b"".join(chunks)
+                target = self._file(file)
+                self._room(max(0, offset + len(data) - target.used_bytes))
+                target.write(offset, data)
+            case SyncFile(file):
+                self._file(file).sync()
+            case SyncDirectory():
+                directory.sync()
+            case Read(file, offset, length):
+                return bytes(self._file(file).content[offset : offset + length])
+            case Resize(file, size_bytes):
+                self._writable()
+                self._file(file).resize(size_bytes)
+            case Rename(file, new):
+                self._writable()
+                self._file(file)
+                directory.rename(file, new)
+            case Delete(file):
+                self._writable()
+                self._file(file)
+                directory.delete(file)
+            case ListFiles():
+                return directory.list()
+            case MeasureSpace():
+                return max(0, self.capacity_bytes - directory.used_bytes)
+            case _:
+                assert_never(effect)
+        return None
+
+    def _file(self, name: FileName) -> SimFile:
+        file = self._directory.files.get(name)
+        if file is None:
+            raise OSError(errno.ENOENT, name)
+        return file
+
+    def _writable(self) -> None:
+        if self.read_only:
+            raise OSError(errno.EROFS, "read-only")
+
+    def _room(self, more_bytes: int) -> None:
+        if more_bytes and self._directory.used_bytes + more_bytes > self.capacity_bytes:
+            raise OSError(errno.ENOSPC, "full")
+
+    # Faults.
+
+    def crash(self, loss: Loss = Loss.SOME) -> None:
+        """The process is gone, and with it whatever it waited for. With any loss but NONE the machine is, too."""
+        for lane, waiting in self._lanes.items():
+            # A few of the requests that nobody heard of again may have been carried out, or begun.
+            for _ in range(self._random.randint(0, len(waiting))):
+                effect = waiting.popleft()[1].effect
+                if not isinstance(effect, SyncFile | SyncDirectory):
+                    self._perform_quietly(effect)
+            waiting.clear()
+            self._joined[lane].clear()
+        self._busy_until_us.clear()
+        self._directory.crash(self._random, loss)
+
+    def _perform_quietly(self, effect: Effect) -> None:
+        try:
+            self._perform(effect)
+        except OSError:
+            # Nobody is left to hear of it.
+            return
+
+    def fail_next(self, kind: type[Effect], number: int, count: int = 1) -> None:
+        """The next so many effects of this kind fail with this number of `errno`."""
+        self._failures[kind, number] += count
+
+    def _injected(self, effect: Effect) -> int | None:
+        for (kind, number), count in self._failures.items():
+            if count and isinstance(effect, kind):
+                self._failures[kind, number] -= 1
+                return number
+        return None
+
+    def flip_bit(self, file: FileName, bit: int) -> None:
+        self._directory.files[file].flip(bit)
+
+    def truncate_file(self, file: FileName, size_bytes: int) -> None:
+        self._directory.files[file].resize(size_bytes)
+        self._directory.files[file].sync()
+
+    def lose_file(self, file: FileName) -> None:
+        self._directory.delete(file)
+        self._directory.sync()
+
+    def wipe(self) -> None:
+        self._directory = SimDirectory()
+
+    def sizes(self) -> dict[FileName, int]:
+        return {info.file: info.size_bytes for info in self._directory.list()}
+
+    def content(self, file: FileName) -> bytes:
+        return bytes(self._directory.files[file].content)

@@ -1,0 +1,150 @@
+"""Files that remember what of them would survive a crash, and what might.
+
+What a sync has covered is safe. Of everything since then a crash keeps or loses each part on its own: every sector of a
+file is as it was at the last sync or as any later write left it; the size is the old one or any it has had since; each
+change of the directory happened or did not. That is more than a good file system does to its users, and no more than it
+promises.
+"""
+
+from __future__ import annotations
+
+import enum
+from random import Random
+
+from pandomq.journal.effects import FileInfo, FileName
+
+SECTOR_BYTES = 512
+
+
+class Loss(enum.Enum):
+    """How a crash treats what was not synced."""
+
+    ALL = "all"
+    """All of it is lost."""
+    NONE = "none"
+    """It survives, as when only the process was killed."""
+    SOME = "some"
+    """Each part survives or not."""
+
+
+class SimFile:
+    __slots__ = ("_sizes", "_synced", "_versions", "content", "reserved_bytes")
+
+    def __init__(self, reserved_bytes: int = 0) -> None:
+        self.content = bytearray()
+        self.reserved_bytes = reserved_bytes
+        self._synced = b""
+        self._versions: dict[int, list[bytes]] = {}
+        """What each sector was since the last sync."""
+        self._sizes = [0]
+
+    @property
+    def used_bytes(self) -> int:
+        return max(len(self.content), self.reserved_bytes)
+
+    def write(self, offset: int, data: bytes) -> None:
+        if not data:
+            return
+        end = offset + len(data)
+        if end > len(self.content):
+            self.content.extend(bytes(end - len(self.content)))
+            self._sizes.append(end)
+        self.content[offset:end] = data
+        self._note(offset, end)
+
+    def resize(self, size_bytes: int) -> None:
+        size_before = len(self.content)
+        self.reserved_bytes = 0
+        if size_bytes < size_before:
+            del self.content[size_bytes:]
+            # The rest of the last sector is zeros when the file grows again.
+            self._note(size_bytes, size_before)
+        else:
+            self.content.extend(bytes(size_bytes - size_before))
+        self._sizes.append(size_bytes)
+
+    def sync(self) -> None:
+        self._synced = bytes(self.content)
+        self._versions.clear()
+        self._sizes = [len(self.content)]
+
+    def crash(self, random: Random, loss: Loss) -> None:
+        """Afterwards everything that is left is safe."""
+        if loss is Loss.ALL:
+            self.content = bytearray(self._synced)
+        elif loss is Loss.SOME:
+            self.content = self._lottery(random)
+        self.sync()
+
+    def _lottery(self, random: Random) -> bytearray:
+        size_bytes = random.choice(self._sizes)
+        content = bytearray(self._synced[:size_bytes].ljust(size_bytes, b"\0"))
+        # Disks differ in how much they lose, so crashes should.
+        kept_share = random.choice((0.1, 0.5, 0.9))
+        for sector, versions in self._versions.items():
+            if random.random() < kept_share:
+                at = sector * SECTOR_BYTES
+                version = random.choice(versions) if random.random() < 0.5 else versions[-1]
+                content[at : at + SECTOR_BYTES] = version[: max(0, size_bytes - at)]
+        return content
+
+    def flip(self, bit: int) -> None:
+        """Rot: on the disk, whatever was synced."""
+        at, mask = bit // 8, 1 << bit % 8
+        self.content[at] ^= mask
+        self.sync()
+
+    def _note(self, start: int, end: int) -> None:
+        for sector in range(start // SECTOR_BYTES, -(-end // SECTOR_BYTES)):
+            at = sector * SECTOR_BYTES
+            version = bytes(self.content[at : at + SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
+            self._versions.setdefault(sector, []).append(version)
+
+
+class SimDirectory:
+    __slots__ = ("_changes", "_synced", "files")
+
+    def __init__(self) -> None:
+        self.files: dict[FileName, SimFile] = {}
+        self._synced: dict[FileName, SimFile] = {}
+        self._changes: list[tuple[FileName | None, FileName, SimFile]] = []
+        """(old name, new name, file) as far as there is one; a file without a new name is gone."""
+
+    @property
+    def used_bytes(self) -> int:
+        return sum(file.used_bytes for file in self.files.values())
+
+    def create(self, name: FileName, reserved_bytes: int) -> None:
+        file = self.files[name] = SimFile(reserved_bytes)
+        self._changes.append((None, name, file))
+
+    def rename(self, name: FileName, new: FileName) -> None:
+        file = self.files.pop(name)
+        self.files[new] = file
+        self._changes.append((name, new, file))
+
+    def delete(self, name: FileName) -> None:
+        file = self.files.pop(name)
+        self._changes.append((name, FileName(""), file))
+
+    def list(self) -> tuple[FileInfo, ...]:
+        return tuple(FileInfo(name, len(file.content)) for name, file in sorted(self.files.items()))
+
+    def sync(self) -> None:
+        self._synced = dict(self.files)
+        self._changes.clear()
+
+    def crash(self, random: Random, loss: Loss) -> None:
+        if loss is not Loss.NONE:
+            files = dict(self._synced)
+            for old, new, file in self._changes:
+                if loss is Loss.ALL or random.random() < 0.5:
+                    continue
+                if old is not None:
+                    files.pop(old, None)
+                if new:
+                    files[new] = file
+            self.files = files
+        for _, file in sorted(self.files.items()):
+            file.crash(random, loss)
+        self.sync()
