@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq import methods
+from pandomq.broker import commands
+from pandomq.broker.commands import AdministrativeCommand
+from pandomq.errors import ConnectionFault
 from pandomq.fieldtable import Int32
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
@@ -78,7 +81,41 @@ properties = st.builds(
     expiration=st.sampled_from([None, None, "30"]),
 )
 published = st.tuples(st.sampled_from(("", *EXCHANGES, "amq.direct")), keys, st.binary(max_size=3), properties)
+users = st.sampled_from(("ann", "bob"))
+vhosts = st.sampled_from(("/", "v"))
+patterns = st.sampled_from(("", ".*", "^a", "[bx]"))
+definitions = st.sampled_from(
+    (
+        b'{"max-length": 1}',
+        b'{"max-length": 2, "dead-letter-exchange": "", "dead-letter-routing-key": "b"}',
+        b'{"message-ttl": 40}',
+        b'{"expires": 100}',
+        b'{"overflow": "reject-publish", "max-length-bytes": 3}',
+        b'{"alternate-exchange": "amq.direct"}',
+        b'{"delivery-limit": 1}',
+        b'{"nonsense": 1}',
+    )
+)
+apply_to = st.sampled_from(("all", "queues", "exchanges"))
+policy_names = st.sampled_from(("p", "o"))
+limit_values = st.dictionaries(st.sampled_from(("max-queues", "max-connections")), st.none() | st.integers(-1, 9))
+administered = st.one_of(
+    st.builds(commands.PutUser, users, st.just(""), st.just("scrypt"), st.just(("management",))),
+    st.builds(commands.DeleteUser, users),
+    st.builds(commands.PutVhost, vhosts, st.sampled_from(("", "d"))),
+    st.builds(commands.DeleteVhost, st.just("v")),
+    st.builds(commands.PutPermissions, vhosts, users | st.just("guest"), st.just(".*"), patterns, st.just(".*")),
+    st.builds(commands.DeletePermissions, vhosts, users),
+    st.builds(commands.PutTopicPermissions, vhosts, users, exchange_names, patterns, patterns),
+    st.builds(commands.DeleteTopicPermissions, vhosts, users, st.sampled_from(("", "x"))),
+    st.builds(
+        commands.PutPolicy, vhosts, policy_names, patterns, apply_to, st.integers(0, 2), definitions, st.booleans()
+    ),
+    st.builds(commands.DeletePolicy, vhosts, policy_names, st.booleans()),
+    st.builds(commands.PutLimits, st.just("vhost"), vhosts, limit_values),
+)
 steps = st.one_of(
+    administered,
     st.tuples(st.integers(0, 1), said, st.booleans()),
     st.tuples(st.integers(0, 1), published, st.booleans()),  # whether it comes in one read with what follows
     st.tuples(st.integers(0, 1), published, st.booleans()),
@@ -101,15 +138,20 @@ class History:
 
     def __init__(self) -> None:
         self.world = World()
-        self.peers = [self.world.peer(), self.world.peer()]
-        for method in SCENE:
-            self.peers[0].say(method)
+        self.world.administer(commands.PutVhost("v"), commands.PutPermissions("v", "guest", ".*", ".*", ".*"))
+        self.peers = [self.world.peer(), self.world.peer(vhost="v")]
+        for peer in self.peers:
+            for method in SCENE:
+                peer.say(method)
         self._flush()
 
     def play(self, step: Any) -> None:
-        if step == "leave":
+        if isinstance(step, AdministrativeCommand):
+            # Whatever comes of it; together with what is kept back, since nobody asks when an administrator comes.
+            self.world.administer(step)
+        elif step == "leave":
             self.peers.pop(0).leave()
-            self.peers.append(self.world.peer())
+            self.peers.append(self._peer())
         elif isinstance(step, int):
             self._flush()
             self.world.pass_time(step)
@@ -123,13 +165,21 @@ class History:
             if not together:
                 self._flush()
 
+    def _peer(self) -> Peer:
+        """Somebody who got in: in the second vhost, if there is one that may be entered."""
+        try:
+            return self.world.peer(vhost="v")
+        except ConnectionFault:
+            self.world.administer(commands.PutLimits("vhost", "/", {"max-connections": None}))
+            return self.world.peer()
+
     def _flush(self) -> None:
         for place, peer in enumerate(self.peers):
             peer.flush()
             heard = peer.heard()
             if peer.client in self.world.closed:
                 peer.leave()
-                self.peers[place] = self.world.peer()
+                self.peers[place] = self._peer()
             elif any(isinstance(method, methods.ChannelClose) for method in heard):
                 peer.reopen()
 
