@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 
 from .broker_under_test import BrokerUnderTest, Names, is_rabbitmq
+from .http_broker import HttpBroker
 from .watched_broker import WatchedBroker
 
 TEST_TIMEOUT_S = 60
@@ -134,3 +136,18 @@ def node() -> str:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def http_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpBroker]:
+    """One of ours that also listens for HTTP."""
+    broker = HttpBroker(tmp_path_factory.mktemp("http"))
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def api(http_broker: HttpBroker) -> httpx.Client:
+    """The API as an administrator sees it."""
+    return http_broker.client()

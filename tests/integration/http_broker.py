@@ -1,0 +1,68 @@
+"""A broker of ours with its HTTP API, and clients of both."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pika
+
+from tests.support.process import free_port
+
+from .watched_broker import WatchedBroker
+
+PATIENCE_S = 20.0
+
+
+class HttpBroker:
+    def __init__(self, directory: Path) -> None:
+        self.http_port = free_port()
+        self.process = WatchedBroker(directory, "--http", f"127.0.0.1:{self.http_port}")
+        self._opened: list[httpx.Client] = []
+
+    def start(self) -> None:
+        self.process.start()
+
+    def stop(self) -> None:
+        for client in self._opened:
+            client.close()
+        self.process.check()
+        self.process.stop()
+
+    def client(self, user: str = "guest", password: str = "guest") -> httpx.Client:
+        """Its paths are relative to /api/."""
+        client = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.http_port}/api/", auth=(user, password), timeout=PATIENCE_S
+        )
+        self._opened.append(client)
+        return client
+
+    def fetch(self, path: str, **more: Any) -> httpx.Response:
+        """Without a login."""
+        return httpx.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=PATIENCE_S, **more)
+
+    @contextlib.contextmanager
+    def amqp(self, user: str = "guest", password: str = "guest", vhost: str = "/") -> Iterator[pika.BlockingConnection]:
+        parameters = pika.ConnectionParameters(
+            "127.0.0.1", self.process.port, vhost, pika.PlainCredentials(user, password)
+        )
+        connection = pika.BlockingConnection(parameters)
+        try:
+            yield connection
+        finally:
+            if connection.is_open:
+                connection.close()
+
+
+def unique(prefix: str = "h") -> str:
+    return f"{prefix}.{uuid.uuid4().hex[:12]}"
+
+
+def escaped(name: str) -> str:
+    """As a part of a path."""
+    return quote(name, safe="")
