@@ -112,9 +112,9 @@ class NodeWorld:
                     link.socket.reading_paused = True
                 case ResumeReading(link):
                     again = self._resume(link.socket) or again
-                case VerifyPassword(link, question):
+                case VerifyPassword(attempt, question):
                     # The slow hash is not what is looked at here: every unknown password is wrong.
-                    self.node.verified(link, question, fits=False, now_ms=self.now_ms)
+                    self.node.verified(attempt, question, fits=False, now_ms=self.now_ms)
                     again = True
                 case _:
                     assert_never(control)

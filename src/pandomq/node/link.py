@@ -87,19 +87,22 @@ class Link:
 
     @property
     def peer_name(self) -> str:
-        return _address(self.peer)
+        return address_name(self.peer)
 
     @property
     def name(self) -> str:
         """As RabbitMQ names connections."""
-        return f"{_address(self.peer)} -> {_address(self.local)}"
+        return f"{address_name(self.peer)} -> {address_name(self.local)}"
 
     @property
     def from_loopback(self) -> bool:
-        host = self.peer[0]
-        return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
+        return is_loopback(self.peer[0])
 
 
-def _address(address: tuple[str, int]) -> str:
+def is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
+
+
+def address_name(address: tuple[str, int]) -> str:
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

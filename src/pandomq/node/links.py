@@ -6,7 +6,7 @@ Knows nothing of what is said; who handles inputs is the node, who lets clients 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pandomq import limits
 from pandomq.node.deadlines import Deadlines
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from pandomq.node.link import Link
 
 log = logging.getLogger("pandomq")
+
+_OVERDUE: Final = {
+    State.RUNNING: "no sign of life from it for two heartbeats",
+    State.CLOSING: "it did not answer connection.close in time",
+}
 
 Writes = list[tuple["Link", bytes]]
 
@@ -72,11 +77,13 @@ class Links:
         for link in self._deadlines.take_due(now_ms):
             if link.gone or link.ended:
                 continue
-            if link.reading_paused:
-                # Its heartbeats wait unread in the socket, because we asked for it.
+            if link.blocked:
+                # Its heartbeats wait unread in the socket, because we asked for it. Who is not read from because it
+                # reads no answers has only itself to blame.
                 link.connection.excuse()
+            state = link.connection.state
             if link.connection.tick(now_ms) is Tick.DROP:
-                self.drop(link, "no sign of life in time", now_ms)
+                self.drop(link, _OVERDUE.get(state, "it did not finish the handshake in time"), now_ms)
                 continue
             self.talk(link)
             self.watch(link)

@@ -55,23 +55,28 @@ class Secrets(NamedTuple):
 
 
 class Logins:
-    __slots__ = ("_broker", "_credentials", "_nobody", "_settings")
+    __slots__ = ("_broker", "_credentials", "_loopback_only_users", "_nobody")
 
     def __init__(self, settings: NodeSettings, broker: Broker, secrets: Secrets, now_ms: int) -> None:
         """The first user is made if there never was one."""
-        self._settings = settings
         self._broker = broker
+        self.change_settings(settings)
         self._credentials = Credentials(secrets.key)
         password = settings.password.encode()
         self._nobody = hash_password(password, secrets.salt)
         broker.administration.bootstrap(settings.user, self._nobody, now_ms)
         self._credentials.remember(settings.user, self._nobody, password)
 
+    def change_settings(self, settings: NodeSettings) -> None:
+        """Who may come from where; the first user stays."""
+        self._loopback_only_users = frozenset(settings.loopback_only_users)
+
     def ask(self, login: Login, certificate_name: str | None, *, from_loopback: bool) -> Welcome | Refusal | Question:
+        name = certificate_name if login.mechanism == EXTERNAL else login.user
+        if name in self._loopback_only_users and not from_loopback:
+            return Refusal(f"user {name!r} may connect from the loopback only")
         if login.mechanism == EXTERNAL:
             return self._ask_certificate(certificate_name)
-        if login.user in self._settings.loopback_only_users and not from_loopback:
-            return Refusal(f"user {login.user!r} may connect from the loopback only")
         user = self._broker.administration.user(login.user)
         if user is None or not user.password_hash:
             return Question(login.user, login.password, self._nobody, SCRYPT, exists=False)

@@ -24,12 +24,13 @@ from pandomq.node.log import MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.output import Abort, Output
 from pandomq.node.proxy_header import NotAProxyHeader
-from pandomq.node.reception import Reception
+from pandomq.node.reception import Ahead, Reception
 from pandomq.node.settings import NodeSettings, broker_limits
 from pandomq.node.views import Views
 from pandomq.wire.codec import encode_frame, encode_method
-from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
-from pandomq.wire.states import State
+from pandomq.wire.handshake import language
+from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, UpdateSecret
+from pandomq.wire.states import HANDSHAKE, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pandomq.broker.administration import OnDone
     from pandomq.broker.client import Client
     from pandomq.broker.commands import AdministrativeCommand
+    from pandomq.node.attempts import Attempt, Caller
     from pandomq.node.link import Link
     from pandomq.node.logins import Logins, Question
 
@@ -138,9 +140,13 @@ class Node:
         if link.connection.state is not State.RUNNING:
             self._links.talk(link)
 
-    def verified(self, link: Link, question: Question, *, fits: bool, now_ms: int) -> None:
+    def verified(self, attempt: Attempt, question: Question, *, fits: bool, now_ms: int) -> None:
         """The runtime's answer to VerifyPassword."""
-        self._gather_all(link, self._reception.verified(link, question, fits=fits, now_ms=now_ms), now_ms)
+        self._gather_ahead(self._reception.verified(attempt, question, fits=fits, now_ms=now_ms), now_ms)
+
+    def log_in(self, caller: Caller, login: Login, peer: tuple[str, int], now_ms: int) -> None:
+        """Somebody without a connection; the answer may come now or later. Wants a step."""
+        self._gather_ahead(self._reception.call(caller, login, peer, now_ms), now_ms)
 
     def pause(self, link: Link) -> None:
         """The socket takes no more for now."""
@@ -153,12 +159,14 @@ class Node:
         """The socket is closed, whoever closed it."""
         if link.gone:
             return
-        if link.client is not None and link.connection.state is State.RUNNING:
+        if link.connection.state is State.RUNNING:
             log.warning("connection %s ended without a close", link.peer_name)
+        elif link.connection.state in HANDSHAKE:
+            log.warning("connection %s ended in the middle of the handshake", link.peer_name)
         self._links.forget(link, now_ms)
 
     def tick(self, now_ms: int) -> None:
-        self._reception.tick(now_ms)
+        self._gather_ahead(self._reception.tick(now_ms), now_ms)
         self._links.tick(now_ms)
 
     @property
@@ -251,6 +259,10 @@ class Node:
 
     # Inputs.
 
+    def _gather_ahead(self, let_in: Sequence[Ahead], now_ms: int) -> None:
+        for link, inputs in let_in:
+            self._gather_all(link, inputs, now_ms)
+
     def _gather_all(self, link: Link, inputs: Sequence[Input], now_ms: int) -> None:
         while inputs:
             inputs = self._gather(link, inputs, now_ms)
@@ -267,8 +279,10 @@ class Node:
                         self._links.block(link, "low on memory")
                 case SettleRun() | MethodInput():
                     work.append(item)
+                case Misgreeted(greeting):
+                    log.warning("connection %s refused: it speaks %s", link.peer_name, language(greeting))
                 case Login():
-                    ahead = self._reception.log_in(link, item, now_ms)
+                    self._gather_ahead(self._reception.log_in(link, item, now_ms), now_ms)
                 case OpenVhost():
                     ahead = self._reception.open(link, item, now_ms)
                 case UpdateSecret():

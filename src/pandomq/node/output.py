@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pandomq.node.attempts import Attempt
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
 
@@ -34,7 +35,7 @@ class ResumeReading(NamedTuple):
 class VerifyPassword(NamedTuple):
     """Find the answer to the question outside the loop, then say it to `Node.verified`."""
 
-    link: Link
+    attempt: Attempt
     question: Question
 
 

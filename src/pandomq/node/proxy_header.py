@@ -53,13 +53,17 @@ def _read_text(data: bytes) -> ProxyHeader | None:
     length = len(line) + len(end)
     if words[1] == "UNKNOWN":
         return ProxyHeader(None, length)
-    if len(words) != 6 or words[1] not in ("TCP4", "TCP6") or not words[4].isdigit():
+    if len(words) != 6 or words[1] not in ("TCP4", "TCP6") or not _is_port(words[4]):
         raise NotAProxyHeader
     try:
         host = str(ip_address(words[2]))
     except ValueError:
         raise NotAProxyHeader from None
     return ProxyHeader((host, int(words[4])), length)
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535
 
 
 def _read_binary(data: bytes) -> ProxyHeader | None:

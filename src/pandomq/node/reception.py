@@ -1,7 +1,6 @@
 """Lets clients in: accepts connections, checks logins, opens vhosts.
 
-A login whose password must be held against its hash waits for the runtime's answer; one that failed waits as its
-address deserves before it hears so. What a client sends ahead is kept by its connection meanwhile.
+Who logs in is answered by `Attempts`, at once or later. What a client sends ahead is kept by its connection meanwhile.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING
 from pandomq.errors import ConnectionFault
 from pandomq.ids import UserName
 from pandomq.kernel import Scanner
-from pandomq.node.deadlines import Deadlines
-from pandomq.node.link import Link
-from pandomq.node.logins import Logins, Question, Refusal, Secrets, Welcome
+from pandomq.node.attempts import Attempt, Attempts, Caller
+from pandomq.node.link import Link, address_name, is_loopback
+from pandomq.node.logins import Logins, Question, Secrets, Welcome
 from pandomq.node.offers import make_offer
 from pandomq.node.output import Abort, VerifyPassword
-from pandomq.node.penalties import Penalties
 from pandomq.wire.connection import Connection
 from pandomq.wire.sasl import EXTERNAL, MECHANISMS
 from pandomq.wire.states import State
@@ -30,17 +28,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pandomq")
 
+Ahead = tuple[Link, "list[Input]"]
+"""A client that was let in, and what it had sent ahead."""
+
 
 class Reception:
     def __init__(self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, now_ms: int) -> None:
         self._broker = broker
         self._links = links
-        self._penalties = Penalties()
-        self._refusals: Deadlines[Link] = Deadlines(now_ms)
         self.logins = Logins(settings, broker, secrets, now_ms)
+        self._attempts = Attempts(self.logins, now_ms)
         self.change_settings(settings)
 
     def change_settings(self, settings: NodeSettings) -> None:
+        self.logins.change_settings(settings)
         self._connections_max = settings.connections_max
         self.handshake_ms_max = settings.handshake_ms_max
         self._offer = make_offer(settings, MECHANISMS)
@@ -75,37 +76,61 @@ class Reception:
             self._links.add(link)
         return link
 
-    def log_in(self, link: Link, login: Login, now_ms: int) -> list[Input]:
-        """Returns what the client had sent ahead, if it is let in at once."""
+    # Logging in. What clients sent ahead of the answer is returned with those who are let in.
+
+    def log_in(self, link: Link, login: Login, now_ms: int) -> list[Ahead]:
         link.login = login
-        answer = self.logins.ask(login, link.certificate_name, from_loopback=link.from_loopback)
-        if isinstance(answer, Question):
-            self._links.controls.append(VerifyPassword(link, answer))
+        attempt = Attempt(link, link.peer_name, link.peer[0], login, link.certificate_name, link.from_loopback)
+        welcome = self._attempts.begin(attempt, now_ms)
+        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+
+    def call(self, caller: Caller, login: Login, peer: tuple[str, int], now_ms: int) -> list[Ahead]:
+        """A login without a connection."""
+        attempt = Attempt(caller, address_name(peer), peer[0], login, None, is_loopback(peer[0]))
+        welcome = self._attempts.begin(attempt, now_ms)
+        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+
+    def verified(self, attempt: Attempt, question: Question, *, fits: bool, now_ms: int) -> list[Ahead]:
+        welcome = self._attempts.verified(attempt, question, fits=fits, now_ms=now_ms)
+        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+
+    def tick(self, now_ms: int) -> list[Ahead]:
+        for attempt in self._attempts.due(now_ms):
+            match attempt.who:
+                case Caller() as caller if not caller.gone:
+                    caller.on_answer(None)
+                case Link() as link if self._waits(link):
+                    link.connection.refuse_login(attempt.login, now_ms)
+                    self._links.talk(link)
+                    self._links.watch(link)
+        return self._go_on(now_ms)
+
+    def _go_on(self, now_ms: int) -> list[Ahead]:
+        """Asks the next question, if none is being answered."""
+        ahead: list[Ahead] = []
+        while (turn := self._attempts.next(now_ms)) is not None:
+            attempt, answer = turn
+            if isinstance(answer, Question):
+                self._links.controls.append(VerifyPassword(attempt, answer))
+            else:
+                ahead += self._let_in(attempt, answer)
+        return ahead
+
+    def _let_in(self, attempt: Attempt, welcome: Welcome | None) -> list[Ahead]:
+        who = attempt.who
+        if welcome is None or who.gone:
             return []
-        return self._answer(link, answer, now_ms)
-
-    def verified(self, link: Link, question: Question, *, fits: bool, now_ms: int) -> list[Input]:
-        if link.gone or link.ended or link.connection.state is not State.LOGIN:
+        if isinstance(who, Caller):
+            who.on_answer(welcome)
             return []
-        self._links.talk(link)
-        return self._answer(link, self.logins.learn(question, fits=fits), now_ms)
+        if not self._waits(who):
+            return []
+        who.login = attempt.login._replace(user=UserName(welcome.user))
+        self._links.talk(who)
+        return [(who, who.connection.accept_login())]
 
-    def _answer(self, link: Link, answer: Welcome | Refusal, now_ms: int) -> list[Input]:
-        assert link.login is not None
-        if isinstance(answer, Welcome):
-            self._penalties.succeeded(link.peer[0])
-            link.login = link.login._replace(user=UserName(answer.user))
-            return link.connection.accept_login()
-        log.warning("login from %s refused: %s", link.peer_name, answer.reason)
-        self._refusals.put(link, now_ms + self._penalties.failed(link.peer[0], now_ms))
-        return []
-
-    def tick(self, now_ms: int) -> None:
-        for link in self._refusals.take_due(now_ms):
-            if not link.gone and link.login is not None and link.connection.state is State.LOGIN:
-                link.connection.refuse_login(link.login, now_ms)
-                self._links.talk(link)
-                self._links.watch(link)
+    def _waits(self, link: Link) -> bool:
+        return not link.gone and not link.ended and link.connection.state is State.LOGIN
 
     def open(self, link: Link, request: OpenVhost, now_ms: int) -> list[Input]:
         """Returns what the client had sent ahead, if it may open the vhost."""

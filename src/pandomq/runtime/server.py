@@ -15,6 +15,7 @@ from ssl import SSLObject
 from typing import Final, assert_never
 
 from pandomq import limits
+from pandomq.node.attempts import Attempt
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
@@ -149,17 +150,17 @@ class Server:
                     link.socket.pause_reading()
                 case ResumeReading(link):
                     link.socket.resume_reading()
-                case VerifyPassword(link, question):
-                    self._verify(link, question)
+                case VerifyPassword(attempt, question):
+                    self._verify(attempt, question)
                 case _:
                     assert_never(control)
         if output.more:
             self._ask_step()
 
-    def _verify(self, link: Link, question: Question) -> None:
+    def _verify(self, attempt: Attempt, question: Question) -> None:
         def answered(answer: asyncio.Future[bool]) -> None:
             if not answer.cancelled():
-                self._node.verified(link, question, fits=answer.result(), now_ms=self._clock.now_ms())
+                self._node.verified(attempt, question, fits=answer.result(), now_ms=self._clock.now_ms())
                 self._ask_step()
 
         self._loop.run_in_executor(self._hasher, question.fits).add_done_callback(answered)

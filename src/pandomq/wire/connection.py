@@ -35,7 +35,7 @@ from pandomq.methods import (
 )
 from pandomq.wire.codec import HEARTBEAT, HEARTBEAT_FRAME, decode_method, encode_frame
 from pandomq.wire.handshake import ACCEPTED_HEADERS, PROTOCOL_HEADER, find_end, next_method
-from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed, UpdateSecret
+from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, UpdateSecret
 from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import read_response
 from pandomq.wire.states import HANDSHAKE, OVER, TRANSITIONS, State
@@ -237,7 +237,7 @@ class Connection:
     def _shake_hands(self) -> list[Input]:
         inputs: list[Input] = []
         if self.state is State.HEADER and len(self._held) >= len(PROTOCOL_HEADER):
-            self._greet()
+            self._greet(inputs)
         try:
             while self.state in HANDSHAKE:
                 payload, end = next_method(self._held)
@@ -254,7 +254,7 @@ class Connection:
             self._search_end(b"")
         return inputs
 
-    def _greet(self) -> None:
+    def _greet(self, inputs: list[Input]) -> None:
         header = self._held[: len(PROTOCOL_HEADER)]
         if header in ACCEPTED_HEADERS:
             self._held = self._held[len(PROTOCOL_HEADER) :]
@@ -264,6 +264,7 @@ class Connection:
             # Whatever it speaks, this is what we speak.
             self._out.append(PROTOCOL_HEADER)
             self._hang_up()
+            inputs.append(Misgreeted(header))
 
     def _scan(self, scanner: Scanner, data: bytes | memoryview) -> list[Input]:
         inputs: list[Input] = []

@@ -16,11 +16,30 @@ PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 ACCEPTED_HEADERS: Final = frozenset({PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"})
 """0-9-1, and the way in which clients of 0-9 announce the same."""
 
+_OTHER_GREETINGS: Final = {
+    b"AMQP\x00\x01\x00\x00": "AMQP 1.0",
+    b"AMQP\x03\x01\x00\x00": "AMQP 1.0",
+    b"AMQP\x01\x01\x00\x0a": "AMQP 0-10",
+    b"AMQP": "another AMQP than 0-9-1",
+    b"\x16\x03": "TLS, which it may on another port",
+    b"PROXY ": "the PROXY protocol, which is not switched on here",
+    b"\r\n\r\n\0\r\n": "the PROXY protocol, which is not switched on here",
+    b"GET ": "HTTP",
+}
+
 # The start of a method frame on channel 0 that is not longer than a connection.close (10, 50) can be, and that holds
 # one or a connection.close-ok (10, 51).
 _CLOSE_OR_OK: Final = re.compile(rb"\x01\x00\x00\x00\x00[\x00\x01].\x00\x0a\x00([\x32\x33])", re.DOTALL)
 _SIGNATURE_BYTES: Final = 11
 _CLOSE: Final = b"\x32"
+
+
+def language(greeting: bytes) -> str:
+    """What a client seems to speak that does not greet as it should."""
+    for start, name in _OTHER_GREETINGS.items():
+        if greeting.startswith(start):
+            return name
+    return "something that is not AMQP"
 
 
 def next_method(held: bytes) -> tuple[bytes | None, int]:

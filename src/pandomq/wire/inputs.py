@@ -11,6 +11,12 @@ from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import MethodInput
 
 
+class Misgreeted(NamedTuple):
+    """Somebody who speaks something else; it has been told what is spoken here. Wants no answer."""
+
+    greeting: bytes
+
+
 class Login(NamedTuple):
     """Somebody wants to be let in: answer with accept_login or refuse_login."""
 
@@ -46,4 +52,4 @@ class Faulted(NamedTuple):
     fault: ConnectionFault
 
 
-Input = Login | OpenVhost | MethodInput | UpdateSecret | PeerClosed | Faulted | PublishRun | SettleRun
+Input = Misgreeted | Login | OpenVhost | MethodInput | UpdateSecret | PeerClosed | Faulted | PublishRun | SettleRun

@@ -94,7 +94,8 @@ def test_a_user_who_went_while_the_answer_was_looked_for_stays_out(broker: Broke
 
 def test_a_certificate_names_a_user(logins: Logins) -> None:
     external = Login("EXTERNAL", UserName(""), b"", {})
-    assert logins.ask(external, "guest", from_loopback=False) == Welcome("guest")
+    assert logins.ask(external, "guest", from_loopback=True) == Welcome("guest")
+    assert isinstance(logins.ask(external, "guest", from_loopback=False), Refusal), "guest stays at home"
     assert isinstance(logins.ask(external, "stranger", from_loopback=False), Refusal)
     assert isinstance(logins.ask(external, None, from_loopback=False), Refusal)
 

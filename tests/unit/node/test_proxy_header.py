@@ -43,6 +43,8 @@ def test_a_header_is_read_as_soon_as_it_is_complete(header: bytes, peer: tuple[s
         b"PROXY TCP4 192.0.2.7\r\n",
         b"PROXY TCP4 nobody nowhere 1 2\r\n",
         b"PROXY TCP4 192.0.2.7 192.0.2.1 x 5672\r\n",
+        b"PROXY TCP4 192.0.2.7 192.0.2.1 \xb2 5672\r\n",
+        b"PROXY TCP4 192.0.2.7 192.0.2.1 65536 5672\r\n",
         b"PROXY " + b"x" * 200,
         b"PROXX",
         binary(0x31, 0x11, FOUR),

@@ -21,7 +21,7 @@ from pandomq.methods import (
     QueueDeclare,
 )
 from pandomq.wire.codec import HEARTBEAT, encode_frame
-from pandomq.wire.inputs import Input, Login, OpenVhost, PeerClosed
+from pandomq.wire.inputs import Input, Login, Misgreeted, OpenVhost, PeerClosed
 from pandomq.wire.offer import CAPABILITIES, Agreed, Offer
 from pandomq.wire.states import State
 from tests.unit.wire.peer import (
@@ -62,7 +62,7 @@ def test_start_says_who_we_are() -> None:
 @pytest.mark.parametrize("header", [b"AMQP\x00\x00\x09\x02", b"AMQP\x00\x01\x00\x00", b"GET / HT", b"\x00" * 8])
 def test_another_protocol_is_answered_with_ours(header: bytes) -> None:
     connection = new_connection()
-    assert connection.receive(header + b"more of it") == []
+    assert connection.receive(header + b"more of it") == [Misgreeted(header)]
     assert connection.data_to_send() == HEADER
     assert in_state(connection, State.CLOSED)
     assert connection.receive(HEADER + start_ok()) == []
