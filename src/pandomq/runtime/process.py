@@ -13,6 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
+import msgspec
 import uvloop
 
 from pandomq.node.node import Node
@@ -27,6 +28,9 @@ log = logging.getLogger("pandomq")
 
 GC_THRESHOLDS: Final = (50_000, 50, 100)
 """Rare collections: messages are freed by count, cycles arise with connections only."""
+
+FILES_RESERVED: Final = 256
+"""Open files that are not clients' connections: listening sockets, logs, requests over HTTP."""
 
 Wake = Callable[[], None]
 MakeApplication = Callable[[Node, NodeSettings, Clock, Wake], Any]
@@ -64,6 +68,7 @@ async def _serve(
     make_application: MakeApplication | None,
 ) -> None:
     _allow_many_sockets()
+    settings = _within_system(settings)
     stop, again = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -115,7 +120,7 @@ async def _reload_when_asked(
         try:
             # All is read before anything is changed: what is wrong in one place changes nothing in another.
             renewals = [server.read_certificates() for server in servers]
-            settings = None if read_settings is None else read_settings()
+            settings = None if read_settings is None else _within_system(read_settings())
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             log.error("the certificates and the settings stay as they were: %s", why)
@@ -131,6 +136,16 @@ def _allow_many_sockets() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _within_system(settings: NodeSettings) -> NodeSettings:
+    """A connection for which the system has no file would be hung up on without a word: ours ends earlier."""
+    files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections_max = files_max - min(FILES_RESERVED, files_max // 4)
+    if settings.connections_max <= connections_max:
+        return settings
+    log.info("the system allows %d open files, and so no more than %d connections", files_max, connections_max)
+    return msgspec.structs.replace(settings, connections_max=connections_max)
 
 
 def machine_memory_bytes() -> int:
