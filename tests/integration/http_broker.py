@@ -47,9 +47,16 @@ class HttpBroker:
         return httpx.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=PATIENCE_S, **more)
 
     @contextlib.contextmanager
-    def amqp(self, user: str = "guest", password: str = "guest", vhost: str = "/") -> Iterator[pika.BlockingConnection]:
+    def amqp(
+        self, user: str = "guest", password: str = "guest", vhost: str = "/", name: str = ""
+    ) -> Iterator[pika.BlockingConnection]:
+        """`name` is what the client calls its connection."""
         parameters = pika.ConnectionParameters(
-            "127.0.0.1", self.process.port, vhost, pika.PlainCredentials(user, password)
+            "127.0.0.1",
+            self.process.port,
+            vhost,
+            pika.PlainCredentials(user, password),
+            client_properties={"connection_name": name},
         )
         connection = pika.BlockingConnection(parameters)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pandomq.admin.field_json import json_table, json_text
 from pandomq.admin.rate import Rate, Rates
@@ -52,6 +53,8 @@ class ConnectionRow(msgspec.Struct, frozen=True, kw_only=True):
     peer_cert_subject: str | None = None
     peer_cert_issuer: str | None = None
     peer_cert_validity: str | None = None
+    user_provided_name: str | UnsetType = UNSET
+    """What the client calls the connection, if it says so."""
 
 
 class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +121,8 @@ def connection_counters(view: LinkView) -> tuple[int, ...]:
 
 def connection_row(view: LinkView, rates: Rates, node: str) -> ConnectionRow:
     received, sent = rates or (0.0, 0.0)
+    properties = json_table(view.client_properties)
+    given_name = properties.get("connection_name")
     return ConnectionRow(
         name=view.name,
         user=view.user,
@@ -138,7 +143,7 @@ def connection_row(view: LinkView, rates: Rates, node: str) -> ConnectionRow:
         frame_max=view.frame_max,
         timeout=view.heartbeat_s,
         connected_at=view.connected_ms,
-        client_properties=json_table(view.client_properties),
+        client_properties=properties,
         recv_oct=view.received_bytes,
         recv_oct_details=Rate(received),
         recv_cnt=view.received_count,
@@ -146,6 +151,7 @@ def connection_row(view: LinkView, rates: Rates, node: str) -> ConnectionRow:
         send_oct_details=Rate(sent),
         send_cnt=view.sent_count,
         send_pend=view.pending_bytes,
+        user_provided_name=given_name if isinstance(given_name, str) else UNSET,
     )
 
 

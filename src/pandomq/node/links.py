@@ -169,6 +169,7 @@ class Links:
     def _take_own(self, link: Link, writes: Writes) -> None:
         data = link.connection.data_to_send()
         if data and not link.gone:
+            link.count_sent(len(data))
             writes.append((link, data))
         if link.connection.state is State.CLOSED and not link.gone:
             link.ended = True
