@@ -24,6 +24,8 @@ cdef enum:
     RING_CAPACITY_MIN = 4
     RING_CAPACITY_KEPT = 16  # an empty ring keeps so many slots at most
     RING_HOLES_MIN = 32  # fewer are not worth a move
+    FETCH_MESSAGE_AHEAD = 12
+    FETCH_BODY_AHEAD = 6  # by then the message itself is there, and knows its body
 
 
 cdef inline Entry* ring_at(Ring* ring, size_t position) noexcept nogil:
@@ -88,7 +90,20 @@ cdef inline void ring_trim(Ring* ring) noexcept:
             ring.mask = 0
 
 
+cdef inline void ring_fetch_ahead(Ring* ring) noexcept:
+    # Messages that waited lie anywhere in memory: the ones after the next are asked for while this one is dealt with.
+    cdef PyObject* message
+    if ring.used > FETCH_MESSAGE_AHEAD:
+        message = ring_at(ring, FETCH_MESSAGE_AHEAD).message
+        if message != NULL:
+            fetch_ahead(message)
+        message = ring_at(ring, FETCH_BODY_AHEAD).message
+        if message != NULL:
+            fetch_ahead(<PyObject*>(<Message>message).body)
+
+
 cdef inline void ring_pop_first(Ring* ring, Entry* entry) noexcept:
+    ring_fetch_ahead(ring)
     entry[0] = ring_at(ring, 0)[0]
     ring.head += 1
     ring.used -= 1
