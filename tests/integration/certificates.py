@@ -10,12 +10,15 @@ import ipaddress
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+BadKind = Literal["expired", "of another authority", "self-signed"]
+BAD_KINDS: tuple[BadKind, ...] = get_args(BadKind)
 DAY = datetime.timedelta(days=1)
 
 
@@ -74,6 +77,17 @@ def self_signed(directory: Path, common_name: str, file: str = "self-signed") ->
     return _write(directory / file, builder.sign(key, hashes.SHA256()), key)
 
 
+def bad_certificate(authority: Authority, kind: BadKind, common_name: str = "clara") -> Pair:
+    """A client's that the authority's friends should not accept."""
+    match kind:
+        case "expired":
+            return authority.client(common_name, "expired", expired=True)
+        case "of another authority":
+            return Authority(authority.directory / "other", "another authority").client(common_name)
+        case "self-signed":
+            return self_signed(authority.directory, common_name)
+
+
 def client_context(authority: Authority, pair: Pair | None = None) -> ssl.SSLContext:
     """For a client that trusts the authority, and shows its certificate if it has one."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
@@ -105,8 +119,6 @@ def _write(path: Path, certificate: x509.Certificate, key: ec.EllipticCurvePriva
     pair = Pair(path.with_suffix(".pem"), path.with_suffix(".key"))
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     pair.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return pair
