@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pandomq import __version__
 
 from .http_broker import HttpBroker, unique
+from .waiting import wait_until
 
 pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
 
@@ -54,13 +55,15 @@ def test_metrics_under_the_names_that_dashboards_know(http_broker: HttpBroker, a
         assert after["pandomq_log_index"] > 0
         assert after["rabbitmq_process_resident_memory_bytes"] > 10_000_000
         assert after["rabbitmq_alarms_memory_used_watermark"] == 0
-        each = httpx.get(
-            f"http://127.0.0.1:{http_broker.http_port}/metrics/per-object", auth=("guest", "guest"), timeout=20
-        ).text
-        assert f'rabbitmq_queue_messages_ready{{vhost="/",queue="{name}"}} 1' in each
+        wait_until(lambda: f'rabbitmq_queue_messages_ready{{vhost="/",queue="{name}"}} 1' in per_object(http_broker))
+        each = per_object(http_broker)
         assert f'rabbitmq_queue_messages_published_total{{vhost="/",queue="{name}"}} 3' in each
         list(text_string_to_metric_families(each))
         channel.queue_delete(name)
+
+
+def per_object(http_broker: HttpBroker) -> str:
+    return http_broker.fetch("/metrics/per-object", auth=("guest", "guest")).text
 
 
 def test_metrics_that_name_queues_are_not_for_everybody(http_broker: HttpBroker, api: httpx.Client) -> None:
