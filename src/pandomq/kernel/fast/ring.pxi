@@ -18,11 +18,13 @@ cdef struct Ring:
     size_t head
     size_t used  # slots from head on, holes included
     size_t holes
+    size_t expected  # slots to begin with, by what was needed before
 
 
 cdef enum:
     RING_CAPACITY_MIN = 4
     RING_CAPACITY_KEPT = 16  # an empty ring keeps so many slots at most
+    RING_CAPACITY_EXPECTED = 4096  # and begins with so many at most when it fills again
     RING_HOLES_MIN = 32  # fewer are not worth a move
     FETCH_MESSAGE_AHEAD = 12
     FETCH_BODY_AHEAD = 6  # by then the message itself is there, and knows its body
@@ -61,7 +63,7 @@ cdef inline int ring_reserve(Ring* ring, size_t more) except -1:
     cdef size_t capacity = ring_capacity(ring)
     if ring.used + more > capacity:
         if capacity == 0:
-            capacity = RING_CAPACITY_MIN
+            capacity = max(ring.expected, <size_t>RING_CAPACITY_MIN)
         while capacity < ring.used + more:
             capacity *= 2
         ring_resize(ring, capacity)
@@ -85,6 +87,8 @@ cdef inline void ring_trim(Ring* ring) noexcept:
     if ring.used == 0:
         ring.head = 0
         if ring.mask >= RING_CAPACITY_KEPT:
+            # Half of it is a guess that errs by one growth at most, and forgets a peak after a few rounds.
+            ring.expected = min((ring.mask + 1) / 2, <size_t>RING_CAPACITY_EXPECTED)
             free(ring.slots)
             ring.slots = NULL
             ring.mask = 0
