@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from pandomq.broker.client import Client
-from pandomq.node.backlog import Backlog, Batch
+from pandomq.node.backlog import Backlog
 
 
 class Two:
@@ -17,7 +17,7 @@ class Two:
         self.full: set[Client] = set()
         self.backlog = Backlog(lambda client: client not in self.full)
 
-    def join(self, *gathered: tuple[Client, list[Any]]) -> Batch:
+    def join(self, *gathered: tuple[Client, list[Any]]) -> list[tuple[Client, list[Any]]]:
         return [(client, list(inputs)) for client, inputs in self.backlog.join(list(gathered))]
 
 
