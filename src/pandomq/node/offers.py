@@ -6,7 +6,6 @@ from pandomq import __version__
 from pandomq.node.settings import NodeSettings
 from pandomq.wire.offer import Agreed, Offer
 
-
 COMPATIBLE_VERSIONS: Final = {"RabbitMQ": "3.13.7"}
 """Clients that insist on a product choose by its version how to use basic.qos, for one: they get one that means what
 we do. Our own stands beside it."""
