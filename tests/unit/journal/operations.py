@@ -21,7 +21,8 @@ BODIES = st.one_of(
 class Append(NamedTuple):
     bodies: list[bytes]
     released: int
-    """How many of the oldest live messages the entry releases."""
+    stride: int
+    """So many of the oldest live messages does the entry release, each so many-th of them."""
     new_term: bool
 
 
@@ -55,8 +56,8 @@ class Crash(NamedTuple):
 Operation = Append | Sync | Steps | Tick | Snapshot | Truncate | Crash
 
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.booleans()),
-    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.just(False)),
+    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.integers(1, 3), st.booleans()),
+    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.integers(1, 3), st.just(False)),
     st.builds(Sync),
     st.builds(Steps, st.integers(1, 12)),
     st.builds(Tick),
@@ -69,9 +70,9 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
 def perform(store: Store, operation: Operation) -> None:
     journal = store.journal
     match operation:
-        case Append(bodies, released, new_term):
-            oldest = sorted(store.owner.messages)[:released]
-            store.append(*bodies, released=oldest, term=max(1, journal.last_term + new_term))
+        case Append(bodies, released, stride, new_term):
+            gone = sorted(store.owner.messages)[::stride][:released]
+            store.append(*bodies, released=gone, term=max(1, journal.last_term + new_term))
         case Sync():
             store.sync()
         case Steps(times):

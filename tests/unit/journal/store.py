@@ -1,8 +1,8 @@
 """A journal on a simulated disk, its owner, and what they ought to know: the obvious second definition.
 
-The owner keeps messages: each entry brings one and may release older ones. It builds on an entry at once, as a root does,
-or when it is committed, as a backup does. What it is told to keep and what the journal gives back after a crash are
-compared with a plain list of all that was ever appended.
+The owner keeps messages: each entry brings one and may release older ones. It builds on an entry at once, as a root
+does, or when it is committed, as a backup does. What it is told to keep and what the journal gives back after a crash
+are compared with a plain list of all that was ever appended.
 """
 
 from __future__ import annotations
