@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -65,6 +66,30 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Truncate, st.integers(0, 20), st.booleans()),
     st.builds(Crash, st.sampled_from(Loss), st.lists(st.integers(0, 30), max_size=2)),
 )
+
+
+def program(random: Random, length: int) -> list[Operation]:
+    """The same without hypothesis: longer, and less varied."""
+    return [_operation(random) for _ in range(length)]
+
+
+def _operation(random: Random) -> Operation:
+    chance = random.random()
+    if chance < 0.4:
+        sizes = [random.choice((random.randint(0, 40), random.randint(0, 3000))) for _ in range(random.randint(1, 8))]
+        bodies = [random.choice((bytes(size), random.randbytes(size))) for size in sizes]
+        return Append(bodies, random.choice((0, 1, random.randint(0, 12))), random.randint(1, 3), chance < 0.02)
+    if chance < 0.55:
+        return Sync()
+    if chance < 0.75:
+        return Steps(random.randint(1, 30))
+    if chance < 0.8:
+        return Tick()
+    if chance < 0.88:
+        return Snapshot()
+    if chance < 0.93:
+        return Truncate(random.randint(0, 20), random.random() < 0.5)
+    return Crash(random.choice(list(Loss)), [random.randint(0, 30) for _ in range(random.randint(0, 2))])
 
 
 def perform(store: Store, operation: Operation) -> None:

@@ -259,7 +259,8 @@ class Store:
     def check(self) -> None:
         """What the journal gave back is what it was given."""
         recovered = self.open()
-        assert recovered.damage is None
+        # A crash tears and loses what was not synced; it damages nothing.
+        assert recovered.damage is None and not recovered.flaws
         last = recovered.last_index
         assert last == self.journal.last_index
         if not (self.durable <= last <= len(self.history) and self._agrees(self.history)):

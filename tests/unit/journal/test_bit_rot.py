@@ -113,8 +113,9 @@ def test_a_flipped_bit_never_loses_or_changes_anything_in_silence(
         return
     assert recovered.last_index >= store.durable
     assert store._agrees(store.history)
+    del store.history[recovered.last_index :]
     try:
-        store.check()
+        store.check_state()
     except AssertionError:
         # Bodies below the snapshot are not read at a restart: who reads them notices.
         flaws = [event.flaw for event in store.heard(EntriesRead) if event.flaw is not None]
@@ -165,13 +166,15 @@ def test_a_lost_file_is_missed() -> None:
         store.disk.crash(Loss.ALL)
         store.disk.lose_file(file)
         store.start()
-        try:
-            recovered = store.open()
-        except StoreFault as fault:
-            assert "missing" in str(fault)
-        else:
-            # A file of the log itself, with others behind it.
-            assert recovered.damage is not None and "missing" in recovered.damage.text
+        assert "missing" in complaint(store)
+
+
+def complaint(store: Store) -> str:
+    try:
+        recovered = store.open()
+    except StoreFault as fault:
+        return str(fault)
+    return recovered.damage.text if recovered.damage is not None else ""
 
 
 def test_a_wiped_disk_is_a_new_store() -> None:
