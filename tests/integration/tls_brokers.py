@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from typing import Any, Literal
 import pika
 
 from tests.support.client import Connection
+from tests.support.frames import dial
 
 from .certificates import Authority, Pair, client_context
 from .configured_broker import ConfiguredBroker, running
-from .waiting import PATIENCE_S
 
 Mode = Literal["ignore", "ask", "require"]
 
@@ -50,7 +49,7 @@ class TlsBroker:
 
     def dial(self, context: ssl.SSLContext) -> ssl.SSLSocket:
         """A TLS connection with nothing in it. Who shows a bad certificate may hear so only when it reads."""
-        plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        plain = dial("127.0.0.1", self.port)
         try:
             return context.wrap_socket(plain, server_hostname="localhost")
         except OSError:
