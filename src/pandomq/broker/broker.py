@@ -35,6 +35,7 @@ from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.state import State
 from pandomq.broker.timers import Timers
+from pandomq.broker.transactions import Admission
 from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid, not_allowed
 from pandomq.fieldtable import FieldTable
 from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, Method, MethodInput
@@ -78,6 +79,8 @@ class Broker:
         self.tallies: dict[str, Tally] = {}
         """By user: of those who are connected."""
         self.consumer_count = 0
+        self.admissions: dict[Admission, None] = {}
+        """Of transactions that the log does not have yet."""
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
@@ -279,6 +282,11 @@ class Broker:
     def next_deadline_ms(self) -> int:
         """When `tick` is wanted; NEVER_MS if not."""
         return self.timers.next_ms
+
+    @property
+    def at_rest(self) -> bool:
+        """The log has, or will have, all that happened: nothing is on its way from one place to another."""
+        return not self._unsealed and not self.engine.dead
 
     @property
     def active(self) -> bool:
