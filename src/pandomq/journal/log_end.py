@@ -99,7 +99,9 @@ class LogEnd:
         self._total_bytes = sum(found.size_bytes for found in files)
         for place, (found, segment) in enumerate(zip(files, segments, strict=True)):
             table = yield from read_table(found)
-            scan = self._scan(found, segment, table)
+            # Entries from where the next segment begins are its own.
+            following = files[place + 1].first_index if place + 1 < len(files) else NO_LIMIT
+            scan = self._scan(found, segment, table, min(following, self._limit_index))
             tail = Tail(found, segment, table, scan)
             trouble = self._gap(tail)
             if trouble is None:
@@ -114,7 +116,7 @@ class LogEnd:
             segment.growing = False
             segment.sealed = found.seal is not None or place < len(files) - 1
 
-    def _scan(self, found: SegmentFile, segment: Segment, table: Table) -> Scan:
+    def _scan(self, found: SegmentFile, segment: Segment, table: Table, limit_index: int) -> Scan:
         window = Window(found.file, found.size_bytes, self._settings.replay_chunk_bytes)
 
         def take(entries: list[Entry]) -> None:
@@ -128,7 +130,7 @@ class LogEnd:
             window,
             proven_index=self._proven_index,
             snapshot_index=self._start.last_index,
-            limit_index=self._limit_index,
+            limit_index=limit_index,
             terms=self._terms,
             take=take,
         )
@@ -180,6 +182,8 @@ class LogEnd:
             self.chain = segment.chain_after
         if scan.ending is not Ending.CLEAN:
             return Trouble(scan.text, scan.ending is Ending.DAMAGED)
+        if not segment.positions:
+            return Trouble("none of its entries was finished", False)
         if self.last_index + 1 >= self._limit_index:
             return Trouble("what follows is being cut off", False)
         return None

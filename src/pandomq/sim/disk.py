@@ -1,7 +1,7 @@
 """A disk that exists in memory, keeps a seed's time, and fails as disks do.
 
-Carries out what a journal asks for, lane by lane, each request after a while; a stalled disk takes longer. At a crash what
-was not synced is lost, torn or reordered (see `sim.files`), also of requests that were still waiting. Syncs may be
+Carries out what a journal asks for, lane by lane, each request after a while; a stalled disk takes longer. At a crash
+what was not synced is lost, torn or reordered (see `sim.files`), also of requests that were still waiting. Syncs may be
 joined, as the real disk's are. Errors are injected by number: the next so many syncs fail, writes find the disk full or
 read-only, bits flip, files are cut short or gone.
 """
