@@ -105,8 +105,6 @@ def _write(path: Path, certificate: x509.Certificate, key: ec.EllipticCurvePriva
     pair = Pair(path.with_suffix(".pem"), path.with_suffix(".key"))
     pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     pair.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return pair

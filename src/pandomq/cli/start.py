@@ -20,11 +20,13 @@ from pandomq.cli.start_options import (
     Listen,
     LogFormat,
     LogLevel,
+    Memory,
     MemoryMb,
     Name,
     StartOptions,
     load_or_exit,
 )
+from pandomq.journal.faults import StoreFault
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.listen import Address
@@ -40,6 +42,7 @@ def start(
     listen: Listen = None,
     http: Http = None,
     data: Data = None,
+    memory: Memory = None,
     memory_mb: MemoryMb = None,
     heartbeat: Heartbeat = None,
     log_level: LogLevel = None,
@@ -55,6 +58,7 @@ def start(
         listen=listen,
         http=http,
         data=data,
+        memory=memory,
         memory_mb=memory_mb,
         heartbeat=heartbeat,
         log_level=log_level,
@@ -81,7 +85,11 @@ def start(
             lambda urls: _ready(loaded, urls),
             read_settings,
             Application,
+            loaded.journal_settings(),
         )
+    except StoreFault as fault:
+        typer.echo(f"pandomq: broker {node.name} with the store in {node.data} cannot go on: {fault}", err=True)
+        raise typer.Exit(1) from None
     except OSError as error:
         places = " and ".join(place for place in (node.listen, node.tls.listen, node.http) if place != OFF)
         why = f"{error.strerror or error}. {_advice(error, node.tls)}"
@@ -118,11 +126,19 @@ def _ready(loaded: Loaded, urls: list[str]) -> None:
     if loaded.file is not None:
         log.info("the configuration is %s", loaded.file.absolute())
     log.info(
-        "PandoMQ %s ready on %s (kernel: %s); state is in memory and ends with this process",
+        "PandoMQ %s ready on %s (kernel: %s); %s",
         __version__,
         ", ".join(urls),
         kernel.KIND,
+        _where_state_is(loaded),
     )
+
+
+def _where_state_is(loaded: Loaded) -> str:
+    configuration = loaded.configuration
+    if configuration.log.store == "memory":
+        return "state is in memory and ends with this process"
+    return f"state is in {configuration.node.data}, fsync: {configuration.log.fsync}"
 
 
 def _advice(error: OSError, tls: Tls) -> str:

@@ -57,6 +57,8 @@ PIECE_BYTES: Final = 256 * KIB
 """What a step encodes of a snapshot."""
 PENDING_BYTES_MAX: Final = 4 * MIB
 """Encoded pieces that the disk has not taken yet."""
+BEHIND_BYTES_MAX: Final = 256 * MIB
+"""Of the log, in memory because the disk has not taken it yet."""
 
 
 class DiskLog:
@@ -72,7 +74,8 @@ class DiskLog:
         self._closing = False
         self.open = False
         self.closed = False
-        self.space_low = False
+        self._space_low = False
+        self._behind = False
         self.cluster_id = ""
         self.appended_bytes = 0
         journal.open()
@@ -85,6 +88,7 @@ class DiskLog:
 
     def append(self, entry: bytes) -> LogIndex:
         self.appended_bytes += len(entry)
+        self._behind = self._behind or self._journal.pending_bytes > BEHIND_BYTES_MAX
         return self._journal.append(Term(self._term), entry)
 
     def sync(self) -> None:
@@ -98,6 +102,11 @@ class DiskLog:
     def last_ms(self) -> int:
         """The time of what came back; the cluster's clock goes on from there."""
         return self._revival.last_ms
+
+    @property
+    def holds_back(self) -> bool:
+        """Publishers are to wait: the disk is nearly full, or far behind."""
+        return self._space_low or self._behind
 
     # The disk.
 
@@ -116,12 +125,13 @@ class DiskLog:
         match event:
             case Durable(index):
                 self._journal.commit(index)
+                self._behind = self._behind and self._journal.pending_bytes > BEHIND_BYTES_MAX // 4
                 self._broker.committed(index)
             case SpaceLow(free_bytes):
-                self.space_low = True
+                self._space_low = True
                 log.warning("disk alarm: %d bytes are free; publishers are held back", free_bytes)
             case SpaceBack():
-                self.space_low = False
+                self._space_low = False
                 log.info("disk alarm cleared")
             case SnapshotSaved(index, size_bytes):
                 self._writer, self._snapshot_index = None, index

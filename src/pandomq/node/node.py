@@ -204,9 +204,9 @@ class Node:
         """What became of `Output.disk`. Raises StoreFault if the broker cannot go on: then nothing more may be sent."""
         assert self._disk is not None
         self._now_ms = now_ms
-        was_low = self._disk.space_low
+        held_back = self._disk.holds_back
         self._disk.completed(completions)
-        if was_low and not self._disk.space_low and self._blocking_reason is None:
+        if held_back and not self._disk.holds_back and self._blocking_reason is None:
             self._links.unblock_all()
 
     def _opened(self) -> None:
@@ -321,7 +321,7 @@ class Node:
         """Why publishers are held back."""
         if self._alarm.raised:
             return "low on memory"
-        return "low on disk" if self._disk is not None and self._disk.space_low else None
+        return "low on disk" if self._disk is not None and self._disk.holds_back else None
 
     # Inputs.
 

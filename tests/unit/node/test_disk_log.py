@@ -170,6 +170,5 @@ def test_a_failed_sync_ends_it() -> None:
     disk.fail_next(SyncFile, 5)
     publisher.publish("q", b"x")
     with pytest.raises(StoreFault, match="cannot sync"):
-        for _ in range(100):
-            life.turn()
+        life.until(lambda: False, turns=100)
     assert publisher.confirmed == 0
