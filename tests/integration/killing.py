@@ -1,7 +1,7 @@
 """Clients at full load around a broker that is killed, what they were promised, and whether it was kept.
 
-Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not come
-back; first deliveries of one publisher's messages are in its order; what may have been delivered before says so; a
+Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
+come back; first deliveries of one publisher's messages are in its order; what may have been delivered before says so; a
 transaction is there whole or not at all, and whole once it was committed.
 """
 
@@ -24,7 +24,7 @@ WINDOW = 100
 PUBLISHERS = 2
 TRANSACTION_MESSAGES = 4
 ACKS_PER_PROOF = 10
-END_PATIENCE_S = 5.0
+END_PATIENCE_S = 1.0
 
 
 class Promises:
@@ -39,7 +39,8 @@ class Promises:
         self.delivered: set[str] = set()
         self.committed: set[str] = set()
         self.broken: list[str] = []
-        self._last: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+        self._last: dict[str, int] = defaultdict(lambda: -1)
+        """The number of each publisher's message that was first delivered last."""
 
     def deliver(self, body: str, redelivered: bool) -> None:
         publisher, number = body.split(":")
@@ -48,9 +49,9 @@ class Promises:
         if body in self.delivered and not redelivered:
             self.broken.append(f"{body} was delivered again and does not say so")
         if body not in self.delivered:
-            if int(number) < self._last["", publisher]:
-                self.broken.append(f"{body} was first delivered after {self._last['', publisher]}")
-            self._last["", publisher] = int(number)
+            if int(number) < self._last[publisher]:
+                self.broken.append(f"{body} was first delivered after {self._last[publisher]}")
+            self._last[publisher] = int(number)
         self.delivered.add(body)
 
     def check_left(self, left: list[tuple[str, bool]], whole: list[str]) -> None:
@@ -62,7 +63,9 @@ class Promises:
         counts: dict[str, int] = defaultdict(int)
         for name in whole:
             counts[name] += 1
-        self.broken += [f"{count} of {name}'s messages" for name, count in counts.items() if count != TRANSACTION_MESSAGES]
+        self.broken += [
+            f"{count} of {name}'s messages" for name, count in counts.items() if count != TRANSACTION_MESSAGES
+        ]
         self.broken += [f"{name} was committed and is lost" for name in sorted(self.committed - counts.keys())]
 
 
@@ -94,9 +97,11 @@ class Load:
 
         async def publish(body: str) -> None:
             message = aio_pika.Message(body.encode(), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
-            await channel.default_exchange.publish(message, WORK)
-            self._promises.confirmed.add(body)
-            room.release()
+            try:
+                await channel.default_exchange.publish(message, WORK)
+                self._promises.confirmed.add(body)
+            finally:
+                room.release()
 
         publishing: set[asyncio.Task[None]] = set()
         while not connection.is_closed:
