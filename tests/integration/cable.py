@@ -17,8 +17,10 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Cable:
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, greeting: bytes = b"") -> None:
+        """`greeting` comes before what a client sends, as from a proxy that says for whom it speaks."""
         self._target = (host, port)
+        self._greeting = greeting
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
@@ -67,6 +69,7 @@ class Cable:
                 client.close()
                 continue
             broker = socket.create_connection(self._target)
+            broker.sendall(self._greeting)
             with self._lock:
                 self._ends += [client, broker]
                 self.connections += 1

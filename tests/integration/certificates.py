@@ -10,12 +10,15 @@ import ipaddress
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+BadKind = Literal["expired", "of another authority", "self-signed"]
+BAD_KINDS: tuple[BadKind, ...] = get_args(BadKind)
 DAY = datetime.timedelta(days=1)
 
 
@@ -72,6 +75,17 @@ def self_signed(directory: Path, common_name: str, file: str = "self-signed") ->
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(common_name, common_name, key.public_key(), -DAY, DAY)
     return _write(directory / file, builder.sign(key, hashes.SHA256()), key)
+
+
+def bad_certificate(authority: Authority, kind: BadKind, common_name: str = "clara") -> Pair:
+    """A client's that the authority's friends should not accept."""
+    match kind:
+        case "expired":
+            return authority.client(common_name, "expired", expired=True)
+        case "of another authority":
+            return Authority(authority.directory / "other", "another authority").client(common_name)
+        case "self-signed":
+            return self_signed(authority.directory, common_name)
 
 
 def client_context(authority: Authority, pair: Pair | None = None) -> ssl.SSLContext:

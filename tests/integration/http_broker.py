@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx
 import pika
+from pika.exceptions import AMQPError
 
 from tests.support.process import free_port
 
@@ -20,9 +21,9 @@ PATIENCE_S = 20.0
 
 
 class HttpBroker:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *options: str) -> None:
         self.http_port = free_port()
-        self.process = WatchedBroker(directory, "--http", f"127.0.0.1:{self.http_port}")
+        self.process = WatchedBroker(directory, "--http", f"127.0.0.1:{self.http_port}", *options)
         self._opened: list[httpx.Client] = []
 
     def start(self) -> None:
@@ -62,8 +63,10 @@ class HttpBroker:
         try:
             yield connection
         finally:
-            if connection.is_open:
-                connection.close()
+            # The broker may have closed it meanwhile, on purpose.
+            with contextlib.suppress(AMQPError):
+                if connection.is_open:
+                    connection.close()
 
 
 def unique(prefix: str = "h") -> str:

@@ -149,15 +149,16 @@ def test_a_wrong_configuration_ends_with_2_and_one_line_for_each_problem(
     assert not (tmp_path / "pandomq-data").exists()
 
 
-def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path, started: list[Started]) -> None:
+@pytest.mark.parametrize("option", ["--listen", "--http"])
+def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path, started: list[Started], option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
-        broker = Started(tmp_path, "--listen", place)
+        broker = Started(tmp_path, option, place)
         started.append(broker)
         assert broker.process.wait(PATIENCE_S) == 1
     assert broker.words == (
         f"pandomq: cannot start broker n1 on {place}: Address already in use. "
-        "Another program listens there: stop it, or choose another --listen or --http.\n"
+        f"Another program listens there: stop it, or choose another {option}.\n"
     )
 
 

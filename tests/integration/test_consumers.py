@@ -9,7 +9,7 @@ from pika.exceptions import ChannelClosedByBroker, ConsumerCancelled, DuplicateC
 
 from .broker_under_test import Names
 from .conftest import Connect
-from .pika_mailbox import Mailbox, is_empty, put, take, take_all
+from .pika_mailbox import Mailbox, put, take, take_all
 from .waiting import barrier, pump
 
 FIVE = [b"0", b"1", b"2", b"3", b"4"]
@@ -101,10 +101,15 @@ def test_ack_zero_multiple_acks_everything(channel: BlockingChannel, connect: Co
     queue = names.queue()
     channel.queue_declare(queue)
     put(channel, queue, FIVE)
-    Mailbox(channel, queue).wait_for(5)
+    mailbox = Mailbox(channel, queue)
+    mailbox.wait_for(5)
     channel.basic_ack(0, multiple=True)
+    put(channel, queue, [b"after"])
+    mailbox.wait_for(6)
     channel.close()
-    assert is_empty(connect().channel(), queue)
+    fresh = connect().channel()
+    assert take(fresh, queue).body == b"after"
+    assert take_all(fresh, queue) == []
 
 
 def test_nacked_messages_go_back_to_their_place(channel: BlockingChannel, names: Names) -> None:
@@ -119,15 +124,19 @@ def test_nacked_messages_go_back_to_their_place(channel: BlockingChannel, names:
     assert take_all(channel, queue) == FIVE
 
 
-def test_nack_without_requeue_drops(channel: BlockingChannel, names: Names) -> None:
+def test_nack_without_requeue_drops(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue)
-    put(channel, queue, FIVE)
+    put(channel, queue, [*FIVE, b"kept"])
     mailbox = Mailbox(channel, queue)
-    mailbox.wait_for(5)
+    mailbox.wait_for(6)
     channel.basic_nack(mailbox.deliveries[3].tag, multiple=True, requeue=False)
     channel.basic_reject(mailbox.deliveries[4].tag, requeue=False)
-    assert is_empty(channel, queue)
+    channel.close()
+    # Only what was not settled comes back.
+    fresh = connect().channel()
+    assert take(fresh, queue).body == b"kept"
+    assert take_all(fresh, queue) == []
 
 
 def test_a_closed_channel_gives_back_in_order(connect: Connect, names: Names) -> None:

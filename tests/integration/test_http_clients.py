@@ -86,7 +86,7 @@ def test_a_reason_in_utf8_and_one_that_is_too_long(http_broker: HttpBroker, api:
     for reason, heard in (("grüße", "grüße"), ("x" * 4000, "x" * 200)):
         with http_broker.amqp(name="mine") as connection:
             path = f"connections/{escaped(only_connection(api, 'mine')['name'])}"
-            api.delete(path, headers={"X-Reason": reason.encode()})
+            api.delete(path, headers={b"X-Reason": reason.encode()})
             with pytest.raises(ConnectionClosedByBroker) as closed:
                 connection.process_data_events(time_limit=10)
             assert heard in closed.value.reply_text

@@ -19,6 +19,8 @@ BODIES = [str(number).encode() for number in range(8)]
 def test_messages_of_a_queue_with_a_ttl_expire(channel: BlockingChannel, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue, arguments={"x-message-ttl": 30})
+    # A confirm proves that the message was in the queue, so that an empty queue means that it left.
+    channel.confirm_delivery()
     put(channel, queue, BODIES)
     wait_until(lambda: is_empty(channel, queue), "expiry")
     assert channel.basic_get(queue) == (None, None, None)
@@ -39,6 +41,7 @@ def test_the_shorter_ttl_holds(channel: BlockingChannel, names: Names) -> None:
     patient, hasty = names.queue("patient"), names.queue("hasty")
     channel.queue_declare(patient, arguments={"x-message-ttl": 600_000})
     channel.queue_declare(hasty, arguments={"x-message-ttl": 30})
+    channel.confirm_delivery()
     put(channel, patient, [b"short"], expiration="30")
     put(channel, hasty, [b"long"], expiration="600000")
     wait_until(lambda: is_empty(channel, patient) and is_empty(channel, hasty), "expiry")
@@ -74,6 +77,7 @@ def test_a_queue_with_a_consumer_does_not_expire(connect: Connect, names: Names)
     mailbox = Mailbox(holder, kept, auto_ack=True)
     cancelled: list[object] = []
     channel.queue_declare(marker, arguments={"x-message-ttl": 600})
+    channel.confirm_delivery()
     put(channel, marker, [b"m"])
     holder.add_on_cancel_callback(cancelled.append)
     wait_until(lambda: is_empty(channel, marker), "a time longer than the queue's")

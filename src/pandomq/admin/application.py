@@ -7,6 +7,7 @@ traceback; it harms nobody else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from pandomq.admin.access import Access, check_tags, check_vhost
 from pandomq.admin.call import Call, Services
 from pandomq.admin.identity import Identity, authenticate, read_credentials
 from pandomq.admin.meters import Meters
-from pandomq.admin.refusals import Refusal, of_fault, vhost_not_found
+from pandomq.admin.refusals import Refusal, of_fault, unavailable, vhost_not_found
 from pandomq.admin.responses import Nothing, refused
 from pandomq.admin.routes import make_router
 from pandomq.admin.tables import Tables
@@ -42,7 +43,11 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         request = Request(scope, receive)
-        response = await self._respond(request)
+        try:
+            response = await self._respond(request)
+        except asyncio.CancelledError:
+            # Only the end of the process cancels requests; those who still wait hear so.
+            response = refused(unavailable("the broker is stopping"))
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
@@ -72,8 +77,8 @@ class Application:
 
     async def _identify(self, request: Request, access: Access) -> Identity:
         user, password = read_credentials(request.headers.get("authorization"))
-        logins = self._services.node.logins
-        identity = await authenticate(logins, user, password, from_loopback=_is_loopback(_host(request)))
+        peer = ("", 0) if request.client is None else (request.client.host, request.client.port)
+        identity = await authenticate(self._services, user, password, peer)
         check_tags(access, identity)
         return identity
 
@@ -83,11 +88,3 @@ class Application:
         if not exists and method in _CHANGES:
             raise vhost_not_found()
         check_vhost(exists=exists, accessible=call.may_access(vhost))
-
-
-def _host(request: Request) -> str:
-    return "" if request.client is None else request.client.host
-
-
-def _is_loopback(host: str) -> bool:
-    return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")

@@ -8,23 +8,24 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from pandomq.admin.refusals import ASK_FOR_LOGIN, Refusal, login_failed
+from pandomq.admin.limits import ANSWER_S_MAX
+from pandomq.admin.refusals import ASK_FOR_LOGIN, Refusal, login_failed, unavailable
 from pandomq.ids import UserName
-from pandomq.node.logins import Logins, Question, Welcome
+from pandomq.node.attempts import Caller
+from pandomq.node.logins import Welcome
 from pandomq.wire.inputs import Login
+
+if TYPE_CHECKING:
+    from pandomq.admin.call import Services
 
 ADMINISTRATOR: Final = "administrator"
 MONITORING: Final = "monitoring"
 POLICYMAKER: Final = "policymaker"
 MANAGEMENT: Final = "management"
-
-# One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
-HASHER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="http-password")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -65,12 +66,27 @@ def read_credentials(header: str | None) -> tuple[str, bytes]:
     return name, password
 
 
-async def authenticate(logins: Logins, user: str, password: bytes, *, from_loopback: bool) -> Identity:
-    """Raises Refusal (401). A password that is not known yet is held against its hash outside the loop."""
-    answer = logins.ask(Login("PLAIN", UserName(user), password, {}), None, from_loopback=from_loopback)
-    if isinstance(answer, Question):
-        fits = await asyncio.get_running_loop().run_in_executor(HASHER, answer.fits)
-        answer = logins.learn(answer, fits=fits)
-    if not isinstance(answer, Welcome):
+async def authenticate(services: Services, user: str, password: bytes, peer: tuple[str, int]) -> Identity:
+    """Raises Refusal (401), as late as an address deserves that fails again and again."""
+    answer: asyncio.Future[Welcome | None] = asyncio.get_running_loop().create_future()
+
+    def on_answer(welcome: Welcome | None) -> None:
+        if not answer.done():
+            answer.set_result(welcome)
+
+    caller = Caller(on_answer)
+    login = Login("PLAIN", UserName(user), password, {})
+    node = services.node
+    node.log_in(caller, login, peer, services.clock.now_ms())
+    if not answer.done():
+        services.wake()
+    try:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            welcome = await answer
+    except TimeoutError:
+        raise unavailable("too many try to log in") from None
+    finally:
+        caller.gone = True
+    if welcome is None:
         raise login_failed()
-    return Identity(answer.user, logins.tags(answer.user))
+    return Identity(welcome.user, node.logins.tags(welcome.user))

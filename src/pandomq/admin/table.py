@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from pandomq.admin import limits
+from pandomq.admin.cost import CostMeter
 from pandomq.admin.rate import Rates
 
 V = TypeVar("V")
@@ -121,15 +122,14 @@ class Table(Generic[V, R]):
 
     async def _read_views(self) -> None:
         entries: dict[Key, Entry[V, R]] = {}
-        begun_s = perf_counter()
-        cost_s = 0.0
+        now_s = perf_counter()
+        meter = CostMeter()
         for count, view in enumerate(self._views(), 1):
             key = self._key(view)
-            entries[key] = self._entry(key, view, begun_s)
+            entries[key] = self._entry(key, view, now_s)
             if count % limits.SLICE_ROWS == 0:
-                cost_s += perf_counter() - begun_s
-                await asyncio.sleep(0)
-                begun_s = perf_counter()
+                await meter.pause()
+                now_s = perf_counter()
         # The old order with what is new behind it is almost sorted, and quick to sort.
         ordered = [entries[key] for key in self._entries if key in entries]
         ordered += [entry for key, entry in entries.items() if key not in self._entries]
@@ -137,7 +137,7 @@ class Table(Generic[V, R]):
         self._entries = {entry.key: entry for entry in ordered}
         self._ordered = ordered
         self._made_s = perf_counter()
-        self._cost_s = cost_s + self._made_s - begun_s
+        self._cost_s = meter.stop()
 
     def _entry(self, key: Key, view: V, now_s: float) -> Entry[V, R]:
         old = self._entries.get(key)

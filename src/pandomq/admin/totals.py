@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pandomq.admin import limits
+from pandomq.admin.cost import CostMeter
 
 if TYPE_CHECKING:
     from pandomq.node.views import Views
@@ -85,8 +86,7 @@ class TotalsKeeper:
             self._making = None
 
     async def _add_up(self) -> None:
-        begun_s = perf_counter()
-        waited_s = 0.0
+        meter = CostMeter()
         by_vhost = {name: Sums() for name in self._views.vhost_names()}
         for count, size in enumerate(self._views.queue_sizes(), 1):
             sums = by_vhost.setdefault(size.vhost, Sums())
@@ -96,9 +96,7 @@ class TotalsKeeper:
             sums.unacked += size.unacked
             sums.consumers += size.consumers
             if count % SLICE_SUMS == 0:
-                pause_s = perf_counter()
-                await asyncio.sleep(0)
-                waited_s += perf_counter() - pause_s
+                await meter.pause()
         self._add_others(by_vhost)
         by_user: dict[str, Sums] = {}
         for vhost, user, channels in self._views.client_sizes():
@@ -107,7 +105,7 @@ class TotalsKeeper:
                 sums.channels += channels
         self._totals = Totals(by_vhost, by_user)
         self._made_s = perf_counter()
-        self._cost_s = self._made_s - begun_s - waited_s
+        self._cost_s = meter.stop()
 
     def _add_others(self, by_vhost: Mapping[str, Sums]) -> None:
         for vhost, count in self._views.exchange_counts().items():

@@ -54,6 +54,7 @@ class Pattern:
         "_start",
         "_states",
         "_steps",
+        "matches_all",
         "source",
     )
 
@@ -67,13 +68,15 @@ class Pattern:
         self._behind: list[Pattern] = []
         self._asks_boundary = False
         self._start = self._program(tree)
+        self.matches_all = self._wants_nothing()
+        """As `.*` does, which is what most patterns are."""
         self._accepted: dict[str, list[tuple[int, int]]] = {}
         self._steps: dict[tuple[int, str, int], int] = {}
 
     def matches(self, name: str) -> bool:
         """Somewhere in the name, unless it is anchored."""
         start = self._start
-        return any(reached & start for reached in self._run(name))
+        return self.matches_all or any(reached & start for reached in self._run(name))
 
     # Building.
 
@@ -143,6 +146,18 @@ class Pattern:
             # The jump costs a state even if the item is empty: that bounds the work here.
             then = self._jump(self._compile(item, then))
         return then
+
+    def _wants_nothing(self) -> bool:
+        """The end can be reached from the start without a character, and on no condition."""
+        pending = reached = self._programs[-1].accepting
+        while pending:
+            state = pending & -pending
+            pending ^= state
+            for source, condition in self._into.get(state, ()):
+                if condition is None and not reached & source:
+                    reached |= source
+                    pending |= source
+        return bool(reached & self._start)
 
     # Running.
 

@@ -96,10 +96,15 @@ class Access:
     # Questions.
 
     def allows(self, right: Right, name: str) -> bool:
+        if not self._patterns:
+            return False
+        pattern = self._patterns[right]
+        if pattern.matches_all:
+            return True
         answers = self._answers[right]
         answer = answers.get(name)
         if answer is None:
-            answer = bool(self._patterns) and self._patterns[right].matches(name)
+            answer = pattern.matches(name)
             if len(answers) >= PERMISSION_ANSWERS_CACHED_MAX:
                 answers.clear()
             answers[name] = answer

@@ -1,6 +1,6 @@
 """How a command ends when it cannot do what was asked: one line on standard error, and a code that scripts may rely on.
 
-0 is success, 1 is a broker's no, 2 is wrong use, 3 means that no broker answered.
+0 is success, 1 is a broker's or the machine's no, 2 is wrong use, 3 means that no broker answered.
 """
 
 
@@ -9,9 +9,9 @@ class Failure(Exception):
 
 
 class Refused(Failure):
-    """A broker answered, and the answer is no."""
+    """The answer is no: a broker's, with HTTP's status, or this machine's."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
 

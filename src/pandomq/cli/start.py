@@ -6,12 +6,11 @@ import errno
 import logging
 from pathlib import Path
 
-import typer
-
 from pandomq import __version__, kernel
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
 from pandomq.cli.config.sections import Node, Tls
+from pandomq.cli.failures import Refused
 from pandomq.cli.start_options import (
     ConfigFile,
     Data,
@@ -29,7 +28,7 @@ from pandomq.cli.start_options import (
 from pandomq.journal.faults import StoreFault
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
-from pandomq.runtime.listen import Address
+from pandomq.runtime.listen import Address, listening_sockets
 from pandomq.runtime.logs import set_up_logs
 from pandomq.runtime.tls import TlsFiles
 
@@ -71,6 +70,7 @@ def start(
 
     node = loaded.configuration.node
     set_up_logs(node.log_level, node.log_format)
+    _refuse_places_that_cannot_be_had(node)
 
     def read_settings() -> NodeSettings:
         anew = options.load()
@@ -88,13 +88,30 @@ def start(
             loaded.journal_settings(),
         )
     except StoreFault as fault:
-        typer.echo(f"pandomq: broker {node.name} with the store in {node.data} cannot go on: {fault}", err=True)
-        raise typer.Exit(1) from None
+        raise Refused(f"broker {node.name} with the store in {node.data} cannot go on: {fault}") from None
     except OSError as error:
-        places = " and ".join(place for place in (node.listen, node.tls.listen, node.http) if place != OFF)
-        why = f"{error.strerror or error}. {_advice(error, node.tls)}"
-        typer.echo(f"pandomq: cannot start broker {node.name} on {places}: {why}", err=True)
-        raise typer.Exit(1) from None
+        places = " and ".join(place for place in _places(node).values() if place != OFF)
+        raise _cannot_start(node, places, error, "Look at --data and [node.tls].") from None
+
+
+def _places(node: Node) -> dict[str, str]:
+    """Where to listen, by the option or key that says so."""
+    return {"--listen": node.listen, "[node.tls] listen": node.tls.listen, "--http": node.http}
+
+
+def _refuse_places_that_cannot_be_had(node: Node) -> None:
+    """Tries each by itself, so that what is said names the one at fault."""
+    for option, place in _places(node).items():
+        try:
+            for sock in listening_sockets(Address.parse(place)) if place != OFF else ():
+                sock.close()
+        except OSError as error:
+            raise _cannot_start(node, place, error, _advice(error, option)) from None
+
+
+def _cannot_start(node: Node, places: str, error: OSError, advice: str) -> Refused:
+    file = f" ({error.filename})" if error.filename else ""
+    return Refused(f"cannot start broker {node.name} on {places}: {error.strerror or error}{file}. {advice}")
 
 
 def _endpoints(node: Node) -> Endpoints:
@@ -141,11 +158,9 @@ def _where_state_is(loaded: Loaded) -> str:
     return f"state is in {configuration.node.data}, fsync: {configuration.log.fsync}"
 
 
-def _advice(error: OSError, tls: Tls) -> str:
+def _advice(error: OSError, option: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "Another program listens there: stop it, or choose another --listen or --http."
+        return f"Another program listens there: stop it, or choose another {option}."
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "Choose a port above 1023 and a directory that this user may write (--data)."
-    if error.errno == errno.EADDRNOTAVAIL:
-        return "That address is not one of this machine's: choose another --listen."
-    return "Look at --listen and --data." if tls.listen == OFF else "Look at [node.tls], --listen and --data."
+        return f"Choose a port above 1023: {option}."
+    return f"That address is not one of this machine's: choose another {option}."

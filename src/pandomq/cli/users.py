@@ -62,7 +62,7 @@ def tags(
 
 def add_user(api: Api, user: str, password: str, tags: list[str]) -> None:
     if api.exists("users", user):
-        raise Refused(f"user '{user}' exists already", 409)
+        raise Refused(f"user '{user}' exists already")
     api.put("users", user, body={"password": password, "tags": _joined(tags)})
     say(f"user '{user}' added")
 

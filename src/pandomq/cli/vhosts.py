@@ -37,7 +37,7 @@ def delete(vhost: Name, url: Url = None) -> None:
 
 def add_vhost(api: Api, vhost: str, description: str = "") -> None:
     if api.exists("vhosts", vhost):
-        raise Refused(f"vhost '{vhost}' exists already", 409)
+        raise Refused(f"vhost '{vhost}' exists already")
     api.put("vhosts", vhost, body={"description": description} if description else {})
     say(f"vhost '{vhost}' added")
 

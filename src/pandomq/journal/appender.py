@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.chain import ChainPoints
-from pandomq.journal.effects import Effect, Lane, Resize, Result, SyncFile
+from pandomq.journal.effects import Effect, FileName, Lane, Resize, Result, SyncFile
 from pandomq.journal.events import Durable, Entry, Event
 from pandomq.journal.layout import Identity, body_offset, file_seed
 from pandomq.journal.limits import ENTRY_BYTES_MAX, Fsync, JournalSettings
@@ -50,6 +50,7 @@ class Appender:
         "_marked_index",
         "_now_ms",
         "_open",
+        "_opened_number",
         "_outbox",
         "_points",
         "_settings",
@@ -58,6 +59,7 @@ class Appender:
         "_syncing",
         "_terms",
         "_unfiled",
+        "_unsynced",
         "chain",
         "durable_index",
         "holding",
@@ -65,6 +67,7 @@ class Appender:
         "last_term",
         "on_idle",
         "on_opened",
+        "on_synced",
         "pending_bytes",
         "synced_index",
     )
@@ -95,8 +98,11 @@ class Appender:
         """Those of them whose file is still being made."""
         self._held: list[Group] = []
         """Closed while `holding`, and not among the others."""
+        self._unsynced: dict[FileName, None] = {}
+        """Written since they were synced, where the policy does not sync them by itself."""
+        self._opened_number = 0
         self._marked_index = 0
-        self._syncing = False
+        self._syncing = 0
         self._now_ms = self._synced_ms = 0
         self.last_index = self.last_term = self.chain = 0
         self.durable_index = 0
@@ -109,7 +115,8 @@ class Appender:
         """While a tail is being cut off, what is appended after it waits."""
         self.on_idle: Callable[[], None] = lambda: None
         self.on_opened: Callable[[int], None] = lambda number: None
-        """Called with the number of a segment once it has durable entries."""
+        """Called with the number of a segment once it has entries on the disk."""
+        self.on_synced: Callable[[], None] = lambda: None
         spares.on_ready = self._file_ready
 
     def begin(self, last_index: int, last_term: int, chain: int, open_segment: OpenSegment | None) -> None:
@@ -185,8 +192,7 @@ class Appender:
         group.effects += writes
         if sealing:
             group.effects.append(place.seal())
-        policy = self._settings.fsync
-        if policy is Fsync.ALWAYS or (sealing and policy is Fsync.INTERVAL):
+        if self._settings.fsync is Fsync.ALWAYS:
             group.effects.append(SyncFile(segment.file))
         group.safe_at = len(group.effects) - 1
         if sealing:
@@ -206,6 +212,8 @@ class Appender:
 
     def _send(self, group: Group) -> None:
         group.issued_ms = self._now_ms
+        if self._settings.fsync is not Fsync.ALWAYS:
+            self._unsynced[group.segment.file] = None
         for place, effect in enumerate(group.effects):
             self._outbox.put(Lane.LOG, effect, self._safe if place == group.safe_at else None)
 
@@ -217,15 +225,23 @@ class Appender:
         # Requests of the log's lane complete in order, so it is the oldest group.
         group = self._groups.popleft()
         self.pending_bytes -= group.size_bytes
-        if isinstance(group.effects[group.safe_at], SyncFile):
-            self.synced_index = max(self.synced_index, group.last_index)
+        if self._settings.fsync is Fsync.ALWAYS:
+            self._advance_synced(group.last_index)
         if group.last_index > self.durable_index:
             self.durable_index = group.last_index
             self._emit(Durable(LogIndex(group.last_index)))
-        if group.first_index == group.segment.first_index and group.chunks:
-            self.on_opened(group.segment.number)
         if not self._groups:
             self.on_idle()
+
+    def _advance_synced(self, index: int) -> None:
+        if index <= self.synced_index:
+            return
+        self.synced_index = index
+        stored = self._catalogue.find(index)
+        if stored is not None and stored.number > self._opened_number:
+            self._opened_number = stored.number
+            self.on_opened(stored.number)
+        self.on_synced()
 
     # Cutting off a tail.
 
@@ -265,30 +281,33 @@ class Appender:
     def tick(self, now_ms: int) -> None:
         self._now_ms = now_ms
         self._spares.tick()
-        settings, place = self._settings, self._open
-        if place is None or not place.segment.positions or not self._spares.is_ready(place.segment.number):
+        place, late_ms = self._open, now_ms - self._synced_ms - self._settings.fsync_interval_ms
+        if self._settings.fsync is Fsync.INTERVAL and late_ms >= 0 and not self._syncing:
+            self._synced_ms = now_ms
+            self.flush()
+        if place is None or place.segment.first_index > self.synced_index or self._marked_index >= self.synced_index:
             return
-        if settings.fsync is Fsync.INTERVAL and now_ms - self._synced_ms >= settings.fsync_interval_ms:
-            self._sync_lazily(place, now_ms)
-        if not self._groups and not self.holding and self._marked_index < self.synced_index:
-            # With it the disk can prove what was synced, even if nothing follows. It need not be synced itself.
-            self._marked_index = self.synced_index
-            self._outbox.put(Lane.LOG, place.mark(self.synced_index))
+        if self._groups or self.holding:
+            return
+        # With it the disk can prove what was synced, even if nothing follows. It need not be synced itself.
+        self._marked_index = self.synced_index
+        self._outbox.put(Lane.LOG, place.mark(self.synced_index))
 
-    def _sync_lazily(self, place: OpenSegment, now_ms: int) -> None:
-        if self._syncing or self.synced_index >= self.durable_index:
+    def flush(self) -> None:
+        """What is durable as the policy has it is to be synced, whatever the policy."""
+        if not self._unsynced:
             return
-        self._syncing = True
-        self._synced_ms = now_ms
+        files, self._unsynced = list(self._unsynced), {}
         index = self.durable_index
 
         def synced(_result: Result) -> None:
-            self._syncing = False
+            self._syncing -= 1
             # A tail may have been cut off in the meantime.
-            self.synced_index = max(self.synced_index, min(index, self.durable_index))
+            self._advance_synced(min(index, self.durable_index))
 
-        # Earlier segments were synced when they were sealed.
-        self._outbox.put(Lane.LOG, SyncFile(place.segment.file), synced)
+        self._syncing += 1
+        for file in files:
+            self._outbox.put(Lane.LOG, SyncFile(file), synced if file is files[-1] else None)
 
     def closing(self) -> list[Effect]:
         """What makes the end of the log provable before the process goes; after the last group."""
@@ -296,4 +315,4 @@ class Appender:
         if place is None or not place.segment.positions:
             return []
         file = place.segment.file
-        return [SyncFile(file), place.mark(self.durable_index), SyncFile(file)]
+        return [*map(SyncFile, self._unsynced), place.mark(self.durable_index), SyncFile(file)]

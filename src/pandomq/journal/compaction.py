@@ -2,7 +2,7 @@
 
 Off the hot path: in the bulk lane, a bounded piece of work at a time. Every entry that something is copied from is
 checked whole, so that damage is found here and not copied. The new file is synced and read back, and takes the place of
-the old ones only when what their owner considered dead is dead for good, that is, committed.
+the old ones only when what their owner considered dead is dead for good.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Compaction:
     __slots__ = (
         "_answered",
         "_chunks",
-        "_committed",
         "_file",
         "_identity",
         "_pending_bytes",
         "_position",
         "_ranges",
         "_settings",
+        "_settled",
         "_space",
         "_unsynced_bytes",
         "_wanted",
@@ -63,18 +63,18 @@ class Compaction:
         settings: JournalSettings,
         identity: Identity,
         space: Space,
-        committed: Callable[[], int],
+        settled: Callable[[], int],
         sources: list[Stored],
         number: int,
     ) -> None:
         self._settings = settings
         self._identity = identity
         self._space = space
-        self._committed = committed
+        self._settled = settled
         self.sources = sources
         self.number = number
         self.safe_index = 0
-        """The log's end when the last live range was named: what died before it must be committed."""
+        """The log's end when the last live range was named: what died before it must be settled."""
         self._wanted: list[int] = []
         """Live ranges, each packed into one number: there may be a great many."""
         self._answered = False
@@ -114,7 +114,7 @@ class Compaction:
             yield from self._copy()
             compact = yield from self._finish()
             yield from self._check(compact)
-            while self._committed() < self.safe_index:
+            while self._settled() < self.safe_index:
                 yield from pause()
             yield from perform(Rename(self._file, compact_file(self.number)), SyncDirectory())
             return compact

@@ -21,6 +21,7 @@ from pandomq.journal.layout import (
     SLOT_BYTES,
     TABLE_OFFSET,
     Identity,
+    align,
     encode_sector,
 )
 from pandomq.journal.limits import SECTOR_BYTES
@@ -66,7 +67,9 @@ def shorten(cut: Cut) -> Work[None]:
     yield from perform(
         Write(file, TABLE_OFFSET + cut.slot_first * SLOT_BYTES, (slots,)),
         *heads,
+        # Twice, so that the last sector is zeros from there on.
         Resize(file, cut.shortened.offset),
+        Resize(file, align(cut.shortened.offset)),
         SyncFile(file),
     )
 

@@ -92,6 +92,7 @@ class Journal:
         self._live = LiveBytes(self._catalogue)
         self._space = Space(settings, self._outbox, self._events.append)
         self._damage: Damage | None = None
+        self._commit_index = 0
         self._closing: Task[None] | None = None
         self._identity: Identity
         self._numbers: Iterator[int]
@@ -156,6 +157,7 @@ class Journal:
         appender.begin(last_index, terms.last, chain, opened.open_segment)
         appender.on_opened = self._segment_opened
         appender.on_idle = self._log_idle
+        appender.on_synced = self._settle
         self._states = StateStore(outbox, opened.state, opened.counter)
         self._reclaimer = Reclaimer(
             settings, identity, outbox, self._catalogue, self._live, self._space, self._numbers, emit
@@ -172,6 +174,7 @@ class Journal:
             self._live,
             self._reclaimer,
             emit,
+            appender.flush,
             last_bytes=0 if examination.snapshot is None else survey.sizes[examination.snapshot.file],
             log_bytes=0 if end is None else end.size_bytes,
         )
@@ -241,8 +244,13 @@ class Journal:
         return LogIndex(self._appender.durable_index)
 
     @property
+    def synced_index(self) -> LogIndex:
+        """Really on the disk, whatever the fsync policy."""
+        return LogIndex(self._appender.synced_index)
+
+    @property
     def commit_index(self) -> LogIndex:
-        return LogIndex(self._live.commit_index)
+        return LogIndex(self._commit_index)
 
     @property
     def pending_bytes(self) -> int:
@@ -273,10 +281,17 @@ class Journal:
         """Entries up to this one will never be truncated."""
         self._check()
         assert index <= self._appender.last_index
-        if index > self._live.commit_index:
-            self._live.commit(index)
-            self._reclaimer.committed()
-            self._snapshots.committed()
+        if index > self._commit_index:
+            self._commit_index = index
+            self._settle()
+
+    def _settle(self) -> None:
+        """Commit and sync each move on their own."""
+        index = min(self._commit_index, self._appender.synced_index)
+        if index > self._live.settled_index:
+            self._live.settle(index)
+            self._reclaimer.settled()
+            self._snapshots.settled()
 
     def term_at(self, index: LogIndex) -> Term | None:
         """None for entries that are long reclaimed."""
@@ -307,7 +322,7 @@ class Journal:
     def truncate(self, first_index: LogIndex, *, keep_aside: bool) -> Ticket:
         """The log ends before this entry from now on; `Truncated` tells when the disk knows. One at a time."""
         self._check()
-        assert self._live.commit_index < first_index, "what is committed stays"
+        assert self._commit_index < first_index, "what is committed stays"
         ticket = self._outbox.next_ticket()
         last_index = LogIndex(first_index - 1)
         chain, term = self.chain_at(last_index), self.term_at(last_index)

@@ -1,7 +1,7 @@
 """How much of each file is live, as the log's owner counts it.
 
-What is released counts once the log is committed as far as it reached when that was said: until then the entry that
-released it could still be cut off, and a message be live again.
+What is released counts once the log is settled as far as it reached when that was said, that is, committed and synced:
+until then the entry that released it could still be cut off or lost, and a message be live again.
 
 During replay the owner counts as live what a snapshot holds, also messages that a later entry releases and whose file
 may be gone for that reason. Such bytes are lost for a while; at the end of the replay none may be left.
@@ -15,15 +15,15 @@ from pandomq.journal.segment import Catalogue, Stored
 
 
 class LiveBytes:
-    __slots__ = ("_catalogue", "_lost_bytes", "_lost_index", "_releases", "commit_index", "last_index", "on_dead")
+    __slots__ = ("_catalogue", "_lost_bytes", "_lost_index", "_releases", "last_index", "on_dead", "settled_index")
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._releases: deque[tuple[int, dict[Stored, int]]] = deque()
-        """What was released while the log ended at an index, waiting for its commit."""
+        """What was released while the log ended at an index, waiting for it to be settled."""
         self._lost_bytes = 0
         self._lost_index = 0
-        self.commit_index = 0
+        self.settled_index = 0
         self.last_index: Callable[[], int] = lambda: 0
         self.on_dead: Callable[[Stored], None] = lambda stored: None
 
@@ -47,9 +47,9 @@ class LiveBytes:
             else:
                 self._lost_bytes -= size_bytes
 
-    def commit(self, index: int) -> None:
-        assert index >= self.commit_index, "what is committed stays so"
-        self.commit_index = index
+    def settle(self, index: int) -> None:
+        """Entries up to this one stay, whatever happens."""
+        self.settled_index = index
         while self._releases and self._releases[0][0] <= index:
             for released, size_bytes in self._releases.popleft()[1].items():
                 stored = released.current

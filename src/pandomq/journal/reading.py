@@ -107,6 +107,9 @@ class Reading:
         durable_index = self._appender.durable_index
         unwritten: dict[int, bytes] = {}
         for place, (index, offset, length) in enumerate(wanted):
+            if not length:
+                pieces[place] = b""
+                continue
             if index > durable_index:
                 if not unwritten:
                     first = min(index for index, _, _ in wanted if index > durable_index)

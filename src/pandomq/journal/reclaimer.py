@@ -90,7 +90,7 @@ class Reclaimer:
         assert self._compaction is not None and ticket == self._compaction_ticket
         self._compaction.answer(ranges, self._live.last_index(), done=done)
 
-    def committed(self) -> None:
+    def settled(self) -> None:
         if self._compaction is not None:
             self._compaction.wake()
 
@@ -171,7 +171,7 @@ class Reclaimer:
         if not run:
             return
         compaction = Compaction(
-            self._settings, self._identity, self._space, lambda: self._live.commit_index, run, next(self._numbers)
+            self._settings, self._identity, self._space, lambda: self._live.settled_index, run, next(self._numbers)
         )
         self._compaction = compaction
         self._compaction_ticket = self._outbox.next_ticket()
@@ -198,9 +198,9 @@ class Reclaimer:
         return run if self._worth_while(run) else []
 
     def _worth_while(self, run: list[Stored]) -> bool:
-        size_bytes = sum(stored.size_bytes for stored in run)
+        body_bytes = sum(stored.body_bytes for stored in run)
         live_bytes = sum(stored.live_bytes for stored in run)
-        return len(run) >= RUN_ALWAYS or (live_bytes * 100 < size_bytes * self._settings.sparse_percent)
+        return len(run) >= RUN_ALWAYS or live_bytes * 100 < body_bytes * self._settings.sparse_percent
 
     def _compacted(self, outcome: CompactSegment | Flaw | None) -> None:
         assert self._compaction is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pandomq.journal.checksums import chain_next
 from pandomq.journal.effects import FileName
-from pandomq.journal.layout import ENTRY_HEAD_BYTES
+from pandomq.journal.layout import ENTRY_HEAD_BYTES, body_offset
 from pandomq.journal.names import segment_file
 
 
@@ -36,6 +36,11 @@ class Stored:
 
     @property
     def size_bytes(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def body_bytes(self) -> int:
+        """Of entries or ranges, live or not."""
         raise NotImplementedError
 
     def locate(self, index: int, offset: int, length: int) -> int | None:
@@ -72,6 +77,10 @@ class Segment(Stored):
     @property
     def size_bytes(self) -> int:
         return self.end
+
+    @property
+    def body_bytes(self) -> int:
+        return self.end - body_offset(self.slot_count)
 
     def locate(self, index: int, offset: int, length: int) -> int | None:
         position = self.positions[index - self.first_index]
@@ -136,7 +145,7 @@ class Ranges:
 
 
 class CompactSegment(Stored):
-    __slots__ = ("_last_index", "_size_bytes", "ranges")
+    __slots__ = ("_body_bytes", "_last_index", "_size_bytes", "ranges")
 
     def __init__(
         self, number: int, file: FileName, indexes: tuple[int, int], chains: tuple[int, int], ranges: Ranges, size: int
@@ -145,6 +154,7 @@ class CompactSegment(Stored):
         self.chain_after = chains[1]
         self._last_index = indexes[1]
         self._size_bytes = size
+        self._body_bytes = sum(ranges.lengths)
         self.ranges = ranges
 
     @property
@@ -154,6 +164,10 @@ class CompactSegment(Stored):
     @property
     def size_bytes(self) -> int:
         return self._size_bytes
+
+    @property
+    def body_bytes(self) -> int:
+        return self._body_bytes
 
     def locate(self, index: int, offset: int, length: int) -> int | None:
         place = self.ranges.find(index, offset, length)

@@ -2,7 +2,7 @@
 
 The owner adds pieces as it makes them, at its own pace; nothing waits for them, and `pending_bytes` tells it when to
 rest. After `finish` the file is synced and read back. It gets its name, and may replace older ones, only when the entry
-it stands for can no longer be cut off the log.
+it stands for is synced and can no longer be cut off the log.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from pandomq.journal.work import DiskFailed, Task, Work, pause, perform
 class SnapshotWriter:
     __slots__ = (
         "_chunks",
-        "_committed",
         "_file",
+        "_flush",
         "_given_up",
         "_identity",
         "_number",
         "_settings",
+        "_settled",
         "_size_bytes",
         "_space",
         "_whole",
@@ -53,7 +54,8 @@ class SnapshotWriter:
         settings: JournalSettings,
         identity: Identity,
         space: Space,
-        committed: Callable[[], int],
+        settled: Callable[[], int],
+        flush: Callable[[], None],
         *,
         index: int,
         term: int,
@@ -63,7 +65,8 @@ class SnapshotWriter:
         self._settings = settings
         self._identity = identity
         self._space = space
-        self._committed = committed
+        self._settled = settled
+        self._flush = flush
         self.index = index
         self.term = term
         self.chain = chain
@@ -96,7 +99,7 @@ class SnapshotWriter:
         self._wake_if(True)
 
     def wake(self) -> None:
-        """The commit index has moved."""
+        """More of the log is settled."""
         self._wake_if(self._whole)
 
     def _wake_if(self, wanted: bool) -> None:
@@ -121,7 +124,9 @@ class SnapshotWriter:
             yield from self._write()
             if not self._given_up:
                 yield from self._check()
-                while self._committed() < self.index and not self._given_up:
+                while self._settled() < self.index and not self._given_up:
+                    # Bodies that the snapshot points to must be on the disk before it is.
+                    self._flush()
                     yield from pause()
             if not self._given_up:
                 yield from perform(Rename(self._file, snapshot_file(self.index)), SyncDirectory())

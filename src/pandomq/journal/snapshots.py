@@ -21,6 +21,7 @@ from pandomq.journal.work import Task
 class Snapshots:
     __slots__ = (
         "_emit",
+        "_flush",
         "_identity",
         "_last_bytes",
         "_live",
@@ -41,6 +42,7 @@ class Snapshots:
         live: LiveBytes,
         reclaimer: Reclaimer,
         emit: Callable[[Event], None],
+        flush: Callable[[], None],
         *,
         last_bytes: int,
         log_bytes: int,
@@ -52,6 +54,7 @@ class Snapshots:
         self._live = live
         self._reclaimer = reclaimer
         self._emit = emit
+        self._flush = flush
         self._last_bytes = last_bytes
         self._writer: SnapshotWriter | None = None
         self.log_bytes = log_bytes
@@ -65,7 +68,7 @@ class Snapshots:
             wanted_bytes = min(wanted_bytes, self._settings.segment_bytes)
         return self._writer is None and self.log_bytes >= wanted_bytes
 
-    def committed(self) -> None:
+    def settled(self) -> None:
         if self._writer is not None:
             self._writer.wake()
 
@@ -76,7 +79,8 @@ class Snapshots:
             self._settings,
             self._identity,
             self._space,
-            lambda: self._live.commit_index,
+            lambda: self._live.settled_index,
+            self._flush,
             index=index,
             term=term,
             chain=chain,

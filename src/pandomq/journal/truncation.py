@@ -72,6 +72,8 @@ class Truncation:
     def _work(self, first_index: int, cut: Cut, newest: int, aside: FileName | None) -> Work[None]:
         while not self._appender.idle:
             yield from pause()
+        # Whatever stays is synced, and nothing will sync a file that goes.
+        self._appender.flush()
         if aside is not None:
             yield from keep_aside(cut, self._identity, aside, f"the log was cut from entry {first_index} on")
         yield from self._note(first_index, newest)

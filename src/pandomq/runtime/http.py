@@ -33,6 +33,8 @@ WRITE_S_MAX: Final = 30.0
 """How long a client may leave what was written to it untaken."""
 DRAIN_S_MAX: Final = 2.0
 """How long a shutdown waits for answers under way."""
+CANCEL_S_MAX: Final = 0.5
+"""And for what it then breaks off."""
 
 
 class HttpServer:
@@ -77,8 +79,10 @@ class HttpServer:
             connection.shutdown()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=DRAIN_S_MAX)
-        for task in list(self._state.tasks):
-            task.cancel()
+        if self._state.tasks:
+            for task in list(self._state.tasks):
+                task.cancel()
+            await asyncio.wait(self._state.tasks, timeout=CANCEL_S_MAX)
         for connection in list(self._state.connections):
             cast(_Protocol, connection).transport.abort()
 

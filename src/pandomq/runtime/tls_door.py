@@ -70,6 +70,9 @@ class TlsDoor:
                 ssl=self.context,
                 ssl_handshake_timeout=self._house.handshake_s_max(),
             )
+        except ConnectionResetError:
+            # As those do who only look whether the port is open.
+            log.debug("%s hung up before TLS", peer)
         except OSError as error:
             log.warning("no TLS with %s: %s", peer, _reason(error))
 

@@ -145,9 +145,9 @@ def test_the_newest_value_comes_back(world: World) -> None:
 def test_a_key_is_forgotten_with_its_message(world: World) -> None:
     channel = world.channel()
     queue = world.queue(last_value_key=b"k")
-    world.consumer(channel, queue)
     world.put(queue, b"a1", props=KEY_A)
     world.put(queue, b"a2", props=KEY_A)
+    world.consumer(channel, queue)
     world.end_batch()
     world.put(queue, b"a3", props=KEY_A)
     world.end_batch()
@@ -162,3 +162,14 @@ def test_many_values_of_few_keys_leave_no_holes_behind(world: World) -> None:
     for number in range(10_000):
         world.put(queue, b"%d" % number, props=(KEY_A, KEY_B)[number % 2])
     assert world.ready(queue) == [b"9998", b"9999"]
+
+
+def test_a_message_that_a_ready_consumer_takes_waits_for_no_other(world: World) -> None:
+    channel = world.channel()
+    first, second = world.queue(), world.queue()
+    for queue in (first, second):
+        world.consumer(channel, queue)
+    for body, queue in ((b"1", first), (b"2", second), (b"3", first)):
+        world.put(queue, body)
+        assert world.ready(queue) == []
+    assert channel.unacked_count == 3

@@ -158,7 +158,7 @@ def _add_node(page: Exposition, call: Call) -> None:
         ("pandomq_uptime_seconds", GAUGE, "Time since the start", node.uptime_ms / 1000),
         ("pandomq_messages_held", GAUGE, "Messages in memory, each counted once", node.held_messages),
         ("pandomq_messages_held_bytes", GAUGE, "Bodies and headers of messages in memory", node.held_bytes),
-        ("pandomq_log_index", COUNTER, "Index of the last entry of the log", node.log_index),
+        ("pandomq_log_index", GAUGE, "Index of the last entry of the log", node.log_index),
         ("pandomq_log_bytes_total", COUNTER, "Bytes appended to the log", node.log_bytes),
     ):
         page.add(name, kind, text, int(value) if isinstance(value, bool) else value)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.admin.identity import HASHER
 from pandomq.admin.names import read_tags
 from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted
@@ -20,6 +20,9 @@ from pandomq.limits import PASSWORD_BYTES_MAX
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
     from pandomq.broker.administration_views import UserView
+
+# One thread: however many passwords are set at once, they take one core at most.
+_HASHER: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
 
 
 async def list_all(call: Call) -> Encoded:
@@ -89,5 +92,5 @@ async def _hash(call: Call) -> tuple[str, str]:
         if password:
             salt = os.urandom(SALT_BYTES)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(HASHER, hash_password, password, salt), SCRYPT
+            return await loop.run_in_executor(_HASHER, hash_password, password, salt), SCRYPT
     return call.text("password_hash", ""), call.text("hashing_algorithm", RABBITMQ_SHA256)

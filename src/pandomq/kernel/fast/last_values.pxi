@@ -5,9 +5,16 @@ cdef class LastValues:
     cdef bytes header
     cdef dict newest  # sequence by the raw value of the header
 
+    cdef inline bytes key_of(self, Message message):
+        # Wanted twice, when the message comes and when it goes: it is read once.
+        if message.key_name is not self.header:
+            message.key_name = self.header
+            message.key = message_field(message, self.header)
+        return message.key
+
     cdef int arrive(self, Entry* entry, uint64_t* outdated) except -1:
         # 1 if there is an outdated message: an older one, which need not be ready, or the entry itself.
-        cdef bytes key = message_field(<Message>entry.message, self.header)
+        cdef bytes key = self.key_of(<Message>entry.message)
         cdef PyObject* known
         cdef uint64_t sequence
         if key is None:
@@ -26,7 +33,7 @@ cdef class LastValues:
 
     cdef int leave(self, Entry* entry) except -1:
         # Forgets the key if the message that leaves was its newest.
-        cdef bytes key = message_field(<Message>entry.message, self.header)
+        cdef bytes key = self.key_of(<Message>entry.message)
         cdef PyObject* known
         if key is None:
             return 0

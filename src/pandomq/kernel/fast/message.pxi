@@ -6,6 +6,9 @@ cdef class Message:
     cdef readonly bytes routing
     cdef readonly bytes header
     cdef readonly bytes body
+    # The raw value of a header that a queue has asked for, and that header's name; None before.
+    cdef bytes key
+    cdef bytes key_name
     cdef readonly uint64_t body_size
     cdef readonly int64_t expiration_ms
     cdef size_t held_bytes  # what a holder keeps in memory

@@ -24,6 +24,10 @@ cdef extern from *:
         return little32(little32(p, (uint32_t)v), (uint32_t)(v >> 32));
     }
     static inline int highest_bit(uint64_t v) { return 63 - __builtin_clzll(v); }
+    static inline void fetch_ahead(const void *p) {
+        __builtin_prefetch(p, 1, 3);
+        __builtin_prefetch((const char *)p + 64, 1, 3);
+    }
     """
     ctypedef unsigned char octet
     uint16_t load16(const octet* p) nogil
@@ -37,6 +41,7 @@ cdef extern from *:
     octet* little32(octet* p, uint32_t v) nogil
     octet* little64(octet* p, uint64_t v) nogil
     int highest_bit(uint64_t v) nogil  # of a number that is not 0
+    void fetch_ahead(const void* p) nogil  # two cache lines that will be wanted soon
 
 
 cdef inline octet* store_bytes(octet* p, const octet* data, size_t size) noexcept nogil:

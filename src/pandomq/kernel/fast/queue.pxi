@@ -109,7 +109,11 @@ cdef class Queue:
         if self.may_drop and queue_overflows(self, 0, 0):
             self.hand_out(now_ms)
             queue_drop_surplus(self)
-        queue_activate(self)
+        elif self.ready.count == 1 and self.rotation != NULL:
+            # Nobody waits before it: if a consumer is ready it goes at once, while it is at hand.
+            self.hand_out(now_ms)
+        if self.ready.count:
+            queue_activate(self)
         return 0
 
     cdef inline void fill(self, Entry* entry, Message message, uint64_t sequence, uint64_t term,

@@ -50,7 +50,7 @@ cdef int ready_make_rings(Ready* ready) except -1:
     if ready.rings == NULL:
         raise MemoryError
     for at in range(levels):
-        ready.rings[at] = Ring(NULL, 0, 0, 0, 0)
+        ready.rings[at] = Ring(NULL, 0, 0, 0, 0, 0)
     return 0
 
 

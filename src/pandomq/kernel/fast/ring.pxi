@@ -18,12 +18,16 @@ cdef struct Ring:
     size_t head
     size_t used  # slots from head on, holes included
     size_t holes
+    size_t expected  # slots to begin with, by what was needed before
 
 
 cdef enum:
     RING_CAPACITY_MIN = 4
     RING_CAPACITY_KEPT = 16  # an empty ring keeps so many slots at most
+    RING_CAPACITY_EXPECTED = 4096  # and begins with so many at most when it fills again
     RING_HOLES_MIN = 32  # fewer are not worth a move
+    FETCH_MESSAGE_AHEAD = 12
+    FETCH_BODY_AHEAD = 6  # by then the message itself is there, and knows its body
 
 
 cdef inline Entry* ring_at(Ring* ring, size_t position) noexcept nogil:
@@ -59,7 +63,7 @@ cdef inline int ring_reserve(Ring* ring, size_t more) except -1:
     cdef size_t capacity = ring_capacity(ring)
     if ring.used + more > capacity:
         if capacity == 0:
-            capacity = RING_CAPACITY_MIN
+            capacity = max(ring.expected, <size_t>RING_CAPACITY_MIN)
         while capacity < ring.used + more:
             capacity *= 2
         ring_resize(ring, capacity)
@@ -83,12 +87,27 @@ cdef inline void ring_trim(Ring* ring) noexcept:
     if ring.used == 0:
         ring.head = 0
         if ring.mask >= RING_CAPACITY_KEPT:
+            # Half of it is a guess that errs by one growth at most, and forgets a peak after a few rounds.
+            ring.expected = min((ring.mask + 1) / 2, <size_t>RING_CAPACITY_EXPECTED)
             free(ring.slots)
             ring.slots = NULL
             ring.mask = 0
 
 
+cdef inline void ring_fetch_ahead(Ring* ring) noexcept:
+    # Messages that waited lie anywhere in memory: the ones after the next are asked for while this one is dealt with.
+    cdef PyObject* message
+    if ring.used > FETCH_MESSAGE_AHEAD:
+        message = ring_at(ring, FETCH_MESSAGE_AHEAD).message
+        if message != NULL:
+            fetch_ahead(message)
+        message = ring_at(ring, FETCH_BODY_AHEAD).message
+        if message != NULL:
+            fetch_ahead(<PyObject*>(<Message>message).body)
+
+
 cdef inline void ring_pop_first(Ring* ring, Entry* entry) noexcept:
+    ring_fetch_ahead(ring)
     entry[0] = ring_at(ring, 0)[0]
     ring.head += 1
     ring.used -= 1

@@ -4,6 +4,14 @@
 
 cdef bytes NO_BYTES = b""
 
+cdef enum:
+    RECENT_HEADERS = 16  # a power of two
+    KNOWN_ROUTINGS = 4096
+
+# The same few exchanges and keys come again and again, on all connections: one object for each is quicker to look up
+# than a new one, since it has been hashed before. Only a matter of speed: whatever is not here is made.
+cdef PyObject* known_routings[KNOWN_ROUTINGS]
+
 
 @cython.final
 cdef class Scanner:
@@ -21,6 +29,9 @@ cdef class Scanner:
     cdef bytes last_routing
     cdef bytes last_header
     cdef Traits last_traits
+    cdef PyObject* recent_headers[RECENT_HEADERS]  # owned; a publisher may take turns between a few
+    cdef Traits recent_traits[RECENT_HEADERS]
+    cdef bint has_recent_headers
     cdef object fault
 
     def __init__(self, int64_t frame_max, uint64_t body_size_max):
@@ -29,6 +40,7 @@ cdef class Scanner:
 
     def __dealloc__(self):
         free(self.tail)
+        self.forget_headers()
 
     @property
     def buffered_bytes(self):
@@ -56,6 +68,8 @@ cdef class Scanner:
             PyBuffer_Release(&view)
             self.outputs = self.publishes = self.settlements = self.fault = None
             self.last_routing = self.last_header = None
+            if self.has_recent_headers:
+                self.forget_headers()
         return outputs
 
     cdef int scan(self, const octet* data, size_t size) except -1:
@@ -326,15 +340,58 @@ cdef class Scanner:
 
     cdef inline bytes shared_routing(self, const octet* data, size_t size):
         if not same_bytes(self.last_routing, data, size):
-            self.last_routing = copied(data, size)
+            self.last_routing = known_routing(data, size)
         return self.last_routing
 
     cdef inline bytes shared_header(self, const octet* data, size_t size):
-        # Messages of one publisher mostly have equal headers; those are kept and read once. Sets last_traits.
+        # Messages of one publisher mostly have equal headers, or a few different ones; each is kept and read once. Sets
+        # last_traits.
         if not same_bytes(self.last_header, data, size):
-            self.last_header = copied(data, size)
-            read_traits(data, size, &self.last_traits)
+            self.find_header(data, size)
         return self.last_header
+
+    cdef int find_header(self, const octet* data, size_t size) except -1:
+        # What differs between headers of one size, such as a priority, is most often in their last octets.
+        cdef size_t slot = (size + data[size - 1] + 7 * data[size - 2]) & (RECENT_HEADERS - 1)
+        cdef PyObject* known = self.recent_headers[slot]
+        if known != NULL and same_bytes(<bytes>known, data, size):
+            self.last_header = <bytes>known
+            self.last_traits = self.recent_traits[slot]
+            return 0
+        self.last_header = copied(data, size)
+        read_traits(data, size, &self.last_traits)
+        Py_XDECREF(known)
+        Py_INCREF(self.last_header)
+        self.recent_headers[slot] = <PyObject*>self.last_header
+        self.recent_traits[slot] = self.last_traits
+        self.has_recent_headers = True
+        return 0
+
+    cdef void forget_headers(self) noexcept:
+        cdef int slot
+        for slot in range(RECENT_HEADERS):
+            Py_XDECREF(self.recent_headers[slot])
+            self.recent_headers[slot] = NULL
+        self.has_recent_headers = False
+
+
+cdef bytes known_routing(const octet* data, size_t size):
+    cdef uint64_t mixed = size
+    cdef size_t slot
+    cdef PyObject* known
+    if size >= 8:
+        mixed += load64(data) * 31 + load64(data + size - 8)
+    else:
+        mixed += data[0] + 31 * data[size - 1]
+    slot = (mixed * <uint64_t>0x9E3779B97F4A7C15) >> 52
+    known = known_routings[slot]
+    if known == NULL or not same_bytes(<bytes>known, data, size):
+        fresh = copied(data, size)
+        Py_XDECREF(known)
+        Py_INCREF(fresh)
+        known_routings[slot] = <PyObject*>fresh
+        return fresh
+    return <bytes>known
 
 
 cdef inline bytes copied(const octet* data, size_t size):

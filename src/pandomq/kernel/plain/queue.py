@@ -109,7 +109,10 @@ class Queue(QueueExits):
         if self._may_drop and self.settings.overflowed_by(self.ready, 0, 0):
             self._hand_out(now_ms)
             self.drop_surplus()
-        self.activate()
+        elif self.ready.count == 1:
+            # Nobody waits before it: if a consumer is ready it goes at once, while it is at hand.
+            self._hand_out(now_ms)
+        self.activate_if_ready()
 
     def restore(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
         """Takes the message at its old place, unlogged and unlimited."""

@@ -1,0 +1,199 @@
+"""A broker of a test's own, with the configuration that it wants: where it listens, what it logged, how large it is.
+
+It listens on free ports, which are read from its log. What it logged is looked at line by line, from a mark on.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from resource import RLIMIT_NOFILE, setrlimit
+from typing import Any
+
+import httpx
+import pika
+import psutil
+
+from tests.support.client import Address, Connection
+
+from .waiting import PATIENCE_S, wait_until
+from .watched_broker import UNHANDLED_SIGNS
+
+READY = re.compile(r"ready on (.*) \(kernel")
+PLACE = re.compile(r"(\w+)://127\.0\.0\.1:(\d+)")
+
+
+def toml(sections: Mapping[str, Mapping[str, object]]) -> str:
+    """Texts, numbers, flags and paths, all of which TOML writes as JSON does."""
+    lines = []
+    for section, keys in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {json.dumps(value, default=str)}" for key, value in keys.items()]
+    return "\n".join(lines) + "\n"
+
+
+def quick_hash(password: str) -> dict[str, str]:
+    """A password as RabbitMQ exports it: one digest, where our own takes some fifty milliseconds."""
+    salt = b"salt"
+    digest = hashlib.sha256(salt + password.encode()).digest()
+    return {
+        "password_hash": base64.b64encode(salt + digest).decode(),
+        "hashing_algorithm": "rabbit_password_hashing_sha256",
+    }
+
+
+class ConfiguredBroker:
+    def __init__(self, directory: Path, **sections: Mapping[str, object]) -> None:
+        """A section's name has `_` for its dot: node_tls."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.log = directory / "log"
+        self._file = directory / "pandomq.toml"
+        self._sections = {name.replace("_", ".", 1): dict(keys) for name, keys in sections.items()}
+        self._sections.setdefault("node", {})
+        self._sections["node"] = {
+            "listen": "127.0.0.1:0",
+            "http": "off",
+            "log_level": "debug",
+            **self._sections["node"],
+        }
+        self._file.write_text(toml(self._sections))
+        self._ports: dict[str, int] = {}
+
+    # Its life.
+
+    def start(self, files_max: int | None = None) -> None:
+        """Returns once it listens. It may be given fewer open files than the system would allow."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PANDOMQ_")}
+        kept = {name: os.environ[name] for name in ("PANDOMQ_PLAIN",) if name in os.environ}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pandomq.cli.main", "start", "--config", str(self._file)],
+                cwd=self.directory,
+                env={**clean, **kept},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=None if files_max is None else lambda: setrlimit(RLIMIT_NOFILE, (files_max, files_max)),
+            )
+        ready = READY.search(self.wait_for_line(READY.pattern))
+        assert ready is not None
+        self._ports = {scheme: int(port) for scheme, port in PLACE.findall(ready[1])}
+
+    def stop(self) -> None:
+        """Asks it to end, and insists on a clean exit and on a log without a stack in it."""
+        self.process.terminate()
+        try:
+            code = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        assert code == 0, f"it ended with {code}:\n{self.words}"
+        self.check()
+
+    def check(self) -> None:
+        for sign in UNHANDLED_SIGNS:
+            assert sign not in self.words, self.words
+
+    def change(self, **sections: Mapping[str, object]) -> None:
+        """Writes other values into its configuration, which it reads when it is told to."""
+        for name, keys in sections.items():
+            self._sections.setdefault(name.replace("_", ".", 1), {}).update(keys)
+        self._file.write_text(toml(self._sections))
+
+    def remove(self, section: str, key: str) -> None:
+        """Takes a key out of its configuration."""
+        del self._sections[section][key]
+        self._file.write_text(toml(self._sections))
+
+    def hang_up(self) -> str:
+        """Sends SIGHUP; gives the line by which it answers."""
+        mark = self.mark()
+        self.process.send_signal(signal.SIGHUP)
+        return self.wait_for_line("read certificates and settings again|stay as they were", mark)
+
+    # Where it is.
+
+    @property
+    def port(self) -> int:
+        return self._ports["amqp"]
+
+    @property
+    def tls_port(self) -> int:
+        return self._ports["amqps"]
+
+    @property
+    def http_url(self) -> str:
+        return f"http://127.0.0.1:{self._ports['http']}"
+
+    def address(self, user: str = "guest", password: str = "guest", vhost: str = "/") -> Address:
+        return Address("127.0.0.1", self.port, user, password, vhost)
+
+    def connect(self, user: str = "guest", password: str = "guest", **parameters: Any) -> pika.BlockingConnection:
+        given = {"host": "127.0.0.1", "port": self.port, "heartbeat": 0, **parameters}
+        return pika.BlockingConnection(
+            pika.ConnectionParameters(credentials=pika.PlainCredentials(user, password), **given)
+        )
+
+    def open(self, user: str = "guest", password: str = "guest", vhost: str = "/", **tune: Any) -> Connection:
+        """A connection of the tests' own client, which shows each method."""
+        return Connection.opened(self.address(user, password, vhost), **tune)
+
+    # What it is told over HTTP.
+
+    def define(self, **definitions: list[dict[str, Any]]) -> None:
+        """Users, vhosts, permissions and the like, all at once."""
+        answer = httpx.post(
+            f"{self.http_url}/api/definitions", auth=("guest", "guest"), json=definitions, timeout=PATIENCE_S
+        )
+        assert answer.status_code == 204, answer.text
+
+    # What it says, and how it is.
+
+    @property
+    def words(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def mark(self) -> int:
+        """For looking only at what is logged from here on."""
+        return len(self.log.read_bytes())
+
+    def lines(self, pattern: str, mark: int = 0) -> list[str]:
+        fresh = self.log.read_bytes()[mark:].decode(errors="replace")
+        return [line for line in fresh.splitlines() if re.search(pattern, line)]
+
+    def wait_for_line(self, pattern: str, mark: int = 0) -> str:
+        def found() -> list[str]:
+            assert self.process.poll() is None, f"it ended:\n{self.words}"
+            return self.lines(pattern, mark)
+
+        wait_until(found, f"a line like {pattern!r} in the log")
+        return self.lines(pattern, mark)[0]
+
+    @property
+    def resident_bytes(self) -> int:
+        size: int = psutil.Process(self.process.pid).memory_info().rss
+        return size
+
+
+@contextmanager
+def running(broker: ConfiguredBroker, files_max: int | None = None) -> Iterator[ConfiguredBroker]:
+    """For fixtures; a test that failed does not leave it running."""
+    broker.start(files_max)
+    try:
+        yield broker
+        broker.stop()
+    finally:
+        if broker.process.poll() is None:
+            broker.process.kill()
+            broker.process.wait()

@@ -1,0 +1,73 @@
+"""Brokers with TLS, one for each way to treat clients' certificates, and what clients need to reach them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pika
+
+from tests.support.client import Connection
+
+from .certificates import Authority, Pair, client_context
+from .configured_broker import ConfiguredBroker, running
+from .waiting import PATIENCE_S
+
+Mode = Literal["ignore", "ask", "require"]
+
+USER, PASSWORD = "clara", "a secret of Clara's"
+AUTH = {"default_user": USER, "default_password": PASSWORD}
+
+
+@dataclass
+class TlsBroker:
+    broker: ConfiguredBroker
+    authority: Authority
+    server: Pair
+
+    @property
+    def port(self) -> int:
+        return self.broker.tls_port
+
+    def context(self, pair: Pair | None = None) -> ssl.SSLContext:
+        return client_context(self.authority, pair)
+
+    def connect(self, pair: Pair | None = None, credentials: Any = None, **more: Any) -> pika.BlockingConnection:
+        return pika.BlockingConnection(
+            pika.ConnectionParameters(
+                "localhost",
+                self.port,
+                credentials=credentials or pika.PlainCredentials(USER, PASSWORD),
+                ssl_options=pika.SSLOptions(self.context(pair), "localhost"),
+                **more,
+            )
+        )
+
+    def dial(self, context: ssl.SSLContext) -> ssl.SSLSocket:
+        """A TLS connection with nothing in it. Who shows a bad certificate may hear so only when it reads."""
+        plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        try:
+            return context.wrap_socket(plain, server_hostname="localhost")
+        except OSError:
+            plain.close()
+            raise
+
+    def open(self, pair: Pair | None = None, **tune: Any) -> Connection:
+        """A connection of the tests' own client."""
+        return Connection.opened(self.broker.address(USER, PASSWORD), stream=self.dial(self.context(pair)), **tune)
+
+
+@contextlib.contextmanager
+def tls_broker(directory: Path, mode: Mode, **sections: Any) -> Iterator[TlsBroker]:
+    authority = Authority(directory / "tls")
+    server = authority.server()
+    files = {"certificate": server.certificate, "key": server.key, "authorities": authority.certificate}
+    tls = {"listen": "127.0.0.1:0", "client_certificates": mode, **files}
+    broker = ConfiguredBroker(directory, node_tls=tls, auth=AUTH, **sections)
+    with running(broker):
+        yield TlsBroker(broker, authority, server)

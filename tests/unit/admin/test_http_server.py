@@ -1,0 +1,162 @@
+"""The server's patience with slow clients, with limits made small."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pandomq.runtime import http
+from pandomq.runtime.http import HttpServer
+from pandomq.runtime.listen import Address
+
+LARGE = b"x" * 20_000_000
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    body = LARGE if scope["path"] == "/large" else b"hello"
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def serve(test: Callable[[HttpServer, int], Awaitable[None]], app: Any = application) -> None:
+    async def run() -> None:
+        server = HttpServer(app)
+        [address, *_] = await server.listen(Address("127.0.0.1", 0))
+        try:
+            async with asyncio.timeout(20):
+                await test(server, address.port)
+        finally:
+            await server.shut_down()
+
+    asyncio.run(run())
+
+
+async def rest(reader: asyncio.StreamReader) -> bytes:
+    """Until the server hangs up, which it may do abruptly."""
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    return head + await reader.readexactly(int(length.split(b":")[1]))
+
+
+def test_a_client_that_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEAD_S_MAX", 0.2)
+
+    async def test(_server: HttpServer, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await rest(reader) == b""
+        writer.close()
+
+    serve(test)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_head_that_comes_byte_by_byte_ends_in_time(monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
+    """Also that of a second request on the same connection."""
+    monkeypatch.setattr(http, "HEAD_S_MAX", 0.3)
+
+    async def test(_server: HttpServer, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if not first:
+            writer.write(GET)
+            assert b"hello" in await answer(reader)
+        trickling = asyncio.create_task(trickle(writer))
+        assert await rest(reader) == b""
+        trickling.cancel()
+        writer.close()
+
+    serve(test)
+
+
+async def trickle(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            writer.write(b"G")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+
+def test_a_client_that_does_not_read_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "WRITE_S_MAX", 0.3)
+
+    async def test(server: HttpServer, port: int) -> None:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
+        writer.write(GET.replace(b" / ", b" /large "))
+        while not server._state.connections:
+            await asyncio.sleep(0.01)
+        while server._state.connections:
+            await asyncio.sleep(0.01)
+        writer.close()
+
+    serve(test)
+
+
+def test_a_slow_application_is_no_slow_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEAD_S_MAX", 0.1)
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.4)
+        await application(scope, receive, send)
+
+    async def test(_server: HttpServer, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET)
+        assert b"hello" in await answer(reader)
+        writer.close()
+
+    serve(test, slow)
+
+
+def test_too_many_connections_get_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "CONNECTIONS_MAX", 3)
+
+    async def test(_server: HttpServer, port: int) -> None:
+        ends = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        reader, writer = ends[-1]
+        writer.write(GET)
+        assert (await answer(reader)).startswith(b"HTTP/1.1 503 ")
+        ends[0][1].close()
+        await asyncio.sleep(0.05)
+        ends[1][1].write(GET)
+        assert b"hello" in await answer(ends[1][0])
+        for _, one in ends:
+            one.close()
+
+    serve(test)
+
+
+def test_a_shutdown_lets_answers_be_finished() -> None:
+    begun = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        begun.set()
+        await asyncio.sleep(0.2)
+        await application(scope, receive, send)
+
+    async def test(server: HttpServer, port: int) -> None:
+        idle, writer_of_idle = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET)
+        await begun.wait()
+        stopping = asyncio.create_task(server.shut_down())
+        assert b"hello" in await answer(reader)
+        await stopping
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        assert await idle.read() == b""
+        for one in (writer, writer_of_idle):
+            one.close()
+
+    serve(test, slow)
