@@ -109,7 +109,9 @@ class Load:
             # Tasks begin in the order in which they are made, and write as they begin.
             task = asyncio.create_task(publish(f"{name}:{next(self._promises.numbers)}"))
             publishing.add(task)
-            task.add_done_callback(lambda done: (publishing.discard(done), done.cancelled() or done.exception()))
+            task.add_done_callback(publishing.discard)
+            # What a lost connection does to those under way is no news.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _consume(self) -> None:
         connection = await aio_pika.connect(self._url)
