@@ -35,6 +35,9 @@ MESSAGE_BYTES_MAX: Final = 128 * MIB
 FIELD_TABLE_DEPTH_MAX: Final = 64
 """Tables and arrays nested deeper than this are refused; x-death needs three levels."""
 
+INCOMPLETE_MESSAGES_MAX: Final = 2
+"""Incomplete messages of one connection, on all its channels, take at most as much as this many of the largest."""
+
 # The life of a connection.
 HANDSHAKE_FRAME_BYTES_MAX: Final = 8192
 """Before tune-ok no frame may be larger; long tokens for a login have to fit."""

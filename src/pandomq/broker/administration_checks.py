@@ -116,7 +116,8 @@ def _check_topic_permissions(state: "State", command: PutTopicPermissions) -> No
             topic_pattern(pattern, command.user, command.vhost)
         except PatternError as error:
             raise _invalid(f"with the names in it, regular expression '{pattern}' is invalid: {error}") from None
-    known = vhost.access_of(command.user).topics
+    access = vhost.access.get(command.user)
+    known = () if access is None else access.topics
     if command.exchange not in known and len(known) >= limits.TOPIC_PERMISSIONS_PER_USER_MAX:
         raise _invalid(f"there are {len(known)} topic permissions of this user, which is the limit")
 

@@ -79,9 +79,9 @@ def _change_policies(state: "State", command: PutPolicy | DeletePolicy) -> None:
     vhost = state.vhosts[command.vhost]
     if isinstance(command, PutPolicy):
         definition = msgspec.json.decode(command.definition)
-        vhost.policies.put(
+        change = vhost.policies.put(
             Policy(command.name, command.pattern, command.apply_to, command.priority, definition, command.operator)
         )
     else:
-        vhost.policies.remove(command.name, command.operator)
-    state.changed_queues += vhost.follow_policies()
+        change = vhost.policies.remove(command.name, command.operator)
+    state.changed_queues += vhost.policies_changed(change)

@@ -9,8 +9,10 @@ For each batch the caller does, in this order:
     broker.committed(index)                       now or later, whenever the log says so
     write what broker.take_dirty() has to say
 
-and again with an empty batch while `broker.active`. A client in `outcome.closing` has broken the protocol: the caller
-closes the connection with the fault and then says `disconnect`; the broker has already stopped to listen to it.
+and again with an empty batch while `broker.active`. What is in `outcome.rest` was not handled, and is to be handed in
+again once its clients have taken some of what they were answered; nothing newer of theirs may come before it.
+A client in `outcome.closing` has broken the protocol: the caller closes the connection with the fault and then says
+`disconnect`; the broker has already stopped to listen to it.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,6 +53,8 @@ NO_ROUTE = 312
 class Outcome(NamedTuple):
     proposal: bytes | None
     closing: tuple[tuple[Client, ConnectionFault], ...]
+    rest: tuple[tuple[Client, Sequence[Input]], ...] = ()
+    """What is not handled yet, because too much of what was answered waits to be written to these clients."""
 
 
 class Broker:
@@ -155,18 +159,28 @@ class Broker:
     def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
         self.now_ms = now_ms
         engine = self.engine
+        rest: list[tuple[Client, Sequence[Input]]] = []
+        behind: set[Client] = set()
         for client, inputs in batch:
-            for item in inputs:
+            if client in behind:
+                rest.append((client, inputs))
+                continue
+            for position, item in enumerate(inputs):
                 if client.failed or client.gone:
                     break
                 if isinstance(item, MethodInput):
+                    if client.unwritten_bytes > self.limits.outgoing_bytes_max:
+                        behind.add(client)
+                        rest.append((client, inputs[position:]))
+                        break
                     self._method(client, item.channel, item.method)
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)
                 else:
                     engine.settle(client.session, item, now_ms)
                 self.faults.finish()
-        return self._finish(now_ms)
+        outcome = self._finish(now_ms)
+        return outcome._replace(rest=tuple(rest)) if rest else outcome
 
     def tick(self, now_ms: int) -> Outcome:
         self.now_ms = now_ms

@@ -112,6 +112,7 @@ class Channel:
 
     def send_held(self, reply: "HeldReply") -> None:
         self.held_count -= 1
+        self.client.held_bytes -= reply.size_bytes
         if self.client.gone:
             return
         if reply.content is None:

@@ -28,6 +28,7 @@ class Client:
         "counted",
         "failed",
         "gone",
+        "held_bytes",
         "number",
         "peer",
         "session",
@@ -69,6 +70,8 @@ class Client:
         self.failed = False
         """The connection is being closed for a fault: nothing it sends counts any more."""
         self.gone = False
+        self.held_bytes = 0
+        """Of replies that wait for the log."""
         self.session = kernel.Session(
             broker.engine, self, self.access.routes, frame_max, broker.limits.outgoing_bytes_max
         )
@@ -76,6 +79,11 @@ class Client:
     @property
     def properties(self) -> FieldTable:
         return decode_table(self._properties)[0]
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """What it was answered and has not been taken for writing."""
+        return self.session.pending_bytes + self.held_bytes
 
     def forget_channel(self, channel: Channel) -> None:
         del self.channels[channel.number]

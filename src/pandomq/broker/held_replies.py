@@ -24,6 +24,10 @@ class HeldReply:
         self.content = content
         self.index = 0
 
+    @property
+    def size_bytes(self) -> int:
+        return len(self.octets) + (0 if self.content is None else self.content.body_size)
+
     def give(self) -> None:
         self.channel.send_held(self)
 
@@ -63,7 +67,9 @@ class HeldReplies:
 
     def hold(self, channel: "Channel", octets: bytes, content: "Message | None" = None) -> None:
         """The reply waits for this batch's entry; if the batch writes none, for the last one before it."""
-        self._unsealed.append(HeldReply(channel, octets, content))
+        reply = HeldReply(channel, octets, content)
+        self._unsealed.append(reply)
+        channel.client.held_bytes += reply.size_bytes
         channel.held_count += 1
         if channel.held_count == 1:
             channel.kernel.hold()

@@ -50,6 +50,8 @@ class Pattern:
         "_behind",
         "_consuming",
         "_into",
+        "_prefix",
+        "_prefix_is_all",
         "_programs",
         "_start",
         "_states",
@@ -68,15 +70,22 @@ class Pattern:
         self._behind: list[Pattern] = []
         self._asks_boundary = False
         self._start = self._program(tree)
-        self.matches_all = self._wants_nothing()
+        self.matches_all = self._wants_nothing(self._start)
         """As `.*` does, which is what most patterns are."""
+        # Most others are like `^orders\.` or `^orders\..*`: the beginning of a name decides.
+        self._prefix, rest = _literal_prefix(tree)
+        self._prefix_is_all = rest is not None and Pattern(source, rest).matches_all
         self._accepted: dict[str, list[tuple[int, int]]] = {}
         self._steps: dict[tuple[int, str, int], int] = {}
 
     def matches(self, name: str) -> bool:
         """Somewhere in the name, unless it is anchored."""
+        if self.matches_all:
+            return True
+        if not name.startswith(self._prefix):
+            return False
         start = self._start
-        return self.matches_all or any(reached & start for reached in self._run(name))
+        return self._prefix_is_all or any(reached & start for reached in self._run(name))
 
     # Building.
 
@@ -147,8 +156,8 @@ class Pattern:
             then = self._jump(self._compile(item, then))
         return then
 
-    def _wants_nothing(self) -> bool:
-        """The end can be reached from the start without a character, and on no condition."""
+    def _wants_nothing(self, start: int) -> bool:
+        """The end can be reached from there without a character, and on no condition."""
         pending = reached = self._programs[-1].accepting
         while pending:
             state = pending & -pending
@@ -157,7 +166,7 @@ class Pattern:
                 if condition is None and not reached & source:
                     reached |= source
                     pending |= source
-        return bool(reached & self._start)
+        return bool(reached & start)
 
     # Running.
 
@@ -225,6 +234,22 @@ class Pattern:
 
 def _holds(condition: _Condition, reached: int, context: int) -> bool:
     return bool(context & condition.context or reached & condition.state) is not condition.negated
+
+
+def _literal_prefix(tree: Tree) -> tuple[str, Tree | None]:
+    """What every name that matches begins with, and what has to follow it; None if that cannot be told apart."""
+    items = tree.items if isinstance(tree, Sequence) else (tree,)
+    if not items or items[0] != Anchor("begin"):
+        return "", None
+    prefix = ""
+    for item in items[1:]:
+        if not isinstance(item, Characters) or item.negated or item.any_case or len(item.ranges) != 1:
+            break
+        ((first, last),) = item.ranges
+        if first != last:
+            break
+        prefix += first
+    return prefix, Sequence(items[1 + len(prefix) :])
 
 
 def _is_word(character: str) -> bool:

@@ -5,12 +5,13 @@ likewise, and the two are merged. What follows a policy holds the merged result,
 pass.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq.broker.patterns import compile_pattern
 from pandomq.broker.policy_definition import Definition, applicable, merge
 from pandomq.broker.queue_arguments import CLASSIC, QUORUM
+from pandomq.broker.queue_settings import settings_of
 
 if TYPE_CHECKING:
     from pandomq.broker.exchanges.exchange import Exchange
@@ -26,7 +27,7 @@ APPLY_TO: Final = (QUEUES, *_QUEUES_OF_TYPE, "streams", EXCHANGES, ALL)
 class Policy:
     """Never changes: a new version takes its place."""
 
-    __slots__ = ("_pattern", "apply_to", "definition", "name", "operator", "pattern", "priority")
+    __slots__ = ("_pattern", "apply_to", "definition", "name", "operator", "pattern", "priority", "rank")
 
     def __init__(
         self, name: str, pattern: str, apply_to: str, priority: int, definition: Definition, operator: bool
@@ -37,6 +38,8 @@ class Policy:
         self.priority = priority
         self.definition = definition
         self.operator = operator
+        self.rank = (-priority, name)
+        """Of those that match, the one with the lowest counts: among equals the name decides, everywhere alike."""
         self._pattern = compile_pattern(pattern)
 
     def matches_queue(self, queue: "Queue") -> bool:
@@ -48,19 +51,22 @@ class Policy:
         )
 
     def matches_exchange(self, exchange: "Exchange") -> bool:
-        return self.apply_to in (EXCHANGES, ALL) and self._pattern.matches(exchange.name)
+        # Nothing about the default exchange can be changed.
+        return self.apply_to in (EXCHANGES, ALL) and bool(exchange.name) and self._pattern.matches(exchange.name)
 
 
 class Effect:
     """A policy and an operator's policy together; one of them may be missing."""
 
-    __slots__ = ("definition", "operator", "policy")
+    __slots__ = ("definition", "operator", "plain_settings", "policy")
 
     def __init__(self, policy: Policy | None, operator: Policy | None) -> None:
         self.policy = policy
         self.operator = operator
         mine: Definition = {} if policy is None else policy.definition
         self.definition = mine if operator is None else merge(mine, operator.definition)
+        self.plain_settings = settings_of({}, self.definition)
+        """Of all queues without arguments that follow it; they share them."""
 
     @property
     def policy_name(self) -> str | None:
@@ -69,6 +75,14 @@ class Effect:
     @property
     def operator_name(self) -> str | None:
         return None if self.operator is None else self.operator.name
+
+
+class Change(NamedTuple):
+    """One policy took the place of another; either may be missing."""
+
+    old: Policy | None
+    new: Policy | None
+    operator: bool
 
 
 class Policies:
@@ -90,12 +104,11 @@ class Policies:
     def find(self, name: str, operator: bool) -> Policy | None:
         return (self._operators if operator else self._policies).get(name)
 
-    def put(self, policy: Policy) -> None:
-        kept = [other for other in self._kind(policy.operator) if other.name != policy.name]
-        self._replace([*kept, policy], policy.operator)
+    def put(self, policy: Policy) -> Change:
+        return self._replace(policy.name, policy.operator, policy)
 
-    def remove(self, name: str, operator: bool) -> None:
-        self._replace([other for other in self._kind(operator) if other.name != name], operator)
+    def remove(self, name: str, operator: bool) -> Change:
+        return self._replace(name, operator, None)
 
     def of_queue(self, queue: "Queue") -> Effect | None:
         return self._effect(
@@ -109,6 +122,26 @@ class Policies:
             next((policy for policy in self._operators.values() if policy.matches_exchange(exchange)), None),
         )
 
+    def after(self, change: Change, before: Effect | None, matches: Callable[[Policy], bool]) -> Effect | None:
+        """What `of_queue` or `of_exchange` would say now, of one that followed this before the change.
+
+        Most changes concern few of a vhost's queues: only those that followed the old policy try all patterns.
+        """
+        policy, operator = (None, None) if before is None else (before.policy, before.operator)
+        if change.operator:
+            operator = self._followed(change, operator, matches)
+        else:
+            policy = self._followed(change, policy, matches)
+        return self._effect(policy, operator)
+
+    def _followed(self, change: Change, before: Policy | None, matches: Callable[[Policy], bool]) -> Policy | None:
+        if before is not None and before is change.old:
+            return next(filter(matches, self._kind(change.operator)), None)
+        new = change.new
+        if new is not None and (before is None or new.rank < before.rank) and matches(new):
+            return new
+        return before
+
     def _effect(self, policy: Policy | None, operator: Policy | None) -> Effect | None:
         if policy is None and operator is None:
             return None
@@ -120,10 +153,12 @@ class Policies:
     def _kind(self, operator: bool) -> Iterable[Policy]:
         return (self._operators if operator else self._policies).values()
 
-    def _replace(self, policies: list[Policy], operator: bool) -> None:
-        # Among equals the name decides, so that all brokers decide alike.
-        policies.sort(key=lambda policy: (-policy.priority, policy.name))
-        by_name = {policy.name: policy for policy in policies}
+    def _replace(self, name: str, operator: bool, new: Policy | None) -> Change:
+        old = self.find(name, operator)
+        policies = [policy for policy in self._kind(operator) if policy is not old]
+        if new is not None:
+            policies.append(new)
+        by_name = {policy.name: policy for policy in sorted(policies, key=lambda policy: policy.rank)}
         if operator:
             self._operators = by_name
         else:
@@ -133,3 +168,4 @@ class Policies:
             for pair, effect in self._effects.items()
             if all(policy is None or self.find(policy.name, policy.operator) is policy for policy in pair)
         }
+        return Change(old, new, operator)

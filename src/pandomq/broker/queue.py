@@ -10,7 +10,7 @@ from pandomq.errors import resource_locked
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
-    from pandomq.broker.policies import Effect
+    from pandomq.broker.policies import Effect, Policy
     from pandomq.broker.vhost import Vhost
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -62,13 +62,21 @@ class Queue:
         if arguments:
             self.settings.configure(self.kernel)
 
-    def follow(self, policy: "Effect | None") -> None:
-        """From now on, until told otherwise."""
+    def follow(self, policy: "Effect | None") -> bool:
+        """From now on, until told otherwise. True if that changes its settings."""
         self.policy = policy
-        settings = settings_of(self.arguments) if policy is None else settings_of(self.arguments, policy.definition)
-        if settings != self.settings:
-            self.settings = settings
-            settings.configure(self.kernel)
+        if policy is None:
+            settings = settings_of(self.arguments)
+        else:
+            settings = settings_of(self.arguments, policy.definition) if self.arguments else policy.plain_settings
+        if settings == self.settings:
+            return False
+        self.settings = settings
+        settings.configure(self.kernel)
+        return True
+
+    def matched_by(self, policy: "Policy") -> bool:
+        return policy.matches_queue(self)
 
     @property
     def resource(self) -> str:

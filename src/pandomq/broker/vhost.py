@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pandomq import kernel
 from pandomq.broker.permissions import Access
-from pandomq.broker.policies import Policies
+from pandomq.broker.policies import Change, Policies
 from pandomq.broker.queue import Queue
 from pandomq.broker.routing import Router
 from pandomq.errors import not_found
@@ -64,18 +64,15 @@ class Vhost:
             access.revoke()
             access.revoke_topic("")
 
-    def follow_policies(self) -> list[Queue]:
-        """After they changed. Returns the queues whose settings did."""
+    def policies_changed(self, change: Change) -> list[Queue]:
+        """Queues and exchanges follow at once. Returns the queues whose settings are others now."""
         changed: list[Queue] = []
         for queue in self.queues.values():
-            effect = self.policies.of_queue(queue)
-            if effect is not queue.policy:
-                before = queue.settings
-                queue.follow(effect)
-                if queue.settings is not before:
-                    changed.append(queue)
+            effect = self.policies.after(change, queue.policy, queue.matched_by)
+            if effect is not queue.policy and queue.follow(effect):
+                changed.append(queue)
         for exchange in self.router.exchanges.values():
-            effect = self.policies.of_exchange(exchange)
+            effect = self.policies.after(change, exchange.policy, exchange.matched_by)
             if effect is not exchange.policy and exchange.follow(effect):
                 self.router.changed(exchange, None)
         return changed

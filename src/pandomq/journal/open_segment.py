@@ -33,6 +33,12 @@ from pandomq.journal.layout import (
 from pandomq.journal.limits import SECTOR_BYTES
 from pandomq.journal.segment import Segment
 
+# Looked up once: these are called for every entry.
+pack_identity = IDENTITY.pack
+pack_head = ENTRY_HEAD.pack
+pack_slot = SLOT_CONTENT.pack
+pack_sum = SECTOR_SUM.pack
+
 JOIN_BYTES_MAX = 16 * 1024
 """Chunks smaller than this on average are joined: copying them costs less than handing each to the system."""
 
@@ -91,43 +97,51 @@ class OpenSegment:
         """Takes payloads from this place of the sequence on, as long as there is room, as entries from this index on.
         Returns the place of the first that was not taken. An empty segment takes at least one, however large."""
         segment = self.segment
-        positions, checksums, table, seed = segment.positions, segment.checksums, self._table, self._seed
-        assert checksums is not None
+        assert segment.checksums is not None
         chunks, position, limit, chain = self.chunks, self._position, self._limit, segment.chain_after
-        place, place_end = len(positions), segment.slot_count
+        seed, place, place_end = self._seed, len(segment.positions), segment.slot_count
+        place_first = place
+        positions: list[int] = []
+        checksums: list[int] = []
+        slots: list[bytes] = []
         stride_mask = points.stride - 1
-        taken = start
+        # How far behind the disk is said to be; a log that is further behind than can be said stays at the most.
+        lag, lag_step = index - synced_index, 1
+        if lag + len(payloads) > LAG_MAX:
+            lag, lag_step = LAG_MAX, 0
         for payload in payloads[start:] if start else payloads:
             length = len(payload)
             if place == place_end or (position + ENTRY_HEAD_BYTES + length > limit and place):
                 break
             # The same as checksums.entry_checksum and chain_next, written out: this is the loop that has to be fast.
-            checksum = crc32(IDENTITY.pack(index, term, length), crc32(payload))
+            checksum = crc32(pack_identity(index, term, length), crc32(payload))
             chain = (chain * CHAIN_BASE + checksum + 1) % CHAIN_PRIME
             if not index & stride_mask:
                 points.record(index, chain)
                 stride_mask = points.stride - 1
-            chunks.append(ENTRY_HEAD.pack(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END))
-            chunks.append(payload)
             # A sector of zeros anywhere in the payload shows in every 512th byte of it.
             blank = 0
             if length >= SECTOR_BYTES and 0 in payload[::SECTOR_BYTES]:
                 blank = blank_sectors(payload, position + ENTRY_HEAD_BYTES)
-            content = SLOT_CONTENT.pack(term, checksum, position, length, blank, min(index - synced_index, LAG_MAX))
-            at = place * SLOT_BYTES
-            table[at : at + SLOT_BYTES] = content + SECTOR_SUM.pack(crc32(content, seed ^ place))
+            content = pack_slot(term, checksum, position, length, blank, lag)
+            slots += (content, pack_sum(crc32(content, seed ^ place)))
+            chunks += (pack_head(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END), payload)
             positions.append(position)
             checksums.append(checksum)
             position += ENTRY_HEAD_BYTES + length
             place += 1
             index += 1
-            taken += 1
-        if taken > start and term != self._term_last:
-            self._term_last = term
-            self._term_count += 1
+            lag += lag_step
+        if place > place_first:
+            segment.positions.extend(positions)
+            segment.checksums.extend(checksums)
+            self._table[place_first * SLOT_BYTES : place * SLOT_BYTES] = b"".join(slots)
+            if term != self._term_last:
+                self._term_last = term
+                self._term_count += 1
         self._position = position
         segment.chain_after = chain
-        return taken
+        return start + place - place_first
 
     def close_group(self) -> tuple[list[Write], list[bytes]]:
         """What is to be written for the entries since the last call, and the chunks, of which every second one is a

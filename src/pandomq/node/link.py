@@ -17,6 +17,7 @@ class Link:
 
     __slots__ = (
         "before",
+        "behind",
         "blocked",
         "certificate_name",
         "client",
@@ -59,6 +60,8 @@ class Link:
         self.gone = False
         self.blocked = False
         """It published while an alarm was raised: it is not read from until the alarm ends."""
+        self.behind = False
+        """It does not take its answers: what it asked further waits, and it is not read from."""
         self.reading_paused = False
         self.writing_paused = False
         """The socket's buffer is full: the client reads too slowly."""

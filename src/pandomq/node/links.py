@@ -23,6 +23,7 @@ log = logging.getLogger("pandomq")
 
 _OVERDUE: Final = {
     State.RUNNING: "no sign of life from it for two heartbeats",
+    State.ENDING: "no sign of life from it for two heartbeats",
     State.CLOSING: "it did not answer connection.close in time",
 }
 
@@ -54,6 +55,7 @@ class Links:
 
     def forget(self, link: Link, now_ms: int) -> None:
         link.gone = True
+        link.connection.hang_up()
         if link.client is not None:
             self.let_go(link, now_ms)
         self.present.pop(link, None)
@@ -101,6 +103,8 @@ class Links:
 
     def resume(self, link: Link) -> None:
         link.writing_paused = False
+        # Who takes what we send is alive, though what it says may wait unread.
+        link.connection.excuse()
         if link.client is not None:
             link.client.session.resume()
             self._resumed.append(link)
@@ -118,7 +122,16 @@ class Links:
                 link.blocked = False
                 link.connection.unblock()
                 self.talk(link)
-                self._set_reading(link, paused=False)
+                self._set_reading(link, paused=link.behind)
+
+    def fall_behind(self, link: Link) -> None:
+        """It has to take its answers before it may ask on."""
+        link.behind = True
+        self._set_reading(link, paused=True)
+
+    def catch_up(self, link: Link) -> None:
+        link.behind = False
+        self._set_reading(link, paused=link.blocked)
 
     def _set_reading(self, link: Link, *, paused: bool) -> None:
         if link.reading_paused is not paused:
@@ -163,7 +176,7 @@ class Links:
             link.connection.wrote()
             link.count_sent(len(data))
             writes.append((link, data))
-        if link.reading_paused and not link.blocked:
+        if link.reading_paused and not link.blocked and not link.behind:
             self._set_reading(link, paused=False)
 
     def _take_own(self, link: Link, writes: Writes) -> None:

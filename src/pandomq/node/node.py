@@ -19,6 +19,7 @@ from pandomq.ids import LogIndex
 from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
 from pandomq.node.alarms import MemoryAlarm
+from pandomq.node.backlog import Backlog, Batch
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.links import Links, Writes
 from pandomq.node.local_client import LocalClients
@@ -65,7 +66,8 @@ class Node:
         self._links = Links(self._broker, now_ms)
         self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), now_ms)
         self._alarm = MemoryAlarm(settings.memory_bytes_max)
-        self._batch: list[tuple[Client, list[PublishRun | SettleRun | MethodInput]]] = []
+        self._batch: Batch = []
+        self._backlog = Backlog(self._may_go_on)
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
         self._ends: list[tuple[Link, ConnectionFault | None]] = []
         """Connections that end after this batch: with a fault of theirs or ours, or because the client said so."""
@@ -261,8 +263,8 @@ class Node:
             administered, self._administered = self._administered, []
             for command, on_done in administered:
                 self._broker.administration.submit(command, on_done, now_ms)
-        batch, self._batch = self._batch + self.local_clients.take_batch(), []
-        self._commit(self._broker.handle(batch, now_ms))
+        gathered, self._batch = self._batch + self.local_clients.take_batch(), []
+        self._handle(gathered, now_ms)
         if self._ends:
             self._end_connections(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
@@ -270,11 +272,39 @@ class Node:
         for client in self._links.take_writes(writes):
             self.local_clients.wrote(client)
         controls, self._links.controls = self._links.controls, []
-        more = self._broker.active or bool(self._ends)
+        more = self._broker.active or self._backlog.ready or self._has_ends
         if self._disk is None:
             return Output(writes, controls, more)
         more = self._disk.work() or more
         return Output(writes, controls, more, self._disk.take_requests())
+
+    def _handle(self, gathered: Batch, now_ms: int) -> None:
+        waited = self._backlog.clients()
+        outcome = self._broker.handle(self._backlog.join(gathered), now_ms)
+        self._backlog.add(outcome.rest)
+        self._commit(outcome)
+        for client, _ in outcome.rest:
+            link = self._links.of_client.get(client)
+            if link is not None:
+                self._links.fall_behind(link)
+        for client in waited:
+            link = self._links.of_client.get(client)
+            if link is not None and client not in self._backlog:
+                self._links.catch_up(link)
+
+    def _may_go_on(self, client: Client) -> bool:
+        link = self._links.of_client.get(client)
+        if client.gone or link is None:
+            return True
+        return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
+
+    @property
+    def _has_ends(self) -> bool:
+        return any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
+
+    def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
+        """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""
+        return fault is None and link.client in self._backlog
 
     def _commit(self, outcome: Outcome) -> None:
         index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal)
@@ -292,6 +322,9 @@ class Node:
         ends, self._ends = self._ends, []
         for link, fault in ends:
             if link.gone:
+                continue
+            if self._waits_for_answers(link, fault):
+                self._ends.append((link, fault))
                 continue
             if link.client is not None:
                 # What the client asked for before it said good-bye, or went wrong, is answered.

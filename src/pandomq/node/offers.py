@@ -1,14 +1,21 @@
 """What a node offers to those who connect, as its settings say."""
 
+from typing import Final
+
 from pandomq import __version__
 from pandomq.node.settings import NodeSettings
 from pandomq.wire.offer import Agreed, Offer
 
+COMPATIBLE_VERSIONS: Final = {"RabbitMQ": "3.13.7"}
+"""Clients that insist on a product choose by its version how to use basic.qos, for one: they get one that means what
+we do. Our own stands beside it."""
+
 
 def make_offer(settings: NodeSettings, mechanisms: tuple[str, ...]) -> Offer:
     return Offer(
-        version=__version__,
+        version=COMPATIBLE_VERSIONS.get(settings.product, __version__),
         product=settings.product,
+        more={"pandomq_version": __version__},
         cluster_name=settings.name,
         mechanisms=mechanisms,
         proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),

@@ -16,7 +16,6 @@ from ssl import SSLObject
 from typing import Final, assert_never
 
 from pandomq import limits
-from pandomq.journal.effects import Completion
 from pandomq.journal.faults import StoreFault
 from pandomq.node.attempts import Attempt
 from pandomq.node.link import Link
@@ -41,7 +40,7 @@ DRAIN_S_MAX: Final = 2.0
 
 class Server:
     def __init__(self, node: Node, clock: Clock, data: Path | None = None) -> None:
-        """`data` is where a node with a journal has its log. Raises InUseFault, or OSError."""
+        """`data` is where a node with a journal has its log. Raises StoreFault."""
         self._node = node
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -102,19 +101,19 @@ class Server:
             if self.failure.done():
                 self.failure.result()
 
-    def _tell_completed(self, completions: list[Completion]) -> None:
+    def _tell_completed(self) -> None:
         """In the disk's threads."""
         try:
-            self._loop.call_soon_threadsafe(self._completed, completions)
+            self._loop.call_soon_threadsafe(self._completed)
         except RuntimeError:
             # The loop is closed: the process is ending for another reason.
             return
 
-    def _completed(self, completions: list[Completion]) -> None:
-        if self.failure.done():
+    def _completed(self) -> None:
+        if self.failure.done() or self._disk is None:
             return
         try:
-            self._node.disk_completed(completions, self._clock.now_ms())
+            self._node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
         except StoreFault as fault:
             self.failure.set_exception(fault)
             return
@@ -188,7 +187,7 @@ class Server:
 
     def _carry_out(self, output: Output) -> None:
         if self._disk is not None and output.disk:
-            self._disk.submit(output.disk)
+            self._disk.submit(list(output.disk))
         for link, data in output.writes:
             link.socket.write(data)
         for control in output.controls:

@@ -19,7 +19,12 @@ from typing import Any, Final, Protocol
 from pandomq.errors import ConnectionFault, channel_error, command_invalid, login_refused, resource_error
 from pandomq.ids import VhostName
 from pandomq.kernel import Frame, PublishRun, ScanFault, SettleRun
-from pandomq.limits import CLOSE_OK_WAIT_MS_MAX, HANDSHAKE_HELD_BYTES_MAX, HEARTBEATS_MISSED_MAX
+from pandomq.limits import (
+    CLOSE_OK_WAIT_MS_MAX,
+    HANDSHAKE_HELD_BYTES_MAX,
+    HEARTBEATS_MISSED_MAX,
+    INCOMPLETE_MESSAGES_MAX,
+)
 from pandomq.methods import (
     ConnectionBlocked,
     ConnectionClose,
@@ -52,6 +57,9 @@ class Scanner(Protocol):
     """The kernel's scanner: octets to runs and frames."""
 
     def feed(self, data: bytes | memoryview) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
+
+    @property
+    def buffered_bytes(self) -> int: ...
 
 
 class Tick(Enum):
@@ -171,7 +179,7 @@ class Connection:
         if self.state in (State.CLOSING, State.CLOSED):
             return
         if not self._trusted:
-            self._hang_up()
+            self.hang_up()
             return
         if self.state is State.VHOST:
             fault.at(ConnectionOpen.class_id, ConnectionOpen.method_id)
@@ -188,7 +196,7 @@ class Connection:
         """Answers the peer's close; nothing is said afterwards."""
         assert self.state is State.ENDING
         self._out.append(_CLOSE_OK)
-        self._hang_up()
+        self.hang_up()
 
     def block(self, reason: str) -> None:
         """Tells a client that wants to know that its publishes are held back."""
@@ -199,15 +207,22 @@ class Connection:
         if self._wants_blocked and self.state is State.RUNNING:
             self._out.append(_UNBLOCKED)
 
+    def hang_up(self) -> None:
+        """Nothing is said or heard any more, and nothing is kept."""
+        self.state = State.CLOSED
+        self.due_ms = NEVER_MS
+        self._scanner = None
+        self._held = b""
+
     # Time.
 
     def tick(self, now_ms: int) -> Tick:
         """Watches the handshake, the heartbeats and the wait for close-ok; to be called at due_ms or later."""
-        if self.state is State.RUNNING:
+        if self.state in (State.RUNNING, State.ENDING):
             return self._beat(now_ms)
         if self.state is State.CLOSED or now_ms < self.due_ms:
             return Tick.NOTHING
-        self._hang_up()
+        self.hang_up()
         return Tick.DROP
 
     def _beat(self, now_ms: int) -> Tick:
@@ -221,7 +236,7 @@ class Connection:
         if not interval_ms:
             return Tick.NOTHING
         if now_ms - self._heard_ms >= interval_ms * HEARTBEATS_MISSED_MAX:
-            self._hang_up()
+            self.hang_up()
             return Tick.DROP
         if now_ms - self._wrote_ms >= interval_ms // 2:
             self._wrote_ms = now_ms
@@ -263,12 +278,12 @@ class Connection:
         else:
             # Whatever it speaks, this is what we speak.
             self._out.append(PROTOCOL_HEADER)
-            self._hang_up()
+            self.hang_up()
             inputs.append(Misgreeted(header))
 
     def _scan(self, scanner: Scanner, data: bytes | memoryview) -> list[Input]:
         inputs: list[Input] = []
-        for item in scanner.feed(data):
+        for item in self._bounded(scanner, scanner.feed(data)):
             if isinstance(item, Frame):
                 self._frame(item, inputs)
             elif isinstance(item, ScanFault):
@@ -279,6 +294,16 @@ class Connection:
             elif self.state is State.RUNNING:
                 inputs.append(item)
         return inputs
+
+    def _bounded(
+        self, scanner: Scanner, items: list[PublishRun | SettleRun | Frame | ScanFault]
+    ) -> list[PublishRun | SettleRun | Frame | ScanFault]:
+        # Channels interleave, and each may have an incomplete message: together they must not take all the memory.
+        incomplete_max = INCOMPLETE_MESSAGES_MAX * self._offer.message_bytes_max
+        if scanner.buffered_bytes > incomplete_max:
+            fault = resource_error(f"incomplete messages take more than {incomplete_max} bytes")
+            items.append(ScanFault(fault.reply_code, fault.reply_text, 0, 0))
+        return items
 
     def _frame(self, frame: Frame, inputs: list[Input]) -> None:
         kind, channel, payload = frame
@@ -297,18 +322,12 @@ class Connection:
         if closes:
             self._peer_close()
         if confirms and self.state is State.CLOSING:
-            self._hang_up()
+            self.hang_up()
 
     def _fail(self, fault: ConnectionFault, inputs: list[Input]) -> None:
         if self.state not in OVER:
             self.state = State.ENDING
             inputs.append(Faulted(fault))
-
-    def _hang_up(self) -> None:
-        self.state = State.CLOSED
-        self.due_ms = NEVER_MS
-        self._scanner = None
-        self._held = b""
 
     # Methods on channel 0.
 
@@ -334,7 +353,7 @@ class Connection:
                 if not already_over:
                     inputs.append(PeerClosed(method.reply_code, method.reply_text))
             case ConnectionCloseOk():
-                self._hang_up()
+                self.hang_up()
             case _:
                 raise AssertionError(f"{method.amqp_name} has a transition but no meaning")
         self.state = next_state

@@ -62,6 +62,11 @@ patterns = st.recursive(
 @example("(?:(?:a|)*|b)+$", "ab")
 @example("(?!(?!a)b)a", "a")
 @example("$", "\n")
+@example("^ab", "abc")
+@example("^ab", "ba")
+@example("^ab.*", "ab\n")
+@example("^a^b", "ab")
+@example("^ab$", "abc")
 def test_the_same_as_an_obvious_second_definition(pattern: str, text: str) -> None:
     # Python alone thinks that nothing, which has no boundary, does not match \\B.
     assume(text or r"\B" not in pattern)

@@ -213,6 +213,14 @@ def test_an_exchange_declared_later_follows_as_well_and_its_argument_counts_more
         assert peer.counts() == (expected, 0)
 
 
+def test_the_default_exchange_follows_no_policy() -> None:
+    world, peer = scene()
+    peer.call(methods.QueueBind("q", "amq.fanout"), expect=methods.QueueBindOk)
+    follow(world, {"alternate-exchange": "amq.fanout"}, pattern=".*", apply_to="exchanges")
+    peer.publish("", "missing")
+    assert peer.counts() == (0, 0)
+
+
 def test_views_and_replay() -> None:
     world, peer = scene(durable=True)
     follow(world, {"max-length": 1}, priority=3, apply_to="queues")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pandomq import limits, methods
-from pandomq.broker.commands import PutPolicy, PutVhost
+from pandomq.broker import queue_settings
+from pandomq.broker.commands import DeletePolicy, PutPolicy, PutVhost
 from pandomq.broker.views import exchanges, queues
-from tests.unit.broker.policy_scene import follow, policies_of, scene, settings_of, withdraw
+from tests.unit.broker.policy_scene import follow, policies_of, policy, scene, settings_of, withdraw
 
 # Which one counts.
 
@@ -159,3 +162,37 @@ def test_quorum_queues(arguments: dict[str, Any], definition: dict[str, Any], se
     world, _ = scene({"x-queue-type": "quorum", **arguments}, durable=True)
     follow(world, definition)
     assert getattr(settings_of(world), setting) == expected
+
+
+changes = st.lists(
+    st.one_of(
+        st.builds(
+            policy,
+            st.sampled_from(({"max-length": 1}, {"max-length": 2, "queue-mode": "lazy"}, {"message-ttl": 3})),
+            name=st.sampled_from("abc"),
+            pattern=st.sampled_from((".*", "^q", "1$", "[23]")),
+            apply_to=st.sampled_from(("all", "queues", "quorum_queues", "exchanges")),
+            priority=st.integers(0, 2),
+            operator=st.booleans(),
+        ).filter(lambda command: not command.operator or b"queue-mode" not in command.definition),
+        st.builds(DeletePolicy, st.just("/"), st.sampled_from("abc"), st.booleans()),
+    ),
+    max_size=30,
+)
+
+
+@given(changes)
+def test_whoever_is_told_of_changes_follows_what_it_would_choose_now(history: list[PutPolicy | DeletePolicy]) -> None:
+    world, peer = scene()
+    for name, arguments in (("q1", {}), ("q2", {"x-queue-type": "quorum"}), ("q3", {"x-max-length": 2})):
+        peer.declare(name, durable=True, arguments=arguments)
+        peer.call(methods.ExchangeDeclare(f"x{name}", "direct"), expect=methods.ExchangeDeclareOk)
+    vhost = world.broker.state.vhosts["/"]
+    for command in history:
+        world.administer(command)
+        for queue in vhost.queues.values():
+            chosen = vhost.policies.of_queue(queue)
+            assert queue.policy is chosen
+            assert queue.settings == queue_settings.settings_of(queue.arguments, chosen.definition if chosen else {})
+        for exchange in vhost.router.exchanges.values():
+            assert exchange.policy is vhost.policies.of_exchange(exchange)

@@ -159,6 +159,16 @@ def test_a_body_beyond_the_limit_is_skipped_and_told(kernel: ModuleType) -> None
     assert flat(kernel, rest)[0][3] == b"next"
 
 
+def test_the_rest_of_a_body_beyond_the_limit_need_not_come(kernel: ModuleType) -> None:
+    """A client that hears of it in the middle agrees to the close with its next frame."""
+    start = frame(1, 1, publish_method(b"k")) + frame(2, 1, header_payload(5000)) + frame(3, 1, b"x" * 3000)
+    scanner = kernel.Scanner(4096, 100)
+    scanner.feed(start)
+    (found,) = scanner.feed(frame(1, 1, b"\x00\x14\x00\x29"))
+    assert found == kernel.Frame(1, 1, b"\x00\x14\x00\x29")
+    assert flat(kernel, scanner.feed(publish(b"k", b"next")))[0][3] == b"next"
+
+
 def test_large_bodies_in_small_frames(kernel: ModuleType) -> None:
     body = bytes(range(256)) * 12_000
     (found,) = scan(kernel, publish(b"k", body, chunk=4088), body_size_max=1 << 30)

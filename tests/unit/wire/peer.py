@@ -46,6 +46,10 @@ class TinyScanner:
         self._held = b""
         self._broken = False
 
+    @property
+    def buffered_bytes(self) -> int:
+        return len(self._held)
+
     def feed(self, data: bytes | memoryview) -> list[Any]:
         items: list[Any] = []
         self._held += data

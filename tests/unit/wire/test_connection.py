@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pandomq.errors import connection_forced
+from pandomq.kernel import Scanner
 from pandomq.methods import (
     ChannelOpen,
     ChannelOpenOk,
@@ -23,8 +24,10 @@ from pandomq.methods import (
 from pandomq.wire.codec import HEARTBEAT, encode_frame
 from pandomq.wire.connection import Connection
 from pandomq.wire.inputs import Faulted, Input, PeerClosed, UpdateSecret
+from pandomq.wire.offer import Offer
 from pandomq.wire.states import TRANSITIONS, State
 from tests.unit.wire.peer import (
+    HEADER,
     Run,
     body_frame,
     fault_in,
@@ -237,3 +240,26 @@ def test_an_idle_connection_is_small() -> None:
     own = [value for value in fields if isinstance(value, list | bytes | int)]
     assert sys.getsizeof(connection) + sum(map(sys.getsizeof, own)) < 1024
     assert frames_of(connection.data_to_send()) == []
+
+
+def test_incomplete_messages_are_bounded() -> None:
+    offer = Offer(version="1", message_bytes_max=1000)
+    connection = Connection(offer, Scanner, 0)
+    connection.receive(HEADER)
+    connection.receive(start_ok())
+    connection.accept_login()
+    connection.receive(tune_ok() + open_vhost())
+    connection.accept_vhost(0)
+    begun = b"\x01%b\0\0\0\x09\0\x3c\0\x28\0\0\0\0\0\xce\x02%b\0\0\0\x0e\0\x3c\0\0%b\0\0\xce"
+    for number in range(1, 4):
+        channel = number.to_bytes(2, "big")
+        part = b"\x03" + channel + (900).to_bytes(4, "big") + b"x" * 900 + b"\xce"
+        inputs = connection.receive(begun % (channel, channel, (1000).to_bytes(8, "big")) + part)
+        if number < 3:
+            assert inputs == []
+    (faulted,) = inputs
+    assert isinstance(faulted, Faulted)
+    assert (faulted.fault.reply_code, faulted.fault.reply_text[:40]) == (
+        506,
+        "RESOURCE_ERROR - incomplete messages tak",
+    )

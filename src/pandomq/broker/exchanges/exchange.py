@@ -14,7 +14,7 @@ from pandomq.broker.field_text import name_of
 
 if TYPE_CHECKING:
     from pandomq.broker.delayed import DelayedMessages
-    from pandomq.broker.policies import Effect
+    from pandomq.broker.policies import Effect, Policy
     from pandomq.kernel import Queue
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
@@ -80,6 +80,9 @@ class Exchange:
         wanted = {} if policy is None else policy.definition
         self.alternate = name_of(self.arguments.get(ALTERNATE_EXCHANGE, wanted.get(ALTERNATE_EXCHANGE, ""))) or None
         return self.alternate != before
+
+    def matched_by(self, policy: "Policy") -> bool:
+        return policy.matches_exchange(self)
 
     @classmethod
     def check_arguments(cls, arguments: Mapping[str, Any]) -> None:

@@ -78,7 +78,10 @@ class Contents:
     def check_no_content(self, number: int) -> None:
         """A method must not come in the middle of a content."""
         content = self._contents.get(number)
-        if content is not None:
+        if content is not None and content.skipped:
+            # Who was told that its body is too large need not send the rest of it.
+            del self._contents[number]
+        elif content is not None:
             raise Broken(faults.expected_header() if content.header is None else faults.expected_body())
 
     def whole_publish(self, number: int, data: bytes, start: int, stop: int) -> int:

@@ -1,0 +1,41 @@
+"""One process at a time may use a store."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from pandomq.journal.effects import DiskError
+from pandomq.journal.faults import disk_fault, in_use
+from pandomq.journal.names import LOCK
+
+
+class DirectoryLock:
+    """Held from here on until `release`, or until the process ends, however it ends."""
+
+    def __init__(self, directory: Path) -> None:
+        """Makes the directory if there is none. Raises InUseFault or DiskFault, with words for the user."""
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(directory / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise disk_fault(_described(error), "open the store in", None) from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._fd)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise in_use(str(directory), f"process {holder}" if holder else "another process") from error
+            raise disk_fault(_described(error), "lock the store in", None) from error
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+def _described(error: OSError) -> DiskError:
+    return DiskError(error.errno or errno.EIO, f"{error.filename}: {error.strerror}")

@@ -1,0 +1,48 @@
+"""What waits because its client has answers to take: in order, each client for itself."""
+
+from typing import Any, cast
+
+import pytest
+
+from pandomq.broker.client import Client
+from pandomq.node.backlog import Backlog
+
+
+class Two:
+    """Two clients, of whom some have too much to take."""
+
+    def __init__(self) -> None:
+        self.slow = cast(Client, "slow")
+        self.quick = cast(Client, "quick")
+        self.full: set[Client] = set()
+        self.backlog = Backlog(lambda client: client not in self.full)
+
+    def join(self, *gathered: tuple[Client, list[Any]]) -> list[tuple[Client, list[Any]]]:
+        return [(client, list(inputs)) for client, inputs in self.backlog.join(list(gathered))]
+
+
+@pytest.fixture
+def two() -> Two:
+    return Two()
+
+
+def test_nothing_waits(two: Two) -> None:
+    assert two.join((two.slow, [1]), (two.quick, [2])) == [(two.slow, [1]), (two.quick, [2])]
+    assert not two.backlog.ready
+
+
+def test_what_was_left_comes_before_what_is_new(two: Two) -> None:
+    two.backlog.add([(two.slow, cast(Any, [2, 3])), (two.slow, cast(Any, [4]))])
+    assert two.backlog.ready and two.slow in two.backlog
+    assert two.join((two.slow, [5]), (two.quick, [1])) == [(two.slow, [2, 3, 4]), (two.slow, [5]), (two.quick, [1])]
+    assert two.slow not in two.backlog and two.backlog.clients() == []
+
+
+def test_who_is_full_waits_with_all_that_it_says_and_holds_up_nobody(two: Two) -> None:
+    two.full.add(two.slow)
+    two.backlog.add([(two.slow, cast(Any, [2]))])
+    assert not two.backlog.ready
+    assert two.join((two.slow, [3]), (two.quick, [1])) == [(two.quick, [1])]
+    assert two.join((two.slow, [4])) == []
+    two.full.clear()
+    assert two.join((two.slow, [5])) == [(two.slow, [2, 3, 4]), (two.slow, [5])]
