@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ from pathlib import Path
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
 
 from .watched_broker import WatchedBroker
 
+CONNECTIONS: list[pika.BlockingConnection] = []
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
@@ -25,8 +28,24 @@ def restarting(tmp_path: Path) -> Iterator[WatchedBroker]:
         broker.kill()
 
 
+@pytest.fixture(autouse=True)
+def _connections_end() -> Iterator[None]:
+    """Also those that a killed broker left."""
+    CONNECTIONS.clear()
+    yield
+    for connection in CONNECTIONS:
+        with contextlib.suppress(AMQPError):
+            connection.close()
+
+
+def connect(broker: WatchedBroker) -> pika.BlockingConnection:
+    connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+    CONNECTIONS.append(connection)
+    return connection
+
+
 def channel_of(broker: WatchedBroker) -> BlockingChannel:
-    channel = pika.BlockingConnection(pika.URLParameters(broker.url)).channel()
+    channel = connect(broker).channel()
     channel.confirm_delivery()
     return channel
 
@@ -123,7 +142,7 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path, monkeypat
     broker = WatchedBroker(tmp_path)
     broker.start()
     try:
-        connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+        connection = connect(broker)
         channel = connection.channel()
         channel.queue_declare("q", durable=True)
         reasons: list[str] = []
@@ -150,3 +169,22 @@ def test_a_broker_in_memory_forgets(tmp_path: Path) -> None:
         channel.queue_declare("q", passive=True)
     assert broker.stop() == 0
     assert not list((tmp_path / "data").glob("segment-*"))
+
+
+def test_a_write_that_fails_ends_the_broker_unconfirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
+    monkeypatch.setenv("PANDOMQ_LOG_RESERVE_BYTES", "0")
+    broker = WatchedBroker(tmp_path)
+    # No file may be larger: the system refuses the write, as a broken disk would.
+    broker._command = ["prlimit", f"--fsize={2**20}", *broker._command]
+    broker.start()
+    channel = channel_of(broker)
+    channel.queue_declare("q", durable=True)
+    with pytest.raises(AMQPError):
+        channel.basic_publish("", "q", bytes(2**21), PERSISTENT)
+    assert broker._process is not None
+    assert broker._process.wait(10) == 1
+    last = broker.log_text().splitlines()[-1]
+    assert last.startswith("pandomq: broker t with the store in ")
+    assert "cannot write to segment-" in last
+    assert "Traceback" not in broker.log_text()

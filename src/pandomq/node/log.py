@@ -22,6 +22,10 @@ class Log(Protocol):
     def appended_bytes(self) -> int:
         """Since the start."""
 
+    @property
+    def holds_back(self) -> bool:
+        """Publishers are to wait, for want of space or because the log is far behind."""
+
     def append(self, entry: bytes) -> LogIndex:
         """Takes the entry and gives the index it will have."""
 
@@ -33,13 +37,14 @@ class Log(Protocol):
 class MemoryLog:
     """Commits every entry at the end of its batch, and forgets it."""
 
-    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "last_index")
+    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "holds_back", "last_index")
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
         self._on_commit = on_commit
         self._committed_index = LogIndex(0)
         self.last_index = LogIndex(0)
         self.appended_bytes = 0
+        self.holds_back = False
 
     def append(self, entry: bytes) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)

@@ -354,7 +354,7 @@ class Node:
         """Why publishers are held back."""
         if self._alarm.raised:
             return "low on memory"
-        return "low on disk" if self._disk is not None and self._disk.holds_back else None
+        return "low on disk" if self._log.holds_back else None
 
     # Inputs.
 

@@ -107,7 +107,8 @@ class Views:
         )
 
     def alarms(self) -> tuple[str, ...]:
-        return ("memory",) if self._alarm.raised else ()
+        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back}
+        return tuple(name for name, holds in raised.items() if holds)
 
     def cluster(self) -> ClusterView:
         """A single broker is a cluster of one."""
