@@ -36,7 +36,8 @@ FIELD_TABLE_DEPTH_MAX: Final = 64
 """Tables and arrays nested deeper than this are refused; x-death needs three levels."""
 
 INCOMPLETE_MESSAGES_MAX: Final = 2
-"""Incomplete messages of one connection, on all its channels, take at most as much as this many of the largest."""
+"""Incomplete messages of one connection, on all its channels, take at most as much as this many of the largest, with a
+frame for the header of each: whatever a read cuts in two must fit as well."""
 
 # The life of a connection.
 HANDSHAKE_FRAME_BYTES_MAX: Final = 8192

@@ -44,10 +44,11 @@ class Policy:
 
     def matches_queue(self, queue: "Queue") -> bool:
         kind = queue.settings.type
+        named = _QUEUES_OF_TYPE.get(self.apply_to) == kind
         return (
-            (self.apply_to in (QUEUES, ALL) or _QUEUES_OF_TYPE.get(self.apply_to) == kind)
-            and applicable(self.definition, kind)
+            (named or self.apply_to in (QUEUES, ALL))
             and self._pattern.matches(queue.name)
+            and applicable(self.definition, kind, named=named)
         )
 
     def matches_exchange(self, exchange: "Exchange") -> bool:

@@ -75,7 +75,7 @@ OPERATOR_KEYS: Final = _SMALLEST | {"delivery-limit", "overflow", "queue-version
 _STREAMS_ONLY: Final = frozenset(("max-age", "stream-max-segment-size-bytes", "initial-cluster-size"))
 _NOT_FOR: Final = {
     CLASSIC: _STREAMS_ONLY
-    | {"dead-letter-strategy", "max-in-memory-length", "max-in-memory-bytes", "target-group-size"},
+    | {"dead-letter-strategy", "delivery-limit", "max-in-memory-length", "max-in-memory-bytes", "target-group-size"},
     QUORUM: _STREAMS_ONLY | {key for key in _CHECKS if key.startswith("ha-")} | {"queue-mode"},
 }
 
@@ -94,9 +94,14 @@ def what_is_wrong(definition: Any, *, operator: bool) -> str | None:
     return f"[{','.join(unknown)}] are not recognised policy settings" if unknown else None
 
 
-def applicable(definition: Definition, queue_type: str) -> bool:
-    """A policy that says anything that such a queue cannot do is not for it."""
-    return _NOT_FOR[queue_type].isdisjoint(definition)
+_FOR_THOSE_NAMED: Final = frozenset(("delivery-limit",))
+"""Our classic queues can do this and RabbitMQ's cannot: a policy for all queues means the others by it."""
+
+
+def applicable(definition: Definition, queue_type: str, *, named: bool) -> bool:
+    """A policy that says anything that such a queue cannot do is not for it. `named`: it is for this type only."""
+    refused = _NOT_FOR[queue_type]
+    return (refused - _FOR_THOSE_NAMED if named else refused).isdisjoint(definition)
 
 
 def merge(definition: Definition, operator: Definition) -> Definition:

@@ -99,9 +99,10 @@ class LogEnd:
         self._total_bytes = sum(found.size_bytes for found in files)
         for place, (found, segment) in enumerate(zip(files, segments, strict=True)):
             table = yield from read_table(found)
-            # Entries from where the next segment begins are its own.
+            # Entries from where the next segment begins are its own, and a sealed one got no more.
             following = files[place + 1].first_index if place + 1 < len(files) else NO_LIMIT
-            scan = self._scan(found, segment, table, min(following, self._limit_index))
+            sealed = NO_LIMIT if found.seal is None else found.seal.last_index + 1
+            scan = self._scan(found, segment, table, min(following, sealed, self._limit_index))
             tail = Tail(found, segment, table, scan)
             trouble = self._gap(tail)
             if trouble is None:

@@ -217,8 +217,7 @@ class Survey:
     def _check_newest(self) -> None:
         assert self.state is not None
         newest = self.state.segment_newest
-        numbers = [segment.number for segment in self.segments + self.unopened]
-        if newest and max(numbers, default=0) < newest:
+        if newest and max((segment.number for segment in self.segments), default=0) < newest:
             raise missing(f"segment {newest} is missing")
 
 

@@ -7,8 +7,7 @@ leaves the process, the password itself is not kept. A changed password changes 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+from hashlib import blake2b
 from typing import Final
 
 CREDENTIALS_MAX: Final = 10_000
@@ -31,7 +30,7 @@ class Credentials:
         self._digests[self._digest(user, password_hash, password)] = None
 
     def _digest(self, user: str, password_hash: str, password: bytes) -> bytes:
-        digest = hmac.new(self._key, digestmod=hashlib.blake2b)
+        digest = blake2b(key=self._key, digest_size=32)
         for part in (user.encode("utf-8", "surrogateescape"), password_hash.encode(), password):
             digest.update(len(part).to_bytes(4, "big"))
             digest.update(part)

@@ -232,6 +232,8 @@ class SimDisk:
         self._directory.sync()
 
     def wipe(self) -> None:
+        """Another disk takes its place, after a crash."""
+        self.crash(Loss.ALL)
         self._directory = SimDirectory()
 
     def sizes(self) -> dict[FileName, int]:

@@ -299,7 +299,7 @@ class Connection:
         self, scanner: Scanner, items: list[PublishRun | SettleRun | Frame | ScanFault]
     ) -> list[PublishRun | SettleRun | Frame | ScanFault]:
         # Channels interleave, and each may have an incomplete message: together they must not take all the memory.
-        incomplete_max = INCOMPLETE_MESSAGES_MAX * self._offer.message_bytes_max
+        incomplete_max = INCOMPLETE_MESSAGES_MAX * (self._offer.message_bytes_max + self.agreed.frame_max)
         if scanner.buffered_bytes > incomplete_max:
             fault = resource_error(f"incomplete messages take more than {incomplete_max} bytes")
             items.append(ScanFault(fault.reply_code, fault.reply_text, 0, 0))

@@ -78,7 +78,7 @@ def test_dead_letters() -> None:
 def test_delivery_limit() -> None:
     world, peer = scene()
     publish(peer, 1)
-    follow(world, {"delivery-limit": 1})
+    follow(world, {"delivery-limit": 1}, apply_to="classic_queues")
     for left in (1, 0):
         got = peer.get(no_ack=False)
         assert got is not None and isinstance(got.method, methods.BasicGetOk)

@@ -72,6 +72,15 @@ def test_a_policy_that_a_type_cannot_follow_is_not_for_it() -> None:
     assert policies_of(world, "qq") == ("quorum", None)
 
 
+def test_a_delivery_limit_for_all_queues_means_those_that_have_one_in_rabbitmq() -> None:
+    world, peer = scene()
+    peer.declare("qq", durable=True, arguments={"x-queue-type": "quorum"})
+    follow(world, {"max-length": 1, "delivery-limit": 3}, apply_to="queues")
+    assert (policies_of(world, "q"), policies_of(world, "qq")) == ((None, None), ("p", None))
+    follow(world, {"max-length": 1, "delivery-limit": 3}, apply_to="classic_queues")
+    assert (policies_of(world, "q"), policies_of(world, "qq")) == (("p", None), (None, None))
+
+
 def test_names_that_do_not_match_are_left_alone() -> None:
     world, peer = scene()
     peer.declare("other")
@@ -114,8 +123,8 @@ def test_operators_policies_only_tighten() -> None:
 )
 def test_the_stricter_delivery_limit(policies: int, operators: int, expected: int) -> None:
     world, _ = scene()
-    follow(world, {"delivery-limit": policies})
-    follow(world, {"delivery-limit": operators}, operator=True)
+    follow(world, {"delivery-limit": policies}, apply_to="classic_queues")
+    follow(world, {"delivery-limit": operators}, apply_to="classic_queues", operator=True)
     assert settings_of(world).delivery_limit == expected
 
 
@@ -144,7 +153,7 @@ def test_arguments_and_policies(
     arguments: dict[str, Any], definition: dict[str, Any], setting: str, expected: Any
 ) -> None:
     world, _ = scene(arguments)
-    follow(world, definition)
+    follow(world, definition, apply_to="classic_queues")
     assert getattr(settings_of(world), setting) == expected
 
 

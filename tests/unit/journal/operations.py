@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ BODIES = st.one_of(
 class Append(NamedTuple):
     bodies: list[bytes]
     released: int
-    """How many of the oldest live messages the entry releases."""
+    stride: int
+    """So many of the oldest live messages does the entry release, each so many-th of them."""
     new_term: bool
 
 
@@ -55,8 +57,8 @@ class Crash(NamedTuple):
 Operation = Append | Sync | Steps | Tick | Snapshot | Truncate | Crash
 
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.booleans()),
-    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.just(False)),
+    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.integers(1, 3), st.booleans()),
+    st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.integers(1, 3), st.just(False)),
     st.builds(Sync),
     st.builds(Steps, st.integers(1, 12)),
     st.builds(Tick),
@@ -66,12 +68,36 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
 )
 
 
+def program(random: Random, length: int) -> list[Operation]:
+    """The same without hypothesis: longer, and less varied."""
+    return [_operation(random) for _ in range(length)]
+
+
+def _operation(random: Random) -> Operation:
+    chance = random.random()
+    if chance < 0.4:
+        sizes = [random.choice((random.randint(0, 40), random.randint(0, 3000))) for _ in range(random.randint(1, 8))]
+        bodies = [random.choice((bytes(size), random.randbytes(size))) for size in sizes]
+        return Append(bodies, random.choice((0, 1, random.randint(0, 12))), random.randint(1, 3), chance < 0.02)
+    if chance < 0.55:
+        return Sync()
+    if chance < 0.75:
+        return Steps(random.randint(1, 30))
+    if chance < 0.8:
+        return Tick()
+    if chance < 0.88:
+        return Snapshot()
+    if chance < 0.93:
+        return Truncate(random.randint(0, 20), random.random() < 0.5)
+    return Crash(random.choice(list(Loss)), [random.randint(0, 30) for _ in range(random.randint(0, 2))])
+
+
 def perform(store: Store, operation: Operation) -> None:
     journal = store.journal
     match operation:
-        case Append(bodies, released, new_term):
-            oldest = sorted(store.owner.messages)[:released]
-            store.append(*bodies, released=oldest, term=max(1, journal.last_term + new_term))
+        case Append(bodies, released, stride, new_term):
+            gone = sorted(store.owner.messages)[::stride][:released]
+            store.append(*bodies, released=gone, term=max(1, journal.last_term + new_term))
         case Sync():
             store.sync()
         case Steps(times):

@@ -24,7 +24,7 @@ from pandomq.methods import (
 from pandomq.wire.codec import HEARTBEAT, encode_frame
 from pandomq.wire.connection import Connection
 from pandomq.wire.inputs import Faulted, Input, PeerClosed, UpdateSecret
-from pandomq.wire.offer import Offer
+from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.states import TRANSITIONS, State
 from tests.unit.wire.peer import (
     HEADER,
@@ -243,19 +243,20 @@ def test_an_idle_connection_is_small() -> None:
 
 
 def test_incomplete_messages_are_bounded() -> None:
-    offer = Offer(version="1", message_bytes_max=1000)
+    offer = Offer(version="1", message_bytes_max=1000, proposal=Agreed(2047, 4096, 60))
     connection = Connection(offer, Scanner, 0)
     connection.receive(HEADER)
     connection.receive(start_ok())
     connection.accept_login()
-    connection.receive(tune_ok() + open_vhost())
+    connection.receive(tune_ok(frame_max=4096) + open_vhost())
     connection.accept_vhost(0)
+    allowed = 2 * (1000 + 4096) // 920
     begun = b"\x01%b\0\0\0\x09\0\x3c\0\x28\0\0\0\0\0\xce\x02%b\0\0\0\x0e\0\x3c\0\0%b\0\0\xce"
-    for number in range(1, 4):
+    for number in range(1, allowed + 2):
         channel = number.to_bytes(2, "big")
         part = b"\x03" + channel + (900).to_bytes(4, "big") + b"x" * 900 + b"\xce"
         inputs = connection.receive(begun % (channel, channel, (1000).to_bytes(8, "big")) + part)
-        if number < 3:
+        if number <= allowed:
             assert inputs == []
     (faulted,) = inputs
     assert isinstance(faulted, Faulted)

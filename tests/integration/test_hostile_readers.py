@@ -1,0 +1,126 @@
+"""Clients that ask and do not read what they are told: what they cost is bounded, and they hear it all if they read."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.frames import METHOD, frame
+from tests.support.methods import encode
+
+from .bystander import Bystander
+from .configured_broker import ConfiguredBroker, running
+from .waiting import wait_until
+
+pytestmark = pytest.mark.only_ours("its log and its size are looked at")
+
+MIB = 1024 * 1024
+DEAF_BYTES_MAX = 16 * MIB
+"""What a client that reads nothing may cost: buffers of a megabyte or two in each place, and room for chance."""
+FLOW = frame(METHOD, 1, encode("channel.flow", active=True))
+MORE_THAN_SOCKETS_HOLD = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredBroker]:
+    with running(ConfiguredBroker(tmp_path_factory.mktemp("target"))) as broker:
+        yield broker
+
+
+def grown_to(broker: ConfiguredBroker, before: int, rounds: int = 3) -> int:
+    """How much larger it is, at most, over a few looks between which it has worked."""
+    with Bystander(broker.address()) as watching:
+        sizes = []
+        for _ in range(rounds):
+            watching.goes_on()
+            sizes.append(broker.resident_bytes - before)
+    return max(sizes)
+
+
+def test_a_consumer_that_never_reads(target: ConfiguredBroker) -> None:
+    """What it does not take waits in the queue, once, and not in its connection again."""
+    count, size = 60, MIB
+    publisher = target.open()
+    channel = publisher.channel()
+    channel.declare_queue("unread", exclusive=False)
+    with channel.settling():
+        for _ in range(count):
+            channel.publish(b"x" * size, "unread")
+    deaf = target.open()
+    before = target.resident_bytes
+    deaf.channel(1).send("basic.consume", queue="unread", no_ack=True)
+    assert grown_to(target, before) < DEAF_BYTES_MAX
+    ready, consumers = channel.counts("unread")
+    assert consumers == 1
+    assert ready > count / 2, "most wait where they are"
+    deaf.drop()
+    wait_until(lambda: channel.counts("unread")[1] == 0, "the end of the consumer")
+    publisher.close()
+
+
+def test_a_client_that_asks_and_never_reads_the_answers(target: ConfiguredBroker) -> None:
+    deaf = target.open()
+    deaf.channel(1)
+    before = target.resident_bytes
+    assert isinstance(deaf.socket, socket.socket)
+    deaf.socket.settimeout(1.0)
+    with pytest.raises(TimeoutError):
+        # It is not read from any more long before this is through.
+        deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
+    assert grown_to(target, before) < DEAF_BYTES_MAX
+    deaf.drop()
+
+
+def test_short_questions_with_long_answers(target: ConfiguredBroker) -> None:
+    """One read brings thousands of basic.get, each for the same megabyte, which is put back each time."""
+    count = 3000
+    asker = target.open()
+    channel = asker.channel(1)
+    queue = channel.declare_queue()
+    channel.publish(b"x" * MIB, queue)
+    assert channel.counts(queue)[0] == 1
+    before = target.resident_bytes
+    get = frame(METHOD, 1, encode("basic.get", queue=queue))
+    give_back = [frame(METHOD, 1, encode("basic.nack", delivery_tag=n + 1, requeue=True)) for n in range(count)]
+    asker.send_bytes(b"".join(get + back for back in give_back))
+    assert grown_to(target, before) < DEAF_BYTES_MAX
+    # Once it reads, it hears everything, in order.
+    for number in range(200):
+        answer = channel.expect("basic.get-ok")
+        assert (answer.delivery_tag, len(answer.body)) == (number + 1, MIB)
+    assert grown_to(target, before) < DEAF_BYTES_MAX
+    asker.drop()
+
+
+def test_what_was_asked_before_a_close_is_answered_however_long_it_is(target: ConfiguredBroker) -> None:
+    count = 40
+    mark = target.mark()
+    asker = target.open()
+    channel = asker.channel(1)
+    queue = channel.declare_queue()
+    for number in range(count):
+        channel.publish(bytes([number]) * MIB, queue)
+    assert channel.counts(queue)[0] == count
+    get = frame(METHOD, 1, encode("basic.get", queue=queue, no_ack=True))
+    asker.send_bytes(get * count + frame(METHOD, 0, encode("connection.close", reply_code=200)))
+    for number in range(count):
+        assert channel.expect("basic.get-ok").body == bytes([number]) * MIB
+    asker.expect("connection.close-ok")
+    asker.expect_eof()
+    asker.drop()
+    assert target.lines("WARNING|ERROR", mark) == []
+
+
+def test_a_deaf_client_is_gone_after_two_heartbeats(target: ConfiguredBroker) -> None:
+    """It would send heartbeats, but nobody reads them, because it does not read our answers."""
+    mark = target.mark()
+    deaf = target.open(heartbeat=1)
+    deaf.channel(1)
+    assert isinstance(deaf.socket, socket.socket)
+    deaf.socket.settimeout(1.0)
+    with pytest.raises((TimeoutError, ConnectionError)):
+        deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
+    target.wait_for_line("dropped: no sign of life from it for two heartbeats", mark)
+    deaf.drop()

@@ -1,0 +1,111 @@
+"""The properties are worth something: they notice when the journal leaves out what makes it safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from pandomq.journal import recovery
+from pandomq.journal.compaction import Compaction
+from pandomq.journal.effects import Delete, Effect, Lane, MeasureSpace, Rename, Resize, SyncDirectory, SyncFile, Write
+from pandomq.journal.layout import SLOT_BYTES, TABLE_OFFSET, body_offset
+from pandomq.journal.live_bytes import LiveBytes
+from pandomq.journal.outbox import Done, Failed, Outbox
+from pandomq.journal.work import Work
+from tests.unit.journal.operations import program, run
+from tests.unit.journal.store import SMALL, Store
+
+PROGRAMS_MAX = 80
+
+
+def found_by(seeds: int = PROGRAMS_MAX) -> int | None:
+    """The first program that notices."""
+    for seed in range(seeds):
+        random = Random(seed)
+        try:
+            run(Store(seed, early=bool(seed % 2)), program(random, 80))
+        except (AssertionError, ValueError, LookupError):
+            return seed
+    return None
+
+
+def leave_out(monkeypatch: pytest.MonkeyPatch, unwanted: Callable[[Effect], bool]) -> None:
+    put = Outbox.put
+
+    def faulty(
+        outbox: Outbox, lane: Lane, effect: Effect, done: Done | None = None, failed: Failed | None = None
+    ) -> None:
+        put(outbox, lane, MeasureSpace() if unwanted(effect) else effect, done, failed)
+
+    monkeypatch.setattr(Outbox, "put", faulty)
+
+
+def test_without_a_bug_they_find_none() -> None:
+    assert found_by(20) is None
+
+
+def test_a_sync_that_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, SyncFile) and effect.file.startswith("segment"))
+    assert found_by() is not None
+
+
+def test_a_table_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = range(TABLE_OFFSET, body_offset(SMALL.slot_count), SLOT_BYTES)
+    leave_out(monkeypatch, lambda effect: isinstance(effect, Write) and effect.offset in table)
+    assert found_by() is not None
+
+
+def test_a_tail_that_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(cut: object) -> Work[None]:
+        yield (MeasureSpace(),)
+
+    monkeypatch.setattr(recovery, "shorten", nothing)
+    assert found_by() is not None
+
+
+def test_a_cut_that_is_not_noted_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, Write) and effect.file == "state" and effect.offset == 0)
+    assert found_by() is not None
+
+
+def test_a_directory_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, SyncDirectory))
+    assert found_by() is not None
+
+
+def test_releases_that_count_before_they_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = LiveBytes.released
+
+    def hasty(live: LiveBytes, amounts: list[tuple[int, int]]) -> None:
+        released(live, amounts)
+        live.settle(live.last_index())
+
+    monkeypatch.setattr(LiveBytes, "released", hasty)
+    assert found_by() is not None
+
+
+def test_a_compaction_that_forgets_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Compaction.answer
+
+    def forgetful(compaction: Compaction, ranges: list, last_index: int, *, done: bool) -> None:
+        answer(compaction, list(ranges)[1:], last_index, done=done)
+
+    monkeypatch.setattr(Compaction, "answer", forgetful)
+    assert found_by() is not None
+
+
+def test_sources_that_go_before_their_copy_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, Rename) and effect.file.startswith("compact"))
+    assert found_by() is not None
+
+
+def test_files_that_are_not_resized(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, Resize))
+    assert found_by() is not None
+
+
+def test_files_that_are_never_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, Delete) and effect.file.startswith("segment"))
+    assert found_by() is not None
