@@ -8,6 +8,7 @@ transaction is there whole or not at all, and whole once it was committed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import random
 from collections import defaultdict
@@ -155,6 +156,8 @@ def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
     for _ in range(rounds):
         broker.start()
         asyncio.run(Load(broker, promises).run(broker, moments.uniform(0.2, 1.5)))
+        # The sockets that the client left go now, and not during another test.
+        gc.collect()
     broker.start()
     promises.check_left(drain(broker, WORK), [body for body, _ in drain(broker, WHOLE)])
     return promises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import subprocess
 import time
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ def _connections_end() -> Iterator[None]:
     for connection in CONNECTIONS:
         with contextlib.suppress(AMQPError):
             connection.close()
+    gc.collect()
 
 
 def connect(broker: WatchedBroker) -> pika.BlockingConnection:
