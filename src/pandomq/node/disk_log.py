@@ -57,6 +57,8 @@ PIECE_BYTES: Final = 256 * KIB
 """What a step encodes of a snapshot."""
 PENDING_BYTES_MAX: Final = 4 * MIB
 """Encoded pieces that the disk has not taken yet."""
+RETRY_MS: Final = 10_000
+"""After a snapshot that was given up."""
 BEHIND_BYTES_MAX: Final = 256 * MIB
 """Of the log, in memory because the disk has not taken it yet."""
 
@@ -72,6 +74,8 @@ class DiskLog:
         self._writer: SnapshotWriter | None = None
         self._snapshot_index = 0
         self._closing = False
+        self._now_ms = 0
+        self._resting_until_ms = 0
         self.open = False
         self.closed = False
         self._space_low = False
@@ -95,6 +99,7 @@ class DiskLog:
         self._journal.sync()
 
     def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
         if self.open and not self.closed:
             self._journal.tick(now_ms)
 
@@ -138,6 +143,7 @@ class DiskLog:
                 log.info("snapshot of entry %d saved: %d bytes", index, size_bytes)
             case SnapshotFailed(index, reason):
                 self._writer = self._pieces = None
+                self._resting_until_ms = self._now_ms + RETRY_MS
                 log.warning("snapshot of entry %d given up: %s", index, reason)
                 if self._closing:
                     self._closing = False
@@ -225,7 +231,8 @@ class DiskLog:
 
     def _begin_snapshot(self) -> bool:
         last_index = self._journal.last_index
-        if not self._broker.at_rest or not (self._closing or self._journal.snapshot_due):
+        due = self._journal.snapshot_due and self._now_ms >= self._resting_until_ms
+        if not self._broker.at_rest or not (self._closing or due):
             return False
         if last_index <= self._snapshot_index:
             if self._closing:
