@@ -168,11 +168,12 @@ class Broker:
             for position, item in enumerate(inputs):
                 if client.failed or client.gone:
                     break
+                is_method = isinstance(item, MethodInput)
+                if client.uncommitted_count or (is_method and client.unwritten_bytes > self.limits.outgoing_bytes_max):
+                    behind.add(client)
+                    rest.append((client, inputs[position:]))
+                    break
                 if isinstance(item, MethodInput):
-                    if client.unwritten_bytes > self.limits.outgoing_bytes_max:
-                        behind.add(client)
-                        rest.append((client, inputs[position:]))
-                        break
                     self._method(client, item.channel, item.method)
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)

@@ -16,18 +16,21 @@ from pandomq.errors import precondition_failed
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
 
 
 class Admission:
     """Messages of a transaction that have their places, and enter their queues when the log has the transaction."""
 
-    __slots__ = ("messages",)
+    __slots__ = ("_client", "messages")
 
-    def __init__(self) -> None:
+    def __init__(self, client: "Client") -> None:
+        self._client = client
         self.messages: list[tuple[kernel.Message, list[tuple[kernel.Queue, int, int]]]] = []
 
     def give(self, broker: "Broker") -> None:
         del broker.admissions[self]
+        self._client.uncommitted_count -= 1
         for message, places in self.messages:
             broker.engine.admit(message, places, broker.now_ms)
 
@@ -78,7 +81,7 @@ class Transaction:
         publishes, settlements = self._publishes, self._settlements
         self._clear()
         accepted = True
-        admission = Admission()
+        admission = Admission(channel.client)
         for message, queues, flags in publishes:
             living = [queue for queue in queues if not queue.deleted]
             if any(isinstance(queue.owner, DelayedMessages) for queue in living):
@@ -89,6 +92,7 @@ class Transaction:
             accepted = stored and accepted
         if admission.messages:
             broker.admissions[admission] = None
+            channel.client.uncommitted_count += 1
             broker.held.call_when_committed(lambda: admission.give(broker))
         for method_id, tags, requeue in settlements:
             for tag in tags:

@@ -294,8 +294,8 @@ class Node:
 
     def _may_go_on(self, client: Client) -> bool:
         link = self._links.of_client.get(client)
-        if client.gone or link is None:
-            return True
+        if client.gone or client.uncommitted_count or link is None:
+            return client.gone or not client.uncommitted_count
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
     @property
