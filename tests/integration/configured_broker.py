@@ -151,12 +151,15 @@ class ConfiguredBroker:
 
     # What it is told over HTTP.
 
+    def api(self, user: str = "guest", password: str = "guest") -> httpx.Client:
+        """Its paths are relative to /api/."""
+        return httpx.Client(base_url=f"{self.http_url}/api/", auth=(user, password), timeout=PATIENCE_S)
+
     def define(self, **definitions: list[dict[str, Any]]) -> None:
         """Users, vhosts, permissions and the like, all at once."""
-        answer = httpx.post(
-            f"{self.http_url}/api/definitions", auth=("guest", "guest"), json=definitions, timeout=PATIENCE_S
-        )
-        assert answer.status_code == 204, answer.text
+        with self.api() as api:
+            answer = api.post("definitions", json=definitions)
+            assert answer.status_code == 204, answer.text
 
     # What it says, and how it is.
 

@@ -15,9 +15,10 @@ COMPRESSED_BYTES_MIN: Final = 4 * KIB
 
 SLICE_ROWS: Final = 200
 """Rows that are made in one turn of the loop; about half a millisecond."""
-LISTING_COST_SHARE: Final = 40
-"""Making a listing anew takes at most one part in so many of the time: until then it is shared by all who ask."""
-LISTING_COST_SHARE_AFTER_CHANGE: Final = 4
+LISTING_COST_SHARE: Final = 100
+"""Making a listing anew takes at most one part in so many of the time: until then it is shared by all who ask. That is
+about a second with ten thousand queues, and next to nothing with a few."""
+LISTING_COST_SHARE_AFTER_CHANGE: Final = 10
 """The same after a change over HTTP: who changed something sees it in the next listing, for which it waits."""
 LISTING_FRESH_S_MAX: Final = 5.0
 LISTING_KEPT_S: Final = 60.0

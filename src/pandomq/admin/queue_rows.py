@@ -76,10 +76,6 @@ MESSAGE_MEMORY_BYTES: Final = 160
 """What a message takes beside its body."""
 
 
-def queue_key(view: QueueView) -> tuple[str, str]:
-    return view.vhost, view.name
-
-
 def queue_counters(view: QueueView) -> tuple[int, ...]:
     """The counters whose rates are shown, in the order in which `queue_row` takes them."""
     return (

@@ -2,7 +2,8 @@
 
 Making ten thousand rows costs the broker's loop some tens of milliseconds. So rows are made anew only when they are
 older than their cost allows, one part in so many of the time; who asks meanwhile, or while it is being done, gets the
-same. A row whose view has not changed keeps its JSON: on a broker with many idle queues almost nothing is encoded.
+same. And each object has a mark, which is different when anything about the object is: as long as it stays, so do the
+object's view, row and JSON. On a broker with many idle queues almost nothing is made.
 
 Rates come from here, too: two views of one object, at least a window apart, tell how fast its counters move.
 """
@@ -14,7 +15,7 @@ import gzip
 from collections.abc import Callable, Hashable, Iterator
 from operator import attrgetter
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -24,16 +25,18 @@ from pandomq.admin.rate import Rates
 
 V = TypeVar("V")
 R = TypeVar("R")
+M = TypeVar("M")
 
 Key = tuple[str | int, ...]
 _ENCODER = msgspec.json.Encoder()
 
 
 class Entry(Generic[V, R]):
-    __slots__ = ("_encoded", "key", "rates", "row", "sampled", "sampled_s", "view")
+    __slots__ = ("_encoded", "key", "mark", "rates", "row", "sampled", "sampled_s", "view")
 
-    def __init__(self, key: Key, view: V, row: R, rates: Rates, sampled: V, sampled_s: float) -> None:
+    def __init__(self, key: Key, mark: object, view: V, row: R, rates: Rates, sampled: V, sampled_s: float) -> None:
         self.key = key
+        self.mark = mark
         self.view = view
         self.row = row
         self.rates = rates
@@ -50,17 +53,18 @@ class Entry(Generic[V, R]):
 
 
 class Table(Generic[V, R]):
-    """Of frozen views that can be compared. Without `counters` there are no rates."""
+    """`marks` goes through all objects, `look` gives the view of one, or None if it is gone. Without `counters` there
+    are no rates."""
 
     def __init__(
         self,
-        views: Callable[[], Iterator[V]],
-        key: Callable[[V], Key],
+        marks: Callable[[], Iterator[tuple[Key, M]]],
+        look: Callable[[Key, M], V | None],
         make_row: Callable[[V, Rates], R],
         counters: Callable[[V], tuple[int, ...]] | None = None,
     ) -> None:
-        self._views = views
-        self._key = key
+        self._marks = marks
+        self._look: Callable[[Key, Any], V | None] = look
         self._make_row = make_row
         self._counters = counters
         self._entries: dict[Key, Entry[V, R]] = {}
@@ -70,10 +74,15 @@ class Table(Generic[V, R]):
         self._cost_s = 0.0
         self._changed = True
         self._making: asyncio.Task[None] | None = None
+        self._reading = False
+        """What is being made has begun, and will not show what changes from now on."""
         self._forgetting: asyncio.TimerHandle | None = None
 
     async def entries(self) -> list[Entry[V, R]]:
         """In the order of their keys, fresh enough."""
+        if self._making is not None and self._reading and self._changed:
+            # What is being made was begun before the change.
+            await asyncio.shield(self._making)
         if self._making is None and not self._is_fresh(perf_counter()):
             self._making = asyncio.create_task(self._make())
         if self._making is not None:
@@ -110,23 +119,24 @@ class Table(Generic[V, R]):
             pause_s = self._made_s + self._cost_s * limits.LISTING_COST_SHARE_AFTER_CHANGE - perf_counter()
             if pause_s > 0:
                 await asyncio.sleep(min(pause_s, limits.LISTING_FRESH_S_MAX))
-            self._changed = False
-            await self._read_views()
+            self._changed, self._reading = False, True
+            await self._read()
         finally:
-            self._making = None
+            self._making, self._reading = None, False
         self._listings.clear()
         loop = asyncio.get_running_loop()
         if self._forgetting is not None:
             self._forgetting.cancel()
         self._forgetting = loop.call_later(limits.LISTING_KEPT_S, self._forget)
 
-    async def _read_views(self) -> None:
+    async def _read(self) -> None:
         entries: dict[Key, Entry[V, R]] = {}
         now_s = perf_counter()
         meter = CostMeter()
-        for count, view in enumerate(self._views(), 1):
-            key = self._key(view)
-            entries[key] = self._entry(key, view, now_s)
+        for count, (key, mark) in enumerate(self._marks(), 1):
+            entry = self._entry(key, mark, now_s)
+            if entry is not None:
+                entries[key] = entry
             if count % limits.SLICE_ROWS == 0:
                 await meter.pause()
                 now_s = perf_counter()
@@ -139,24 +149,26 @@ class Table(Generic[V, R]):
         self._made_s = perf_counter()
         self._cost_s = meter.stop()
 
-    def _entry(self, key: Key, view: V, now_s: float) -> Entry[V, R]:
+    def _entry(self, key: Key, mark: object, now_s: float) -> Entry[V, R] | None:
         old = self._entries.get(key)
-        if old is None:
-            return Entry(key, view, self._make_row(view, ()), (), view, now_s)
-        same = view == old.view
-        if same and not any(old.rates) and old.view is old.sampled:
-            old.sampled_s = now_s
-            return old
-        if self._counters is None or now_s - old.sampled_s < limits.RATE_WINDOW_S:
-            if same:
+        if old is not None and mark == old.mark:
+            if not any(old.rates) and old.view is old.sampled:
+                old.sampled_s = now_s
                 return old
-            return Entry(key, view, self._make_row(view, old.rates), old.rates, old.sampled, old.sampled_s)
-        elapsed_s = now_s - old.sampled_s
-        rates = tuple(
-            max(0.0, round((new - before) / elapsed_s, 1))
-            for new, before in zip(self._counters(view), self._counters(old.sampled), strict=True)
-        )
-        return Entry(key, view, self._make_row(view, rates), rates, view, now_s)
+            view = old.view
+        else:
+            seen = self._look(key, mark)
+            if seen is None:
+                return None
+            view = seen
+        if old is None:
+            return Entry(key, mark, view, self._make_row(view, ()), (), view, now_s)
+        if self._counters is None or now_s - old.sampled_s < limits.RATE_WINDOW_S:
+            if view is old.view:
+                return old
+            return Entry(key, mark, view, self._make_row(view, old.rates), old.rates, old.sampled, old.sampled_s)
+        rates = _rates(self._counters(view), self._counters(old.sampled), now_s - old.sampled_s)
+        return Entry(key, mark, view, self._make_row(view, rates), rates, view, now_s)
 
     def _forget(self) -> None:
         self._forgetting = None
@@ -180,6 +192,19 @@ class Listing:
             # In a thread: compressing lets go of the interpreter, so the broker goes on beside it.
             self._compressing = asyncio.create_task(asyncio.to_thread(_compress, self.body))
         return await asyncio.shield(self._compressing)
+
+
+def _rates(counters: tuple[int, ...], before: tuple[int, ...], elapsed_s: float) -> Rates:
+    changes = (new - old for new, old in zip(counters, before, strict=True))
+    # A counter that is smaller than it was has started anew.
+    return tuple(max(0.0, round(change / elapsed_s, 1)) for change in changes)
+
+
+def by_views(
+    views: Callable[[], Iterator[V]], key: Callable[[V], Key]
+) -> tuple[Callable[[], Iterator[tuple[Key, V]]], Callable[[Key, V], V]]:
+    """Marks and looks for objects whose views are their own marks."""
+    return lambda: ((key(view), view) for view in views()), lambda _key, view: view
 
 
 def _compress(body: bytes) -> bytes:

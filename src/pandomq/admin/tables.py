@@ -26,8 +26,8 @@ from pandomq.admin.exchange_rows import (
     exchange_row,
 )
 from pandomq.admin.query import Query, render
-from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_key, queue_row
-from pandomq.admin.table import Entry, Table
+from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_row
+from pandomq.admin.table import Entry, Table, by_views
 from pandomq.admin.totals import TotalsKeeper
 
 if TYPE_CHECKING:
@@ -42,25 +42,27 @@ R = TypeVar("R")
 class Tables:
     def __init__(self, views: Views, node: str) -> None:
         self.queues: Table[QueueView, QueueRow] = Table(
-            views.queues, queue_key, lambda view, rates: queue_row(view, rates, node), queue_counters
+            views.queue_marks,
+            lambda key, _mark: views.queue(str(key[0]), str(key[1])),
+            lambda view, rates: queue_row(view, rates, node),
+            queue_counters,
         )
         self.exchanges: Table[ExchangeView, ExchangeRow] = Table(
-            views.exchanges, exchange_key, lambda view, _rates: exchange_row(view)
+            *by_views(views.exchanges, exchange_key), lambda view, _rates: exchange_row(view)
         )
         self.bindings: Table[BindingView, BindingRow] = Table(
-            views.bindings, binding_key, lambda view, _rates: binding_row(view)
+            *by_views(views.bindings, binding_key), lambda view, _rates: binding_row(view)
         )
         self.connections: Table[LinkView, ConnectionRow] = Table(
-            views.connections,
-            connection_key,
+            *by_views(views.connections, connection_key),
             lambda view, rates: connection_row(view, rates, node),
             connection_counters,
         )
         self.channels: Table[LinkChannelView, ChannelRow] = Table(
-            views.channels, channel_key, lambda view, rates: channel_row(view, rates, node)
+            *by_views(views.channels, channel_key), lambda view, rates: channel_row(view, rates, node)
         )
         self.consumers: Table[LinkConsumerView, ConsumerRow] = Table(
-            views.consumers, consumer_key, lambda view, _rates: consumer_row(view, node)
+            *by_views(views.consumers, consumer_key), lambda view, _rates: consumer_row(view, node)
         )
 
         self.totals = TotalsKeeper(views)
@@ -98,4 +100,4 @@ async def list_rows(table: Table[Any, R], scope: Scope, query: Query) -> Listing
 
 async def render_rows(rows: Sequence[R], query: Query) -> Listing:
     """The same for a few rows that no table holds."""
-    return await render([Entry((position,), row, row, (), row, 0.0) for position, row in enumerate(rows)], query)
+    return await render([Entry((position,), None, row, row, (), row, 0.0) for position, row in enumerate(rows)], query)

@@ -65,10 +65,14 @@ class TotalsKeeper:
         self._cost_s = 0.0
         self._changed = True
         self._making: asyncio.Task[None] | None = None
+        self._reading = False
 
     async def now(self) -> Totals:
         age_s = perf_counter() - self._made_s
         stale = age_s >= min(self._cost_s * limits.LISTING_COST_SHARE, limits.LISTING_FRESH_S_MAX)
+        if self._making is not None and self._reading and self._changed:
+            # It was begun before the change.
+            await asyncio.shield(self._making)
         if self._making is None and (stale or self._changed):
             self._making = asyncio.create_task(self._make())
         if self._making is not None:
@@ -80,10 +84,10 @@ class TotalsKeeper:
 
     async def _make(self) -> None:
         try:
-            self._changed = False
+            self._changed, self._reading = False, True
             await self._add_up()
         finally:
-            self._making = None
+            self._making, self._reading = None, False
 
     async def _add_up(self) -> None:
         meter = CostMeter()

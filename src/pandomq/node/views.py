@@ -166,6 +166,29 @@ class Views:
                 if not queue.kernel.deleted:
                     yield views.queue_view(queue)
 
+    def queue_marks(self) -> Iterator[tuple[tuple[str, str], object]]:
+        """Vhost and name of each queue, and something that is equal to its last one as long as its view is."""
+        for home in self._vhosts(None):
+            for queue in list(home.queues.values()):
+                place = queue.kernel
+                # What a declare says never changes, and another queue of that name is another object.
+                yield (
+                    (home.name, queue.name),
+                    (
+                        id(queue),
+                        queue.policy,
+                        place.ready_count,
+                        place.ready_bytes,
+                        place.unacked_count,
+                        place.consumer_count,
+                        place.published,
+                        place.delivered,
+                        place.redelivered,
+                        place.acked,
+                        place.dropped,
+                    ),
+                )
+
     def queue_sizes(self) -> Iterator[QueueSize]:
         for home in self._vhosts(None):
             for queue in list(home.queues.values()):

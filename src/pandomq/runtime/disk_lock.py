@@ -25,16 +25,36 @@ class DirectoryLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
+            holder = _name(self._fd)
             os.close(self._fd)
             if error.errno in (errno.EAGAIN, errno.EACCES):
-                raise in_use(str(directory), f"process {holder}" if holder else "another process") from error
+                raise in_use(str(directory), holder) from error
             raise disk_fault(_described(error), "lock the store in", None) from error
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
 
     def release(self) -> None:
         os.close(self._fd)
+
+
+def lock_holder(directory: Path) -> str | None:
+    """Who uses the store, if anybody does; changes nothing."""
+    try:
+        fd = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _name(fd)
+    finally:
+        os.close(fd)
+    return None
+
+
+def _name(fd: int) -> str:
+    pid = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+    return f"process {pid}" if pid else "another process"
 
 
 def _described(error: OSError) -> DiskError:

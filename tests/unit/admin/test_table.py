@@ -12,7 +12,7 @@ import pytest
 from pandomq.admin import limits, table
 from pandomq.admin.cost import CostMeter
 from pandomq.admin.rate import Rates
-from pandomq.admin.table import Listing, Table
+from pandomq.admin.table import Listing, Table, by_views
 
 
 class View(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class World:
         self.read = 0
         self.made = 0
         self.table: Table[View, Row] = Table(
-            self._views, lambda view: (view.name,), self._row, lambda view: (view.count,)
+            *by_views(self._views, lambda view: (view.name,)), self._row, lambda view: (view.count,)
         )
         monkeypatch.setattr(table, "perf_counter", lambda: self.now_s)
         monkeypatch.setattr(CostMeter, "stop", lambda _meter: cost_s)
@@ -104,6 +104,48 @@ def test_who_changed_something_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
         world.counts["new"] = 1
         world.table.changed()
         assert [row.name for row in await world.rows()] == ["new"]
+
+    run(test)
+
+
+def test_a_change_while_rows_are_made_is_seen_by_who_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, cost_s=0.001)
+    world.counts = {f"q{number}": number for number in range(5 * limits.SLICE_ROWS)}
+
+    async def test() -> None:
+        making = asyncio.create_task(world.rows())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        # The names have been read already.
+        world.counts["a new one"] = 1
+        world.table.changed()
+        assert "a new one" in [row.name for row in await world.rows()]
+        await making
+        assert world.read == 2
+
+    run(test)
+
+
+def test_only_what_has_another_mark_is_looked_at() -> None:
+    looked: list[object] = []
+    marks = {("a",): 1, ("b",): 1, ("gone",): 1}
+
+    def look(key: tuple[str | int, ...], mark: int) -> View | None:
+        looked.append(key)
+        return None if key == ("gone",) else View(str(key[0]), mark)
+
+    watched: Table[View, Row] = Table(
+        lambda: iter(list(marks.items())), look, lambda view, _rates: Row(view.name, view.count, 0.0)
+    )
+
+    async def test() -> None:
+        assert [entry.row.name for entry in await watched.entries()] == ["a", "b"]
+        looked.clear()
+        marks["b",] = 2
+        del marks["gone",]
+        watched.changed()
+        assert [entry.row.count for entry in await watched.entries()] == [1, 2]
+        assert looked == [("b",)]
 
     run(test)
 

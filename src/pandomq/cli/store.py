@@ -1,0 +1,219 @@
+"""`pandomq store`: looks into the store of a broker that is not running, checks it, and repairs it.
+
+`inspect` also works beside a running broker; it reads what a restart would read. `verify` reads everything. Neither
+changes anything. `repair` never drops anything in silence: what it cuts off is kept in a file that it names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pandomq.journal import events
+from pandomq.journal.faults import StoreFault
+from pandomq.journal.inspection import StoreReport
+from pandomq.runtime.disk_bench import measure_journal
+from pandomq.runtime.disk_tools import Show, inspect_store, repair_store, store_in
+
+store_app = typer.Typer(name="store", help="Look into a broker's store, check it, repair it.", no_args_is_help=True)
+_out = Console()
+_console = Console(stderr=True)
+
+Directories = Annotated[list[Path], typer.Argument(help="Data directories of brokers, or their stores.")]
+Directory = Annotated[Path, typer.Argument(help="The data directory of a broker, or its store.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@store_app.command()
+def inspect(directories: Directories, json: Json = False) -> None:
+    """What is in stores, and which of several is the newest."""
+    reports = {directory: _look(directory, json, deep=False) for directory in directories}
+    newest = _newest(list(reports.values()))
+    if json:
+        _print(
+            [{"directory": str(path), "newest": report in newest} | _plain(report) for path, report in reports.items()]
+        )
+        return
+    _out.print(_overview(reports, newest))
+    for path, report in reports.items():
+        _print_troubles(path, report)
+    if len(reports) > 1:
+        _say(_verdict(reports, newest))
+
+
+@store_app.command()
+def verify(directories: Directories, json: Json = False) -> None:
+    """Read everything and name all damage. Ends with 1 if there is any."""
+    reports = {directory: _look(directory, json, deep=True) for directory in directories}
+    if json:
+        _print([{"directory": str(path), "sound": report.sound} | _plain(report) for path, report in reports.items()])
+    else:
+        for path, report in reports.items():
+            _print_troubles(path, report)
+            if report.sound:
+                _say(f"{path}: sound; entries up to {report.last_index}, {_size(report.size_bytes)}")
+    if not all(report.sound for report in reports.values()):
+        raise typer.Exit(1)
+
+
+@store_app.command()
+def repair(directory: Directory, json: Json = False) -> None:
+    """Mend what can be mended; cut the log at the first damage and keep what is cut in a side file."""
+    with _complaining(), _progress(json) as show:
+        done = repair_store(directory, show)
+    if json:
+        _print({"directory": str(directory)} | msgspec.to_builtins(done))
+        return
+    for flaw in done.mended:
+        _say(f"mended: {flaw}")
+    if done.cut_from:
+        _say(f"cut off: entries {done.cut_from} to {done.cut_to}; kept in {store_in(directory) / done.aside}")
+    for flaw in done.left:
+        _say(f"still damaged: {flaw}")
+    if not (done.mended or done.cut_from or done.left):
+        _say(f"{directory}: nothing to repair")
+
+
+@store_app.command()
+def bench(
+    directory: Annotated[Path, typer.Argument(help="On the disk to be measured; what is made there is removed.")],
+    entry_bytes: Annotated[int, typer.Option(min=1, help="Bytes of an entry.")] = 1024,
+    entries_per_batch: Annotated[int, typer.Option(min=1, help="Entries for one sync.")] = 2000,
+    total_mib: Annotated[int, typer.Option(min=16, help="How much to write and to recover.")] = 1024,
+    json: Json = False,
+) -> None:
+    """Measure how fast a log would be on this disk."""
+    found = measure_journal(
+        directory,
+        lambda stage: None if json else _console.print(f"{stage} …"),
+        entry_bytes=entry_bytes,
+        entries_per_batch=entries_per_batch,
+        total_bytes=total_mib * 2**20,
+    )
+    if json:
+        _print(msgspec.to_builtins(found))
+        return
+    table = Table(show_header=False)
+    for name, value in msgspec.to_builtins(found).items():
+        table.add_row(name.replace("_", " "), f"{value:,}")
+    _out.print(table)
+
+
+# What was found.
+
+
+def _look(directory: Path, json: bool, *, deep: bool) -> StoreReport:
+    with _complaining(), _progress(json) as show:
+        return inspect_store(directory, show, deep=deep)
+
+
+def _newest(reports: list[StoreReport]) -> list[StoreReport]:
+    """The highest by epoch, term and index; several if they are equal, none if they cannot be compared."""
+    usable = [report for report in reports if not report.fault and not report.new]
+    if len({report.cluster_id for report in usable}) != 1:
+        return []
+    rank = max(report.rank for report in usable)
+    newest = [report for report in usable if report.rank == rank]
+    return newest if len({report.epoch_id for report in newest}) == 1 else []
+
+
+def _verdict(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> str:
+    names = [str(path) for path, report in reports.items() if report in newest]
+    if not names:
+        return "None is the newest: they belong to different clusters, or to different forced promotions."
+    return f"Newest by (epoch, term, index): {', '.join(names)}"
+
+
+def _overview(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> Table:
+    table = Table("directory", "broker", "cluster", "epoch", "term", "entries", "snapshots", "files", "size", "")
+    for path, report in reports.items():
+        if report.fault or report.new:
+            table.add_row(str(path), *["-"] * 8, "cannot be opened" if report.fault else "empty")
+            continue
+        entries = f"{report.first_index} … {report.last_index}"
+        if report.known_index > report.last_index:
+            entries += f" (of {report.known_index})"
+        table.add_row(
+            str(path),
+            report.node_name,
+            report.cluster_id,
+            str(report.epoch),
+            f"{report.known_term} (spoken: {report.term})",
+            entries,
+            ", ".join(map(str, report.snapshots)) or "-",
+            str(len(report.files)),
+            _size(report.size_bytes),
+            "newest" if len(reports) > 1 and report in newest else "",
+        )
+    return table
+
+
+def _print_troubles(path: Path, report: StoreReport) -> None:
+    if report.fault:
+        _say(f"{path}: {report.fault}")
+    if report.damage is not None:
+        damage = report.damage
+        _say(f"{path}: corrupt: {damage.file} at offset {damage.offset}: {damage.text}")
+        _say(f"  entries up to {report.last_index} are good; the log went on to {damage.known_index}")
+    if report.torn is not None:
+        torn = report.torn
+        _say(
+            f"{path}: {torn.file} has {torn.cut_bytes} bytes from offset {torn.offset} on that were never finished"
+        )
+    for flaw in report.flaws:
+        _say(f"{path}: damaged: {flaw.file} at offset {flaw.offset}: {flaw.text}")
+    for file in report.aside:
+        _say(f"{path}: {file} keeps what was cut off the log")
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:,.1f} MiB"
+
+
+# Output.
+
+
+def _plain(report: StoreReport) -> dict[str, object]:
+    plain: dict[str, object] = msgspec.to_builtins(report)
+    return plain
+
+
+def _say(text: str) -> None:
+    _out.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def _print(value: object) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+
+
+@contextmanager
+def _complaining() -> Iterator[None]:
+    """A store that cannot be used is the user's to deal with: in words, not with a traceback."""
+    try:
+        yield
+    except StoreFault as fault:
+        _console.print(f"pandomq: {fault}", markup=False, highlight=False)
+        raise typer.Exit(2) from fault
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Show]:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
+    with Progress(*columns, console=_console, transient=True, disable=quiet) as display:
+        tasks: dict[events.Stage, TaskID] = {}
+
+        def show(progress: events.Progress) -> None:
+            if progress.stage not in tasks:
+                tasks[progress.stage] = display.add_task(progress.stage.value)
+            display.update(tasks[progress.stage], completed=progress.done_bytes, total=progress.total_bytes)
+
+        yield show

@@ -1,0 +1,134 @@
+"""Looks into stores, and repairs them, from outside of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from pandomq.ids import ClusterId, LogIndex, NodeName
+from pandomq.journal.events import Closed, Event, Progress, Recovered, Truncated
+from pandomq.journal.faults import StoreFault, in_use
+from pandomq.journal.inspection import Inspection, StoreReport
+from pandomq.journal.journal import Journal
+from pandomq.journal.limits import JournalSettings
+from pandomq.journal.names import STATE
+from pandomq.runtime.disk import InlineDisk
+from pandomq.runtime.disk_lock import DirectoryLock, lock_holder
+
+STORE_DIRECTORY = "store"
+"""Where a broker keeps its log, within its data directory."""
+
+Show = Callable[[Progress], None]
+E = TypeVar("E", bound=Event)
+
+
+class Repair(msgspec.Struct, frozen=True):
+    cut_from: int = 0
+    """The first entry that was cut off; 0 if none was."""
+    cut_to: int = 0
+    """The last one that is known to have been there."""
+    aside: str = ""
+    """The file that keeps what was cut off."""
+    mended: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    """What is damaged and could not be mended."""
+
+
+def store_in(directory: Path) -> Path:
+    """The store itself, whether it was named or the data directory of its broker."""
+    inner = directory / STORE_DIRECTORY
+    return inner if inner.is_dir() and not (directory / STATE).exists() else directory
+
+
+def inspect_store(directory: Path, show: Show, *, deep: bool) -> StoreReport:
+    """Raises InUseFault if it is to be read deep and a broker uses it: what changes meanwhile would look damaged."""
+    store = store_in(directory)
+    if not store.is_dir():
+        raise StoreFault(f"{directory} is not a directory")
+    holder = lock_holder(store)
+    if deep and holder is not None:
+        raise in_use(str(store), holder)
+    disk = InlineDisk(store)
+    inspection = Inspection(deep=deep)
+    inspection.open()
+    try:
+        while not inspection.over:
+            disk.submit(inspection.take_requests())
+            for completion in disk.take_completions():
+                inspection.completed(completion)
+            for progress in inspection.take_progress():
+                show(progress)
+    finally:
+        disk.close()
+    return inspection.report()
+
+
+def repair_store(directory: Path, show: Show, settings: JournalSettings | None = None) -> Repair:
+    """Mends what can be mended, cuts the log at the first damage, and keeps what it cuts. Raises StoreFault if that
+    cannot be done."""
+    report = inspect_store(directory, show, deep=True)
+    if report.fault:
+        raise StoreFault(report.fault)
+    if report.new:
+        raise StoreFault(f"there is no store in {directory}")
+    store = store_in(directory)
+    lock = DirectoryLock(store)
+    try:
+        workshop = _Workshop(store, report, settings or JournalSettings(), show)
+        recovered = workshop.open()
+        aside = "" if recovered.damage is None else workshop.cut(recovered.damage.index)
+        workshop.close()
+    finally:
+        lock.release()
+    after = inspect_store(directory, show, deep=True)
+    left = {f"{flaw.file} at {flaw.offset}: {flaw.text}" for flaw in after.flaws}
+    before = [f"{flaw.file} at {flaw.offset}: {flaw.text}" for flaw in report.flaws]
+    damage = recovered.damage
+    return Repair(
+        cut_from=0 if damage is None else damage.index,
+        cut_to=0 if damage is None else damage.known_index,
+        aside=aside,
+        mended=tuple(flaw for flaw in before if flaw not in left),
+        left=tuple(sorted(left)),
+    )
+
+
+class _Workshop:
+    """A journal with nobody behind it."""
+
+    def __init__(self, store: Path, report: StoreReport, settings: JournalSettings, show: Show) -> None:
+        self._journal = Journal(
+            settings,
+            node_name=NodeName(report.node_name),
+            cluster_id=ClusterId(report.cluster_id),
+            new_cluster_id=ClusterId(report.cluster_id),
+        )
+        self._disk = InlineDisk(store)
+        self._show = show
+
+    def open(self) -> Recovered:
+        self._journal.open()
+        return self._until(Recovered)
+
+    def cut(self, first_index: LogIndex) -> str:
+        self._journal.truncate(first_index, keep_aside=True)
+        return self._until(Truncated).aside or ""
+
+    def close(self) -> None:
+        self._journal.close()
+        self._until(Closed)
+        self._disk.close()
+
+    def _until(self, kind: type[E]) -> E:
+        while True:
+            for event in self._journal.take_events():
+                if isinstance(event, kind):
+                    return event
+                if isinstance(event, Progress):
+                    self._show(event)
+            self._disk.submit(self._journal.take_requests())
+            for completion in self._disk.take_completions():
+                self._journal.completed(completion)

@@ -1,0 +1,165 @@
+"""A process that writes a store until it is killed, and says how far it is safe.
+
+Every entry is a function of its index, so whoever reads the store knows what has to be in it. Run with a directory and
+a seed; prints the durable index, one a line.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from pandomq.ids import ClusterId, LogIndex, NodeName, Term
+from pandomq.journal.events import (
+    Closed,
+    Durable,
+    Event,
+    RangesWanted,
+    Recovered,
+    Replayed,
+    SnapshotPiece,
+    SnapshotSaved,
+)
+from pandomq.journal.journal import Journal
+from pandomq.journal.limits import JournalSettings
+from pandomq.runtime.disk import Disk
+
+CLUSTER = ClusterId("0e8b7c52-6a53-4d8e-9a53-0d5b7a1f9c11")
+SMALL = JournalSettings(
+    segment_bytes=256 * 1024,
+    snapshot_log_bytes=512 * 1024,
+    disk_free_bytes_min=0,
+    reserve_bytes=64 * 1024,
+    bulk_chunk_bytes=16 * 1024,
+)
+Place = tuple[int, int, int]
+
+
+def payload_of(index: int) -> bytes:
+    """What it releases, and a body. Every tenth message lives long."""
+    gone = [number for number in (index - 20,) if number > 0 and number % 10]
+    gone += [number for number in (index - 2000,) if number > 0 and not number % 10]
+    random = Random(index)
+    return msgspec.msgpack.encode((gone, random.randbytes(random.randint(0, 2000))))
+
+
+class Keeper:
+    """The owner of a store on a real disk."""
+
+    def __init__(self, directory: Path, settings: JournalSettings = SMALL) -> None:
+        self._ready = threading.Event()
+        self.journal = Journal(settings, node_name=NodeName("n1"), new_cluster_id=CLUSTER)
+        self.disk = Disk(directory, self._ready.set)
+        self.messages: dict[int, Place] = {}
+        self.applied = 0
+        self.recovered: Recovered | None = None
+        self.replayed: list[tuple[int, bytes]] = []
+        self.snapshotting = self.closed = False
+        self.events: list[Event] = []
+        self.journal.open()
+        while self.recovered is None:
+            self.wait()
+
+    def wait(self) -> None:
+        """Until the disk has answered something."""
+        self.submit()
+        self._ready.wait(10)
+        self._ready.clear()
+        self.poll()
+
+    def submit(self) -> None:
+        self.disk.submit(self.journal.take_requests())
+
+    def poll(self) -> None:
+        for completion in self.disk.take_completions():
+            self.journal.completed(completion)
+        for event in self.journal.take_events():
+            self.events.append(event)
+            self.hear(event)
+        self.submit()
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case SnapshotPiece(_, data):
+                self.applied, self.messages = msgspec.msgpack.decode(data, type=tuple[int, dict[int, Place]])
+                for index, _, length in self.messages.values():
+                    self.journal.live(LogIndex(index), length)
+            case Replayed(entries):
+                for entry in entries:
+                    self.replayed.append((entry.index, entry.payload))
+                    self.apply(entry.index, entry.payload)
+            case Recovered():
+                self.recovered = event
+                if event.damage is None:
+                    self.journal.replayed()
+                    self.journal.commit(event.last_index)
+            case Durable(index):
+                self.journal.commit(index)
+            case RangesWanted(ticket, first, last):
+                self.journal.live_ranges(
+                    ticket, [place for place in self.messages.values() if first <= place[0] <= last], done=True
+                )
+            case SnapshotSaved():
+                self.snapshotting = False
+            case Closed():
+                self.closed = True
+            case _:
+                pass
+
+    def apply(self, index: int, payload: bytes) -> None:
+        released, body = msgspec.msgpack.decode(payload, type=tuple[list[int], bytes])
+        self.messages[index] = (index, len(payload) - len(body), len(body))
+        self.journal.live(LogIndex(index), len(body))
+        gone = [self.messages.pop(number) for number in released if number in self.messages]
+        self.journal.released((LogIndex(place[0]), place[2]) for place in gone)
+        self.applied = index
+
+    def append(self, count: int) -> None:
+        first = self.journal.last_index + 1
+        payloads = [payload_of(index) for index in range(first, first + count)]
+        self.journal.extend(Term(1), payloads)
+        for place, payload in enumerate(payloads):
+            self.apply(first + place, payload)
+        self.journal.sync()
+        self.submit()
+
+    def snapshot(self) -> None:
+        self.snapshotting = True
+        writer = self.journal.begin_snapshot(LogIndex(self.applied))
+        writer.add(1, msgspec.msgpack.encode((self.applied, self.messages)))
+        writer.finish()
+        self.submit()
+
+    def close(self) -> None:
+        self.journal.close()
+        while not self.closed:
+            self.wait()
+        self.disk.close()
+
+
+def main() -> None:
+    keeper = Keeper(Path(sys.argv[1]))
+    random = Random(int(sys.argv[2]))
+    said = 0
+    now_ms = 0
+    while True:
+        keeper.append(random.randint(1, 60))
+        if keeper.journal.snapshot_due and not keeper.snapshotting:
+            keeper.snapshot()
+        now_ms += 50
+        keeper.journal.tick(now_ms)
+        while keeper.journal.last_index - keeper.journal.durable_index > 100:
+            keeper.wait()
+        keeper.poll()
+        if keeper.journal.durable_index > said:
+            said = keeper.journal.durable_index
+            sys.stdout.write(f"{said}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
