@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
+from tests.support.client import Connection
 from tests.support.frames import METHOD, frame
 from tests.support.methods import encode
 
 from .bystander import Bystander
-from .configured_broker import ConfiguredBroker, running
+from .configured_broker import ConfiguredBroker
+from .tls_brokers import PASSWORD, USER, TlsBroker, tls_broker
 from .waiting import wait_until
 
 pytestmark = pytest.mark.only_ours("its log and its size are looked at")
+
+Connect = Callable[..., Connection]
 
 MIB = 1024 * 1024
 DEAF_BYTES_MAX = 16 * MIB
@@ -24,14 +29,25 @@ MORE_THAN_SOCKETS_HOLD = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredBroker]:
-    with running(ConfiguredBroker(tmp_path_factory.mktemp("target"))) as broker:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
+    with tls_broker(tmp_path_factory.mktemp("target"), "ignore") as broker:
         yield broker
+
+
+@pytest.fixture(scope="module")
+def target(secured: TlsBroker) -> ConfiguredBroker:
+    return secured.broker
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def connect(request: pytest.FixtureRequest, secured: TlsBroker) -> Connect:
+    """Both ways in hold back in their own way."""
+    return partial(secured.broker.open, USER, PASSWORD) if request.param == "plain" else secured.open
 
 
 def grown_to(broker: ConfiguredBroker, before: int, rounds: int = 3) -> int:
     """How much larger it is, at most, over a few looks between which it has worked."""
-    with Bystander(broker.address()) as watching:
+    with Bystander(broker.address(USER, PASSWORD)) as watching:
         sizes = []
         for _ in range(rounds):
             watching.goes_on()
@@ -39,16 +55,16 @@ def grown_to(broker: ConfiguredBroker, before: int, rounds: int = 3) -> int:
     return max(sizes)
 
 
-def test_a_consumer_that_never_reads(target: ConfiguredBroker) -> None:
+def test_a_consumer_that_never_reads(target: ConfiguredBroker, connect: Connect) -> None:
     """What it does not take waits in the queue, once, and not in its connection again."""
     count, size = 60, MIB
-    publisher = target.open()
+    publisher = connect()
     channel = publisher.channel()
     channel.declare_queue("unread", exclusive=False)
     with channel.settling():
         for _ in range(count):
             channel.publish(b"x" * size, "unread")
-    deaf = target.open()
+    deaf = connect()
     before = target.resident_bytes
     deaf.channel(1).send("basic.consume", queue="unread", no_ack=True)
     assert grown_to(target, before) < DEAF_BYTES_MAX
@@ -60,12 +76,12 @@ def test_a_consumer_that_never_reads(target: ConfiguredBroker) -> None:
     publisher.close()
 
 
-def test_a_client_that_asks_and_never_reads_the_answers(target: ConfiguredBroker) -> None:
-    deaf = target.open()
+def test_a_client_that_asks_and_never_reads_the_answers(target: ConfiguredBroker, connect: Connect) -> None:
+    deaf = connect()
     deaf.channel(1)
     before = target.resident_bytes
     assert isinstance(deaf.socket, socket.socket)
-    deaf.socket.settimeout(1.0)
+    deaf.socket.settimeout(0.5)
     with pytest.raises(TimeoutError):
         # It is not read from any more long before this is through.
         deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
@@ -73,10 +89,10 @@ def test_a_client_that_asks_and_never_reads_the_answers(target: ConfiguredBroker
     deaf.drop()
 
 
-def test_short_questions_with_long_answers(target: ConfiguredBroker) -> None:
+def test_short_questions_with_long_answers(target: ConfiguredBroker, connect: Connect) -> None:
     """One read brings thousands of basic.get, each for the same megabyte, which is put back each time."""
     count = 3000
-    asker = target.open()
+    asker = connect()
     channel = asker.channel(1)
     queue = channel.declare_queue()
     channel.publish(b"x" * MIB, queue)
@@ -94,10 +110,10 @@ def test_short_questions_with_long_answers(target: ConfiguredBroker) -> None:
     asker.drop()
 
 
-def test_what_was_asked_before_a_close_is_answered_however_long_it_is(target: ConfiguredBroker) -> None:
+def test_what_was_asked_before_a_close_is_answered(target: ConfiguredBroker, connect: Connect) -> None:
     count = 40
     mark = target.mark()
-    asker = target.open()
+    asker = connect()
     channel = asker.channel(1)
     queue = channel.declare_queue()
     for number in range(count):
@@ -116,10 +132,10 @@ def test_what_was_asked_before_a_close_is_answered_however_long_it_is(target: Co
 def test_a_deaf_client_is_gone_after_two_heartbeats(target: ConfiguredBroker) -> None:
     """It would send heartbeats, but nobody reads them, because it does not read our answers."""
     mark = target.mark()
-    deaf = target.open(heartbeat=1)
+    deaf = target.open(USER, PASSWORD, heartbeat=1)
     deaf.channel(1)
     assert isinstance(deaf.socket, socket.socket)
-    deaf.socket.settimeout(1.0)
+    deaf.socket.settimeout(0.5)
     with pytest.raises((TimeoutError, ConnectionError)):
         deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
     target.wait_for_line("dropped: no sign of life from it for two heartbeats", mark)

@@ -25,7 +25,7 @@ from .waiting import PATIENCE_S, wait_until
 pytestmark = pytest.mark.only_ours("it is configured to stand behind a proxy")
 
 USER, PASSWORD = "paula", "a secret of Paula's"
-HANDSHAKE_MS = 1500
+HANDSHAKE_MS = 800
 BINARY_START = b"\r\n\r\n\0\r\nQUIT\n"
 
 

@@ -19,6 +19,7 @@ from pandomq.cli.permissions import permissions_app
 from pandomq.cli.policies import policies_app
 from pandomq.cli.start import start
 from pandomq.cli.status import status
+from pandomq.cli.store import store_app
 from pandomq.cli.top import top
 from pandomq.cli.users import users_app
 from pandomq.cli.vhosts import vhosts_app
@@ -55,6 +56,7 @@ app.add_typer(permissions_app)
 app.add_typer(policies_app)
 app.add_typer(definitions_app)
 app.command("ctl")(ctl)
+app.add_typer(store_app)
 app.add_typer(bench_app, name="bench")
 
 

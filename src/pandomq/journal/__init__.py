@@ -1,6 +1,12 @@
-"""The log on disk: records, segments, stream chunks, snapshots, recovery, compaction.
+"""The log on disk: segments, snapshots, recovery, compaction; it knows nothing of what its entries mean.
 
-Will hold the formats, with a checksum for each entry and each message, and the rules by which a torn tail is told from
-a corrupt record. Reads, writes and syncs are effects with completions, performed by the runtime. Entries are opaque
-bytes here.
+Pure: `journal.Journal` takes calls and completions and gives requests and events; `runtime.disk` carries requests out
+on a directory, `sim.disk` in memory. The formats are in `layout` (segments), `compact_layout`, `snapshot` and
+`hard_state`, and described in docs/journal-format.md.
+
+    the end of the log       appender, open_segment, spares, truncation, cutting
+    what is in it            segment, terms, chain, reading
+    opening a store          survey, table, scan, log_end, examination, recovery; inspection for tools
+    making room              live_bytes, reclaimer, compaction, snapshots, snapshot_writer, space
+    how work is written      effects, outbox, work, window; what its owner hears: events, faults
 """

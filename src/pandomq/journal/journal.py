@@ -51,23 +51,8 @@ from pandomq.journal.space import Space
 from pandomq.journal.spares import Spares
 from pandomq.journal.survey import Expected
 from pandomq.journal.truncation import Truncation
+from pandomq.journal.view import JournalView
 from pandomq.journal.work import Task, Work, pause, perform
-
-
-class JournalView(msgspec.Struct, frozen=True):
-    """What there is to show."""
-
-    first_index: int
-    last_index: int
-    durable_index: int
-    commit_index: int
-    snapshot_index: int
-    file_count: int
-    size_bytes: int
-    live_bytes: int
-    pending_bytes: int
-    free_bytes: int
-    space_low: bool
 
 
 class Journal:
@@ -93,6 +78,7 @@ class Journal:
         self._space = Space(settings, self._outbox, self._events.append)
         self._damage: Damage | None = None
         self._commit_index = 0
+        self._is_open = False
         self._closing: Task[None] | None = None
         self._identity: Identity
         self._numbers: Iterator[int]
@@ -128,6 +114,8 @@ class Journal:
     def tick(self, now_ms: int) -> None:
         """To be told some ten times a second."""
         self._check()
+        if not self._is_open:
+            return
         self._appender.tick(now_ms)
         if self._space.tick(now_ms):
             self._reclaimer.step()
@@ -179,6 +167,7 @@ class Journal:
             log_bytes=0 if end is None else end.size_bytes,
         )
         self._damage = None if end is None else end.damage
+        self._is_open = True
         emit(
             Recovered(
                 identity,
@@ -388,16 +377,15 @@ class Journal:
         self._reclaimer.pin(first_index)
 
     def view(self) -> JournalView:
-        files = list(self._catalogue)
         return JournalView(
             first_index=self.first_index,
             last_index=self.last_index,
             durable_index=self.durable_index,
             commit_index=self.commit_index,
             snapshot_index=max(self._reclaimer.snapshots, default=0),
-            file_count=len(files),
-            size_bytes=sum(stored.size_bytes for stored in files),
-            live_bytes=sum(stored.live_bytes for stored in files),
+            file_count=len(self._catalogue),
+            size_bytes=sum(stored.size_bytes for stored in self._catalogue),
+            live_bytes=sum(stored.live_bytes for stored in self._catalogue),
             pending_bytes=self.pending_bytes,
             free_bytes=self._space.free_bytes,
             space_low=self._space.low,

@@ -106,20 +106,27 @@ class Reading:
         places: dict[Stored, list[Span]] = {}
         durable_index = self._appender.durable_index
         unwritten: dict[int, bytes] = {}
+        whole, whole_index, whole_start = None, 0, 0
         for place, (index, offset, length) in enumerate(wanted):
             if not length:
                 pieces[place] = b""
-                continue
-            if index > durable_index:
+            elif index == whole_index and whole is not None:
+                # Messages that were published together are wanted together.
+                whole.append((whole_start + offset, length, place))
+            elif index > durable_index:
                 if not unwritten:
                     first = min(index for index, _, _ in wanted if index > durable_index)
                     unwritten = {entry.index: entry.payload for entry in self._appender.unwritten(first)}
                 pieces[place] = unwritten[index][offset : offset + length]
-                continue
-            stored = self._catalogue.find(index)
-            position = None if stored is None else stored.locate(index, offset, length)
-            if stored is not None and position is not None:
-                places.setdefault(stored, []).append((position, length, place))
+            else:
+                stored = self._catalogue.find(index)
+                position = None if stored is None else stored.locate(index, offset, length)
+                if stored is None or position is None:
+                    continue
+                spans = places.setdefault(stored, [])
+                spans.append((position, length, place))
+                if isinstance(stored, Segment):
+                    whole, whole_index, whole_start = spans, index, position - offset
         runs = [(stored, run) for stored, spans in places.items() for run in runs_of(spans)]
         if not runs:
             self._emit(RangesRead(ticket, pieces))

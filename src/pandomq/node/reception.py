@@ -152,6 +152,7 @@ class Reception:
             connection.close(fault, now_ms)
             self._links.watch(link)
             return []
+        log.debug("connection %s open: user %r, vhost %r", link.peer_name, login.user, request.vhost)
         self._links.of_client[link.client] = link
         ahead = connection.accept_vhost(now_ms)
         # Through the session from here on: the handshake's last words precede the answers to what was sent ahead.
