@@ -12,7 +12,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types fuzz bench bench-peers docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz bench bench-peers docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ format: setup  ## put the code in ruff's form
 types: setup  ## mypy --strict, and both kernels against their stub
 	$(BIN)/mypy
 	$(BIN)/python tools/stubtest_kernels.py
+
+torture: setup  ## kill a loaded broker 50 times, and look for a broken promise
+	PANDOMQ_KILL_ROUNDS=50 PANDOMQ_KILL_SEED=$$$$ $(PYTEST) --kernel=fast tests/integration/test_kill_broker.py
 
 fuzz: setup  ## a million hostile inputs
 	$(BIN)/python tools/fuzz.py

@@ -82,5 +82,11 @@ class BrokerProcess:
             self._process.wait()
             raise AssertionError(f"the broker did not end within {STOP_PATIENCE_S} s of SIGTERM") from None
 
+    def kill(self) -> None:
+        """As a crash would."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     def log_text(self) -> str:
         return self.log.read_text(errors="replace")

@@ -37,6 +37,7 @@ from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.state import State
 from pandomq.broker.timers import Timers
+from pandomq.broker.transactions import Admission
 from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid, not_allowed
 from pandomq.fieldtable import FieldTable
 from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, Method, MethodInput
@@ -82,6 +83,8 @@ class Broker:
         self.tallies: dict[str, Tally] = {}
         """By user: of those who are connected."""
         self.consumer_count = 0
+        self.admissions: dict[Admission, None] = {}
+        """Of transactions that the log does not have yet."""
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
@@ -165,11 +168,12 @@ class Broker:
             for position, item in enumerate(inputs):
                 if client.failed or client.gone:
                     break
+                is_method = isinstance(item, MethodInput)
+                if client.uncommitted_count or (is_method and client.unwritten_bytes > self.limits.outgoing_bytes_max):
+                    behind.add(client)
+                    rest.append((client, inputs[position:]))
+                    break
                 if isinstance(item, MethodInput):
-                    if client.unwritten_bytes > self.limits.outgoing_bytes_max:
-                        behind.add(client)
-                        rest.append((client, inputs[position:]))
-                        break
                     self._method(client, item.channel, item.method)
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)
@@ -293,6 +297,11 @@ class Broker:
     def next_deadline_ms(self) -> int:
         """When `tick` is wanted; NEVER_MS if not."""
         return self.timers.next_ms
+
+    @property
+    def at_rest(self) -> bool:
+        """The log has, or will have, all that happened: nothing is on its way from one place to another."""
+        return not self._unsealed and not self.engine.dead
 
     @property
     def active(self) -> bool:

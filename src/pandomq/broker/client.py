@@ -33,6 +33,7 @@ class Client:
         "peer",
         "session",
         "tally",
+        "uncommitted_count",
         "user",
         "vhost",
     )
@@ -69,6 +70,8 @@ class Client:
         self._private_queues: dict[Queue, None] | None = None
         self.failed = False
         """The connection is being closed for a fault: nothing it sends counts any more."""
+        self.uncommitted_count = 0
+        """Transactions that the log does not have yet: what the client says next would not see them, so it waits."""
         self.gone = False
         self.held_bytes = 0
         """Of replies that wait for the log."""

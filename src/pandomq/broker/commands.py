@@ -165,6 +165,12 @@ class PutLimits(_Command, frozen=True, tag="limits"):
     values: dict[str, int | None]
 
 
+class StartBroker(_Command, frozen=True, tag="start"):
+    """A broker begins to serve. Whatever was delivered before this entry may be delivered again after it."""
+
+    name: str
+
+
 AdministrativeCommand = (
     PutUser
     | DeleteUser
@@ -179,7 +185,7 @@ AdministrativeCommand = (
     | PutLimits
 )
 
-Command = TopologyCommand | AdministrativeCommand
+Command = TopologyCommand | AdministrativeCommand | StartBroker
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Command)

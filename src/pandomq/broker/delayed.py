@@ -59,6 +59,14 @@ class DelayedMessages:
             self._heap = [entry for entry in self._heap if entry[1] in present]
             heapify(self._heap)
 
+    def reinstated(self, sequence: int, due_ms: int) -> None:
+        """The message is in `kernel` under this sequence again."""
+        heappush(self._heap, (due_ms, sequence))
+
+    def due_times(self) -> dict[int, int]:
+        """By sequence; also of messages that have left `kernel`."""
+        return {sequence: due_ms for due_ms, sequence in self._heap}
+
     def due(self, now_ms: int) -> list[Message]:
         """Takes messages whose time has come, in the order of their times, as they are to be routed now.
 

@@ -19,6 +19,7 @@ from pandomq.broker.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    StartBroker,
     TopologyCommand,
     UnbindExchange,
     UnbindQueue,
@@ -66,7 +67,7 @@ class State:
     def apply(self, command: Command) -> None:
         if isinstance(command, TopologyCommand):
             self._apply_topology(self.vhosts[command.vhost], command)
-        else:
+        elif not isinstance(command, StartBroker):
             apply_administrative(self, command)
 
     def _apply_topology(self, vhost: Vhost, command: TopologyCommand) -> None:

@@ -1,20 +1,38 @@
 """A channel's transaction: publishes and settlements that wait for tx.commit.
 
-Publishes are checked and routed when they come, as RabbitMQ does, and enqueued with the commit; settlements are
-counted as done for the channel at once and reach their queues with the commit. All of a commit happens in one batch,
-so it is one entry of the log.
+Publishes are checked and routed when they come, as RabbitMQ does. With the commit they get their places in the queues
+and their part of the log's entry, which is one for the whole transaction; consumers see them when that entry is
+committed, all together. Settlements are counted as done for the channel at once and reach their queues with the commit.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
+from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.publishing import enqueue
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
+
+
+class Admission:
+    """Messages of a transaction that have their places, and enter their queues when the log has the transaction."""
+
+    __slots__ = ("_client", "messages")
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self.messages: list[tuple[kernel.Message, list[tuple[kernel.Queue, int, int]]]] = []
+
+    def give(self, broker: "Broker") -> None:
+        del broker.admissions[self]
+        self._client.uncommitted_count -= 1
+        for message, places in self.messages:
+            broker.engine.admit(message, places, broker.now_ms)
 
 
 class Transaction:
@@ -63,9 +81,19 @@ class Transaction:
         publishes, settlements = self._publishes, self._settlements
         self._clear()
         accepted = True
+        admission = Admission(channel.client)
         for message, queues, flags in publishes:
             living = [queue for queue in queues if not queue.deleted]
-            accepted = enqueue(broker, channel.kernel, channel.client.vhost, message, living, flags) and accepted
+            if any(isinstance(queue.owner, DelayedMessages) for queue in living):
+                stored = enqueue(broker, channel.kernel, channel.client.vhost, message, living, flags)
+            else:
+                stored, places = broker.engine.prepare(channel.kernel, message, living, flags, broker.now_ms)
+                admission.messages.append((message, places))
+            accepted = stored and accepted
+        if admission.messages:
+            broker.admissions[admission] = None
+            channel.client.uncommitted_count += 1
+            broker.held.call_when_committed(lambda: admission.give(broker))
         for method_id, tags, requeue in settlements:
             for tag in tags:
                 broker.engine.settle_one(channel.kernel, method_id, tag, False, requeue, broker.now_ms)

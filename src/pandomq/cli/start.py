@@ -19,11 +19,13 @@ from pandomq.cli.start_options import (
     Listen,
     LogFormat,
     LogLevel,
+    Memory,
     MemoryMb,
     Name,
     StartOptions,
     load_or_exit,
 )
+from pandomq.journal.faults import StoreFault
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.listen import Address, listening_sockets
@@ -39,6 +41,7 @@ def start(
     listen: Listen = None,
     http: Http = None,
     data: Data = None,
+    memory: Memory = None,
     memory_mb: MemoryMb = None,
     heartbeat: Heartbeat = None,
     log_level: LogLevel = None,
@@ -54,6 +57,7 @@ def start(
         listen=listen,
         http=http,
         data=data,
+        memory=memory,
         memory_mb=memory_mb,
         heartbeat=heartbeat,
         log_level=log_level,
@@ -81,7 +85,10 @@ def start(
             lambda urls: _ready(loaded, urls),
             read_settings,
             Application,
+            loaded.journal_settings(),
         )
+    except StoreFault as fault:
+        raise Refused(f"broker {node.name} with the store in {node.data} cannot go on: {fault}") from None
     except OSError as error:
         places = " and ".join(place for place in _places(node).values() if place != OFF)
         raise _cannot_start(node, places, error, "Look at --data and [node.tls].") from None
@@ -136,11 +143,19 @@ def _ready(loaded: Loaded, urls: list[str]) -> None:
     if loaded.file is not None:
         log.info("the configuration is %s", loaded.file.absolute())
     log.info(
-        "PandoMQ %s ready on %s (kernel: %s); state is in memory and ends with this process",
+        "PandoMQ %s ready on %s (kernel: %s); %s",
         __version__,
         ", ".join(urls),
         kernel.KIND,
+        _where_state_is(loaded),
     )
+
+
+def _where_state_is(loaded: Loaded) -> str:
+    configuration = loaded.configuration
+    if configuration.log.store == "memory":
+        return "state is in memory and ends with this process"
+    return f"state is in {configuration.node.data}, fsync: {configuration.log.fsync}"
 
 
 def _advice(error: OSError, option: str) -> str:

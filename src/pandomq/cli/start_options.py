@@ -39,6 +39,9 @@ Http = Annotated[
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="The broker's directory.", show_default="pandomq-data/NAME")
 ]
+Memory = Annotated[
+    bool | None, typer.Option("--memory", help="Keep nothing on disk: all is lost when the broker stops.")
+]
 MemoryMb = Annotated[
     int | None,
     typer.Option(
@@ -68,6 +71,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     listen: str | None
     http: str | None
     data: Path | None
+    memory: bool | None
     memory_mb: int | None
     heartbeat: int | None
     log_level: str | None
@@ -83,6 +87,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
                 "node.listen": self.listen,
                 "node.http": self.http,
                 "node.data": None if self.data is None else str(self.data),
+                "log.store": "memory" if self.memory else None,
                 "node.log_level": None if self.log_level is None else self.log_level.lower(),
                 "node.log_format": self.log_format,
                 "limits.memory_bytes_max": None if self.memory_mb is None else self.memory_mb * limits.MIB,

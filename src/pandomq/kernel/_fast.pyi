@@ -202,6 +202,13 @@ class Engine:
         """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if
         MANDATORY. Writes one log record for the logged queues if the message is persistent. False if a queue refused
         it; then, with a channel in CONFIRM mode, its last counted publish will be nacked."""
+    def prepare(
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+    ) -> tuple[bool, list[tuple[Queue, int, int]]]:
+        """As enqueue, for a message that nobody may see before the log has it: it gets its places (queue, sequence,
+        term) and its log record, and enters the queues by `admit`, which must follow. False if a queue refused it."""
+    def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
+        """The message enters the queues at the places it got from `prepare`; between batches, too."""
     def refuse(self, channel: Channel) -> None:
         """The channel's last counted publish will be nacked instead of acked."""
     def deliver(self, now_ms: int) -> None:
@@ -271,6 +278,8 @@ class Channel:
     def consumers(self) -> list[Consumer]: ...
     def outstanding(self, tag: int, multiple: bool) -> list[int]:
         """The tags a settlement would concern; [] if the tag is unknown."""
+    def unacked(self) -> list[tuple[Queue, int, int, int, int, bool, Message]]:
+        """What is not settled, in order of the tags: the queue, then as in Queue.snapshot."""
     def recover(self, now_ms: int) -> None:
         """Requeues everything unacked."""
     @property
@@ -353,6 +362,11 @@ class Queue:
         its messages are ignored. Says how many were ready."""
     def drop(self, sequence_first: int, count: int) -> None:
         """Removes ready messages by sequence number, without logging: replay of RECORD_DEQUEUE."""
+    def reinstate(
+        self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
+    ) -> None:
+        """Puts a message back as `snapshot` gave it, without logging and without limits."""
+    def suspect(self) -> None:
+        """Any ready message may have been delivered before: from now on they say `redelivered`."""
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
-        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message. For tests
-        and views."""
+        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message."""

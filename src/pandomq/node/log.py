@@ -1,9 +1,9 @@
 """The log as the node sees it, and the one that lives in memory.
 
 Everything that must survive is an entry in a log (see `broker.Broker.handle`). An entry is opaque bytes; it has an
-index, and once the log says that the index is committed, the replies and confirms that waited for it may go out. A
-log on disk or in a cluster says so some time after `sync`; the one in memory says so at once, and keeps nothing: what
-it held is lost with the process, as are the queues themselves.
+index, and once the log says that the index is committed, the replies and confirms that waited for it may go out. The
+log on disk (`disk_log`) says so some time after `sync`; the one in memory says so at once, and keeps nothing: what it
+held is lost with the process, as are the queues themselves.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,17 @@ from pandomq.ids import LogIndex
 
 class Log(Protocol):
     """An ordered record of entries."""
+
+    @property
+    def last_index(self) -> LogIndex: ...
+
+    @property
+    def appended_bytes(self) -> int:
+        """Since the start."""
+
+    @property
+    def holds_back(self) -> bool:
+        """Publishers are to wait, for want of space or because the log is far behind."""
 
     def append(self, entry: bytes) -> LogIndex:
         """Takes the entry and gives the index it will have."""
@@ -26,13 +37,14 @@ class Log(Protocol):
 class MemoryLog:
     """Commits every entry at the end of its batch, and forgets it."""
 
-    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "last_index")
+    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "holds_back", "last_index")
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
         self._on_commit = on_commit
         self._committed_index = LogIndex(0)
         self.last_index = LogIndex(0)
         self.appended_bytes = 0
+        self.holds_back = False
 
     def append(self, entry: bytes) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)

@@ -55,17 +55,20 @@ class Secrets(NamedTuple):
 
 
 class Logins:
-    __slots__ = ("_broker", "_credentials", "_loopback_only_users", "_nobody")
+    __slots__ = ("_broker", "_credentials", "_first_user", "_loopback_only_users", "_nobody")
 
-    def __init__(self, settings: NodeSettings, broker: Broker, secrets: Secrets, now_ms: int) -> None:
-        """The first user is made if there never was one."""
+    def __init__(self, settings: NodeSettings, broker: Broker, secrets: Secrets) -> None:
         self._broker = broker
         self.change_settings(settings)
         self._credentials = Credentials(secrets.key)
         password = settings.password.encode()
         self._nobody = hash_password(password, secrets.salt)
-        broker.administration.bootstrap(settings.user, self._nobody, now_ms)
+        self._first_user = settings.user
         self._credentials.remember(settings.user, self._nobody, password)
+
+    def make_first_user(self, now_ms: int) -> None:
+        """If there never was one."""
+        self._broker.administration.bootstrap(self._first_user, self._nobody, now_ms)
 
     def change_settings(self, settings: NodeSettings) -> None:
         """Who may come from where; the first user stays."""

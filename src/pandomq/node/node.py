@@ -13,15 +13,17 @@ import logging
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq.broker.broker import Broker, Outcome
+from pandomq.broker.commands import StartBroker
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import LogIndex
 from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
 from pandomq.node.alarms import MemoryAlarm
 from pandomq.node.backlog import Backlog, Batch
+from pandomq.node.disk_log import DiskLog
 from pandomq.node.links import Links, Writes
 from pandomq.node.local_client import LocalClients
-from pandomq.node.log import MemoryLog
+from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.output import Abort, Output
 from pandomq.node.proxy_header import NotAProxyHeader
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from pandomq.broker.administration import OnDone
     from pandomq.broker.client import Client
     from pandomq.broker.commands import AdministrativeCommand
+    from pandomq.journal.effects import Completion
+    from pandomq.journal.journal import Journal
     from pandomq.node.attempts import Attempt, Caller
     from pandomq.node.link import Link
     from pandomq.node.logins import Logins, Question
@@ -48,7 +52,8 @@ log = logging.getLogger("pandomq")
 
 
 class Node:
-    def __init__(self, settings: NodeSettings, random: Random, now_ms: int) -> None:
+    def __init__(self, settings: NodeSettings, random: Random, now_ms: int, journal: Journal | None = None) -> None:
+        """Without a journal its state is in memory, and it is `ready` at once."""
         self._broker = Broker(
             node_name=settings.name,
             encode=encode_frame,
@@ -56,7 +61,8 @@ class Node:
             random=random,
             limits=broker_limits(settings),
         )
-        self._log = MemoryLog(self._broker.committed)
+        self._disk = None if journal is None else DiskLog(journal, self._broker, self._opened)
+        self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, now_ms)
         self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), now_ms)
         self._alarm = MemoryAlarm(settings.memory_bytes_max)
@@ -76,6 +82,13 @@ class Node:
             f"{random.getrandbits(128):032x}",
             now_ms,
         )
+        self._name = settings.name
+        self._now_ms = now_ms
+        self.ready = False
+        """It has all that it had before, and may serve."""
+        if self._disk is None:
+            self.logins.make_first_user(now_ms)
+            self.ready = True
 
     @property
     def link_count(self) -> int:
@@ -170,6 +183,8 @@ class Node:
     def tick(self, now_ms: int) -> None:
         self._gather_ahead(self._reception.tick(now_ms), now_ms)
         self._links.tick(now_ms)
+        if self._disk is not None:
+            self._disk.tick(now_ms)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -184,6 +199,43 @@ class Node:
             else:
                 self._links.controls.append(Abort(link))
                 self._links.forget(link, now_ms)
+
+    # The disk. Each wants a step.
+
+    def disk_completed(self, completions: Sequence[Completion], now_ms: int) -> None:
+        """What became of `Output.disk`. Raises StoreFault if the broker cannot go on: then nothing more may be sent."""
+        assert self._disk is not None
+        self._now_ms = now_ms
+        held_back = self._disk.holds_back
+        self._disk.completed(completions)
+        if held_back and not self._disk.holds_back and self._blocking_reason is None:
+            self._links.unblock_all()
+
+    def _opened(self) -> None:
+        assert self._disk is not None
+        now_ms = max(self._now_ms, self._disk.last_ms)
+        self._disk.finish_opening(now_ms)
+        self.views.cluster_id = self._disk.cluster_id
+        self.logins.make_first_user(now_ms)
+        self._broker.issue(StartBroker(self._name))
+        self._broker.held.call_when_committed(self._start)
+
+    def _start(self) -> None:
+        self.ready = True
+
+    @property
+    def last_ms(self) -> int:
+        """The time before which no batch may be; 0 if there is no such."""
+        return 0 if self._disk is None else self._disk.last_ms
+
+    def close(self) -> None:
+        """After `shut_down`, when the clients have gone: puts the log in order, and then is `closed`."""
+        if self._disk is not None:
+            self._disk.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._disk is None or self._disk.closed
 
     # What administrators ask for. Both want a step.
 
@@ -202,6 +254,8 @@ class Node:
 
     def step(self, now_ms: int) -> Output:
         """Handles what was gathered since the last step."""
+        if self._disk is not None and not self._disk.open:
+            return Output([], [], False, self._disk.take_requests())
         writes: Writes = []
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
@@ -218,7 +272,11 @@ class Node:
         for client in self._links.take_writes(writes):
             self.local_clients.wrote(client)
         controls, self._links.controls = self._links.controls, []
-        return Output(writes, controls, self._broker.active or self._backlog.ready or self._has_ends)
+        more = self._broker.active or self._backlog.ready or self._has_ends
+        if self._disk is None:
+            return Output(writes, controls, more)
+        more = self._disk.work() or more
+        return Output(writes, controls, more, self._disk.take_requests())
 
     def _handle(self, gathered: Batch, now_ms: int) -> None:
         waited = self._backlog.clients()
@@ -236,8 +294,8 @@ class Node:
 
     def _may_go_on(self, client: Client) -> bool:
         link = self._links.of_client.get(client)
-        if client.gone or link is None:
-            return True
+        if client.gone or client.uncommitted_count or link is None:
+            return client.gone or not client.uncommitted_count
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
     @property
@@ -288,7 +346,15 @@ class Node:
             log.warning("memory alarm: messages take %d bytes; publishers are held back", engine.held_bytes)
         else:
             log.info("memory alarm cleared")
-            self._links.unblock_all()
+            if self._blocking_reason is None:
+                self._links.unblock_all()
+
+    @property
+    def _blocking_reason(self) -> str | None:
+        """Why publishers are held back."""
+        if self._alarm.raised:
+            return "low on memory"
+        return "low on disk" if self._log.holds_back else None
 
     # Inputs.
 
@@ -308,8 +374,9 @@ class Node:
             match item:
                 case PublishRun():
                     work.append(item)
-                    if self._alarm.raised and not link.blocked:
-                        self._links.block(link, "low on memory")
+                    reason = self._blocking_reason
+                    if reason is not None and not link.blocked:
+                        self._links.block(link, reason)
                 case SettleRun() | MethodInput():
                     work.append(item)
                 case Misgreeted(greeting):

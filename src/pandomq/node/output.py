@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pandomq.journal.effects import Request
     from pandomq.node.attempts import Attempt
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
@@ -48,3 +51,5 @@ class Output(NamedTuple):
     """Carried out after the writes, in order."""
     more: bool
     """Another step has work to do, once these writes are under way."""
+    disk: Sequence[Request] = ()
+    """For the disk; `Node.disk_completed` is told what it did."""

@@ -36,7 +36,7 @@ class Reception:
     def __init__(self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, now_ms: int) -> None:
         self._broker = broker
         self._links = links
-        self.logins = Logins(settings, broker, secrets, now_ms)
+        self.logins = Logins(settings, broker, secrets)
         self._attempts = Attempts(self.logins, now_ms)
         self.change_settings(settings)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
     from pandomq.node.alarms import MemoryAlarm
     from pandomq.node.link import Link
-    from pandomq.node.log import MemoryLog
+    from pandomq.node.log import Log
     from pandomq.node.settings import NodeSettings
 
 ROOT: Final = "root"
@@ -52,12 +52,12 @@ class Views:
     __slots__ = (
         "_alarm",
         "_broker",
-        "_cluster_id",
         "_link_of",
         "_links",
         "_log",
         "_settings",
         "_started_ms",
+        "cluster_id",
         "listeners",
     )
 
@@ -67,7 +67,7 @@ class Views:
         broker: Broker,
         links: Mapping[Link, None],
         link_of: Mapping[Client, Link],
-        log: MemoryLog,
+        log: Log,
         alarm: MemoryAlarm,
         cluster_id: str,
         now_ms: int,
@@ -78,7 +78,7 @@ class Views:
         self._link_of = link_of
         self._log = log
         self._alarm = alarm
-        self._cluster_id = cluster_id
+        self.cluster_id = cluster_id
         self._started_ms = now_ms
         self.listeners: list[ListenerView] = []
         """The runtime adds where it listens."""
@@ -107,7 +107,8 @@ class Views:
         )
 
     def alarms(self) -> tuple[str, ...]:
-        return ("memory",) if self._alarm.raised else ()
+        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back}
+        return tuple(name for name, holds in raised.items() if holds)
 
     def cluster(self) -> ClusterView:
         """A single broker is a cluster of one."""
@@ -116,7 +117,7 @@ class Views:
         name = self._settings.name
         member = MemberView(name, ROOT, address, True, index, self._broker.held.committed_index, 0)
         return ClusterView(
-            cluster=self._cluster_id,
+            cluster=self.cluster_id,
             term=self._broker.engine.term,
             root=name,
             members=(member,),

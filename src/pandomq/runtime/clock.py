@@ -13,5 +13,9 @@ class Clock:
     def __init__(self) -> None:
         self._offset_ns = time.time_ns() - time.monotonic_ns()
 
+    def go_on_from(self, last_ms: int) -> None:
+        """It was this late once: earlier it cannot be, whatever the wall clock says."""
+        self._offset_ns += max(0, last_ms - self.now_ms()) * 1_000_000
+
     def now_ms(self) -> int:
         return (time.monotonic_ns() + self._offset_ns) // 1_000_000

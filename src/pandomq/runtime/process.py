@@ -8,14 +8,18 @@ import logging
 import os
 import resource
 import signal
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import uvloop
 
+from pandomq.ids import ClusterId, NodeName
+from pandomq.journal.journal import Journal
+from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import ListenerView
@@ -32,6 +36,18 @@ GC_THRESHOLDS: Final = (50_000, 50, 100)
 FILES_RESERVED: Final = 256
 """Open files that are not clients' connections: listening sockets, logs, requests over HTTP."""
 
+
+class Store(NamedTuple):
+    """Where the log is, and how it is kept."""
+
+    directory: Path
+    settings: JournalSettings
+
+    def journal(self, node_name: str) -> Journal:
+        new_cluster_id = ClusterId(str(uuid.uuid4()))
+        return Journal(self.settings, node_name=NodeName(node_name), new_cluster_id=new_cluster_id)
+
+
 Wake = Callable[[], None]
 MakeApplication = Callable[[Node, NodeSettings, Clock, Wake], Any]
 """What answers over HTTP: an ASGI application around the node, which asks for a step when it has work for it."""
@@ -44,18 +60,21 @@ def run(
     on_ready: Callable[[list[str]], None],
     read_settings: Callable[[], NodeSettings] | None = None,
     make_application: MakeApplication | None = None,
+    journal: JournalSettings | None = None,
 ) -> None:
     """Runs a broker until SIGTERM or SIGINT; SIGHUP reads certificates and settings again.
 
     `on_ready` is told the URLs that clients may use; `make_application` makes what answers at `endpoints.http`. Raises
-    OSError if it cannot listen or write its directory.
+    OSError if it cannot listen or write its directory, StoreFault if it cannot use what is there, or at any time later.
+    Without `journal` its state is in memory.
     """
     data.mkdir(parents=True, exist_ok=True)
     pid_file = data / "pid"
     pid_file.write_text(f"{os.getpid()}\n")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, endpoints, on_ready, read_settings, make_application))
+            store = None if journal is None else Store(data, journal)
+            runner.run(_serve(settings, endpoints, on_ready, read_settings, make_application, store))
     finally:
         pid_file.unlink(missing_ok=True)
 
@@ -66,6 +85,7 @@ async def _serve(
     on_ready: Callable[[list[str]], None],
     read_settings: Callable[[], NodeSettings] | None,
     make_application: MakeApplication | None,
+    store: Store | None,
 ) -> None:
     _allow_many_sockets()
     settings = _within_system(settings)
@@ -75,8 +95,9 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, again.set)
     clock = Clock()
-    node = Node(settings, SystemRandom(), clock.now_ms())
-    server = Server(node, clock)
+    node = Node(settings, SystemRandom(), clock.now_ms(), None if store is None else store.journal(settings.name))
+    server = Server(node, clock, None if store is None else store.directory)
+    await server.open()
     urls = await _listen(server, endpoints)
     http: HttpServer | None = None
     if endpoints.http is not None and make_application is not None:
@@ -90,8 +111,11 @@ async def _serve(
     on_ready(urls)
     servers: list[Server | HttpServer] = [server] if http is None else [server, http]
     reloading = asyncio.create_task(_reload_when_asked(again, node, servers, read_settings))
-    await stop.wait()
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((stopping, server.failure), return_when=asyncio.FIRST_COMPLETED)
     reloading.cancel()
+    if server.failure.done():
+        server.failure.result()
     log.info("stopping: telling clients")
     if http is not None:
         await http.shut_down()

@@ -11,10 +11,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from ssl import SSLObject
 from typing import Final, assert_never
 
 from pandomq import limits
+from pandomq.journal.faults import StoreFault
 from pandomq.node.attempts import Attempt
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
@@ -23,6 +25,7 @@ from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReadin
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
+from pandomq.runtime.disk import Disk
 from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
 from pandomq.runtime.tls import TlsFiles, certificate_name
 from pandomq.runtime.tls_door import House
@@ -36,7 +39,8 @@ DRAIN_S_MAX: Final = 2.0
 
 
 class Server:
-    def __init__(self, node: Node, clock: Clock) -> None:
+    def __init__(self, node: Node, clock: Clock, data: Path | None = None) -> None:
+        """`data` is where a node with a journal has its log. Raises StoreFault."""
         self._node = node
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -46,6 +50,11 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._listeners: list[Listener] = []
+        self._disk = None if data is None else Disk(data, self._tell_completed)
+        self._changed = asyncio.Event()
+        """The disk has done something."""
+        self.failure: asyncio.Future[None] = self._loop.create_future()
+        """Has a StoreFault once the broker cannot go on; nothing is handled or sent from then on."""
         # One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
         self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
 
@@ -74,6 +83,43 @@ class Server:
     def wake(self) -> None:
         """Somebody inside the process has gathered work for the node."""
         self._ask_step()
+
+    # The disk.
+
+    async def open(self) -> None:
+        """Until the node has what it had before. Raises StoreFault."""
+        self._step()
+        await self._until(lambda: self._node.ready)
+        self._clock.go_on_from(self._node.last_ms)
+
+    async def _until(self, fulfilled: Callable[[], bool]) -> None:
+        while not fulfilled():
+            self._changed.clear()
+            waiting = asyncio.ensure_future(self._changed.wait())
+            await asyncio.wait((waiting, self.failure), return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if self.failure.done():
+                self.failure.result()
+
+    def _tell_completed(self) -> None:
+        """In the disk's threads."""
+        try:
+            self._loop.call_soon_threadsafe(self._completed)
+        except RuntimeError:
+            # The loop is closed: the process is ending for another reason.
+            return
+
+    def _completed(self) -> None:
+        if self.failure.done() or self._disk is None:
+            return
+        try:
+            self._node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
+        except StoreFault as fault:
+            self.failure.set_exception(fault)
+            return
+        self._changed.set()
+        # At once: confirms have waited long enough, and the disk waits for what comes next.
+        self._step()
 
     # What the sockets report.
 
@@ -132,12 +178,16 @@ class Server:
         self._step()
 
     def _step(self) -> None:
+        if self.failure.done():
+            return
         self._gathered_bytes = 0
         self._carry_out(self._node.step(self._clock.now_ms()))
         if self._node.next_deadline_ms < self._timer_ms:
             self._set_timer()
 
     def _carry_out(self, output: Output) -> None:
+        if self._disk is not None and output.disk:
+            self._disk.submit(list(output.disk))
         for link, data in output.writes:
             link.socket.write(data)
         for control in output.controls:
@@ -188,6 +238,11 @@ class Server:
         deadline_s = self._loop.time() + DRAIN_S_MAX
         while self._node.link_count and self._loop.time() < deadline_s:
             await asyncio.sleep(0.01)
+        self._node.close()
+        self._step()
+        await self._until(lambda: self._node.closed)
+        if self._disk is not None:
+            self._disk.close()
         if self._timer is not None:
             self._timer.cancel()
         self._hasher.shutdown(wait=False, cancel_futures=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pandomq import kernel, methods
@@ -47,6 +48,8 @@ class World:
             limits=self.limits,
         )
         self.entries: list[bytes] = []
+        self.waiting: list[tuple[Client, Sequence[Input]]] = []
+        """What clients said behind a transaction that is not committed yet."""
         self.committed_index = 0
         self.closed: dict[Client, ConnectionFault] = {}
         for command in GUEST:
@@ -85,7 +88,11 @@ class World:
         assert self.administer(*commands) is None
 
     def run(self, batch: list[tuple[Client, list[Input]]]) -> None:
-        self._finish(self.broker.handle(batch, self.now_ms))
+        outcome = self.broker.handle([*self.waiting, *batch], self.now_ms)
+        self.waiting = list(outcome.rest)
+        self._finish(outcome)
+        if self.waiting and not any(client.uncommitted_count for client, _ in self.waiting):
+            self.run([])
         while self.broker.active:
             self._finish(self.broker.handle([], self.now_ms))
 
@@ -111,7 +118,7 @@ class World:
     def commit(self, index: int | None = None) -> None:
         self.committed_index = len(self.entries) if index is None else index
         self.broker.committed(self.committed_index)
-        if self.broker.active:
+        if self.late and (self.broker.active or self.waiting):
             self.run([])
 
     def replayed(self) -> World:

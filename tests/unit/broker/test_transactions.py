@@ -153,3 +153,53 @@ def test_transactions_are_bounded() -> None:
     assert close.reply_code == 406
     peer.reopen()
     assert counts(peer) == (0, 0)
+
+
+PERSISTENT = Properties(delivery_mode=2)
+
+
+def test_nobody_sees_a_transaction_before_the_log_has_it() -> None:
+    world = World(late=True)
+    peer = world.peer()
+    peer.send(methods.QueueDeclare("q", durable=True))
+    world.commit()
+    peer.hear()
+    consumer = world.peer()
+    consumer.consume("q")
+    world.commit()
+    consumer.hear()
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    peer.publish("", "q", b"1", PERSISTENT).publish("", "q", b"2", PERSISTENT).send(methods.TxCommit())
+    other = world.peer()
+    other.publish("", "q", b"later", PERSISTENT)
+    assert peer.heard() == []
+    assert consumer.bodies() == [b"later"]
+    world.commit()
+    assert peer.heard() == [methods.TxCommitOk()]
+    assert consumer.bodies() == [b"1", b"2"]
+
+
+def test_a_queue_that_was_deleted_meanwhile_gets_nothing() -> None:
+    world = World(late=True)
+    peer = world.peer()
+    peer.send(methods.QueueDeclare("q", durable=True))
+    peer.send(methods.TxSelect())
+    peer.publish("", "q", b"1", PERSISTENT).send(methods.TxCommit())
+    world.peer().send(methods.QueueDelete("q"))
+    world.commit()
+    assert isinstance(peer.heard()[-1], methods.TxCommitOk)
+    assert world.broker.engine.held_messages == 0
+    assert not world.broker.admissions
+
+
+def test_a_limit_counts_what_waits_for_the_log() -> None:
+    world = World(late=True)
+    peer = world.peer()
+    peer.send(methods.QueueDeclare("q", durable=True, arguments={"x-max-length": 1, "x-overflow": "reject-publish"}))
+    world.commit()
+    peer.hear()
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    peer.publish("", "q", b"1", PERSISTENT).publish("", "q", b"2", PERSISTENT).send(methods.TxCommit())
+    world.commit()
+    assert isinstance(peer.heard()[-1], methods.ChannelClose)
+    assert world.broker.engine.held_messages == 1

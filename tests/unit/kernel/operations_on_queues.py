@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pandomq.kernel.constants import NEVER_MS
 from tests.unit.kernel.operations import PROPERTIES, SETTINGS, live_queue, one, open_channel, operation
 from tests.unit.kernel.world import World
 
@@ -86,6 +87,44 @@ def enqueue(world: World, a: int, b: int, c: int) -> Any:
     message = world.message(b"e%d" % c, PROPERTIES[c % 8])
     world.engine.term = a % 3
     return world.engine.enqueue(channel if c % 2 else None, message, queues, c % 2, world.now_ms)
+
+
+@operation(3)
+def prepare(world: World, a: int, b: int, c: int) -> Any:
+    """As a transaction does with its commit."""
+    queues = [queue for at, queue in enumerate(world.queues) if b >> at % 8 & 1]
+    message = world.message(b"t%d" % c, PROPERTIES[c % 8])
+    accepted, places = world.engine.prepare(open_channel(world, a), message, queues, c % 2, world.now_ms)
+    world.awaited.append((message, places))
+    return accepted, [(queue.queue_id, sequence, term) for queue, sequence, term in places]
+
+
+@operation(3)
+def admit(world: World, a: int, b: int, c: int) -> None:
+    if world.awaited:
+        world.engine.admit(*world.awaited.pop(a % len(world.awaited)), world.now_ms)
+
+
+@operation(2)
+def reinstate(world: World, a: int, b: int, c: int) -> None:
+    queue = one(world.queues, a)
+    if queue is not None and not queue.deleted:
+        sequence = queue.next_sequence + b % 3
+        message = world.message(b"s%d" % sequence, PROPERTIES[c % 8])
+        queue.reinstate(message, sequence, 2, world.now_ms + b if b % 2 else NEVER_MS, c % 3, c % 2 == 0)
+
+
+@operation(1)
+def suspect(world: World, a: int, b: int, c: int) -> None:
+    queue = one(world.queues, a)
+    if queue is not None:
+        queue.suspect()
+
+
+@operation(4)
+def unacked(world: World, a: int, b: int, c: int) -> Any:
+    channel = one(world.channels, a)
+    return channel and [(queue.queue_id, *rest, world.name(message)) for queue, *rest, message in channel.unacked()]
 
 
 @operation(2)

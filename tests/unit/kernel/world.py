@@ -27,6 +27,7 @@ class World:
         self.unsent: list[bytes] = []  # what a client has begun to send
         self.channels: list[Any] = []
         self.queues: list[Any] = []
+        self.awaited: list[Any] = []  # messages with places that were not admitted yet
         self.consumers: list[Any] = []
         self.table: dict[str, list[Any]] = {}
         self.plans: list[Any] = []

@@ -24,7 +24,9 @@ def attempts() -> Attempts:
     broker = Broker(
         node_name="n1", encode=encode_frame, encode_payload=encode_method, random=Random(1), limits=BrokerLimits()
     )
-    return Attempts(Logins(NodeSettings(), broker, Secrets(b"key", b"salt"), 0), 0)
+    logins = Logins(NodeSettings(), broker, Secrets(b"key", b"salt"))
+    logins.make_first_user(0)
+    return Attempts(logins, 0)
 
 
 def attempt(password: bytes = UNKNOWN, address: str = "192.0.2.7", user: str = "guest") -> Attempt:

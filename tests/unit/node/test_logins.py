@@ -30,7 +30,9 @@ def broker() -> Broker:
 
 @pytest.fixture
 def logins(broker: Broker) -> Logins:
-    return Logins(NodeSettings(), broker, Secrets(b"key", b"salt"), 0)
+    logins = Logins(NodeSettings(), broker, Secrets(b"key", b"salt"))
+    logins.make_first_user(0)
+    return logins
 
 
 def plain(user: str, password: bytes) -> Login:
@@ -102,7 +104,7 @@ def test_a_certificate_names_a_user(logins: Logins) -> None:
 
 def test_the_key_is_not_in_any_hash(broker: Broker) -> None:
     secrets = Secrets.draw(Random(2))
-    Logins(NodeSettings(), broker, secrets, 0)
+    Logins(NodeSettings(), broker, secrets).make_first_user(0)
     user = broker.administration.user("guest")
     assert user is not None
     assert b64encode(secrets.salt).decode() in user.password_hash

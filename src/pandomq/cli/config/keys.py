@@ -74,7 +74,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unit(self) -> str | None:
-        word = self.name.removesuffix("_max").rpartition("_")[2]
+        word = self.name.removesuffix("_max").removesuffix("_min").rpartition("_")[2]
         return word if self.type is int and word in _FORMAT_UNIT else None
 
     @property

@@ -16,6 +16,7 @@ from pandomq.cli.config import checks
 from pandomq.cli.config.keys import Key, Value, all_keys
 from pandomq.cli.config.sections import Configuration, Limits
 from pandomq.cli.config.sources import DEFAULT, Given, Origin, Source, from_environment, from_file, from_options
+from pandomq.journal.limits import Fsync, JournalSettings
 from pandomq.node.settings import NodeSettings
 
 FILE_VARIABLE: Final = "PANDOMQ_CONFIG"
@@ -56,6 +57,20 @@ class Loaded(msgspec.Struct, frozen=True):
     def node_settings(self) -> NodeSettings:
         values: dict[str, Any] = {field: self.holdings[path].value for field, path in SETTINGS.items()}
         return NodeSettings(**values)
+
+    def journal_settings(self) -> JournalSettings | None:
+        """None: the log is in memory."""
+        log = self.configuration.log
+        if log.store == "memory":
+            return None
+        return JournalSettings(
+            segment_bytes=log.segment_bytes,
+            fsync=Fsync(log.fsync),
+            fsync_interval_ms=log.fsync_interval_ms,
+            snapshot_log_bytes=log.snapshot_bytes,
+            disk_free_bytes_min=log.free_bytes_min,
+            reserve_bytes=log.reserve_bytes,
+        )
 
 
 def load(file: Path | None, environment: Mapping[str, str], options: Mapping[str, object]) -> Loaded:

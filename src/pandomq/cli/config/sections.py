@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pandomq import limits
+from pandomq.journal.limits import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, JournalSettings
 from pandomq.node.settings import NodeSettings
 
 SECRET: Final = {"secret": True}
@@ -25,6 +26,7 @@ SHARE_OF_MEMORY: Final = {"share_of_memory": True, "default": "60%"}
 _FRAME_BYTES_MAX: Final = min(limits.READ_CHUNK_BYTES, limits.OUTGOING_LOW_BYTES)
 """One read has to hold a whole frame, and so has the buffer of a consumer that is being written to."""
 _DEFAULTS: Final = NodeSettings()
+_JOURNAL: Final = JournalSettings()
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +113,35 @@ class Limits(Section, frozen=True):
     consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
 
 
+class Log(Section, frozen=True):
+    store: Annotated[
+        Literal["disk", "memory"],
+        Meta(
+            description="Where the log is. In memory, all is lost when the broker stops.",
+            extra={"option": "--memory"},
+        ),
+    ] = "disk"
+    fsync: Annotated[
+        Literal["always", "interval", "never"],
+        Meta(description="What a confirm means: on the disk, or in the hands of the operating system."),
+    ] = "always"
+    fsync_interval_ms: Annotated[int, Meta(ge=1, le=60_000, description="With fsync = interval: how often.")] = (
+        _JOURNAL.fsync_interval_ms
+    )
+    segment_bytes: Annotated[
+        int, Meta(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX, description="The size of the log's files.")
+    ] = _JOURNAL.segment_bytes
+    snapshot_bytes: Annotated[
+        int, Meta(ge=SEGMENT_BYTES_MIN, description="A snapshot is taken when the log has grown by this much.")
+    ] = _JOURNAL.snapshot_log_bytes
+    free_bytes_min: Annotated[
+        int, Meta(ge=0, description="While the disk has less free, publishers are held back.")
+    ] = _JOURNAL.disk_free_bytes_min
+    reserve_bytes: Annotated[
+        int, Meta(ge=0, description="Of the disk, kept for acks and clearing up when it is full.")
+    ] = _JOURNAL.reserve_bytes
+
+
 class Auth(Section, frozen=True):
     default_user: Annotated[str, Meta(description="The user that a fresh broker has.")] = _DEFAULTS.user
     default_password: Annotated[str, Meta(description="And its password.", extra=SECRET)] = _DEFAULTS.password
@@ -122,4 +153,5 @@ class Auth(Section, frozen=True):
 class Configuration(Section, frozen=True):
     node: Node
     limits: Limits
+    log: Log
     auth: Auth

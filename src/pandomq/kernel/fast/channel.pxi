@@ -125,6 +125,19 @@ cdef class Channel:
             last = at + 1
         return [window_at(window, at).tag for at in range(last) if window_at(window, at).queue != NULL]
 
+    def unacked(self):
+        cdef list rows = []
+        cdef Unacked* unacked
+        cdef Entry* entry
+        cdef size_t at
+        for at in range(self.window.used):
+            unacked = window_at(&self.window, at)
+            if unacked.queue != NULL:
+                entry = &unacked.entry
+                rows.append((<Queue>unacked.queue, entry.sequence, entry.term, entry.deadline_ms,
+                             entry.delivery_count, entry.redelivered != 0, <Message>entry.message))
+        return rows
+
     cdef int settle(self, int method_id, uint64_t tag, bint multiple, bint requeue) except -1:
         # 0, and nothing happened, if the tag is unknown.
         cdef Window* window = &self.window

@@ -122,6 +122,32 @@ cdef class Engine:
             self.refuse(channel)
         return not refused
 
+    def prepare(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms):
+        cdef tuple wanted = queue_tuple(queues)
+        cdef Queue queue
+        cdef bint accepted = True
+        cdef list places = []
+        if PyTuple_GET_SIZE(wanted) == 0:
+            return self.distribute(channel, message, wanted, flags, now_ms), places
+        self.round += 1
+        for queue in wanted:
+            if not queue.deleted:
+                if queue.may_refuse and queue.refuses(message, now_ms):
+                    accepted = False
+                else:
+                    queue.willing_in = self.round
+        if message.persistent and log_enqueue(&self.log, message, wanted, self.round) and channel is not None:
+            channel.publish_logged()
+        for queue in wanted:
+            if queue.willing_in == self.round:
+                places.append((queue, queue.await_message(message), self.term))
+        return accepted, places
+
+    def admit(self, Message message not None, places, int64_t now_ms):
+        cdef Queue queue
+        for queue, sequence, term in places:
+            queue.admit(message, sequence, term, now_ms)
+
     def refuse(self, Channel channel not None):
         if channel.mode == C_CONFIRM:
             confirms_refuse(&channel.confirms)

@@ -20,6 +20,8 @@ cdef class Queue:
     cdef Turn* rotation
     cdef uint64_t gone_first  # a range of dequeued sequences that the log batch has not written yet
     cdef uint32_t gone_count
+    cdef size_t awaited_count  # messages that have a place here, and come when the log has them
+    cdef uint64_t awaited_bytes
     cdef uint64_t willing_in  # the last round in which it would take the message
     cdef int64_t armed_for_ms
     cdef int64_t ttl_ms
@@ -83,10 +85,12 @@ cdef class Queue:
     # --- in
 
     cdef bint refuses(self, Message message, int64_t now_ms) except -1:
-        if not queue_overflows(self, 1, message.body_size):
+        cdef size_t count = self.awaited_count + 1
+        cdef uint64_t size = self.awaited_bytes + message.body_size
+        if not queue_overflows(self, count, size):
             return False
         self.hand_out(now_ms)
-        if not queue_overflows(self, 1, message.body_size):
+        if not queue_overflows(self, count, size):
             return False
         if self.overflow == C_REJECT_PUBLISH_DEAD_LETTER and self.dead_letters:
             self.engine.dead.append((self, message, C_MAXLEN, 0))
@@ -140,6 +144,54 @@ cdef class Queue:
         queue_watch_time(self)
         queue_activate(self)
         return 0
+
+    cdef uint64_t await_message(self, Message message) noexcept:
+        # Gives the message a sequence, under which it is admitted later.
+        self.awaited_count += 1
+        self.awaited_bytes += message.body_size
+        self.next_sequence += 1
+        return self.next_sequence - 1
+
+    cdef int admit(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
+        cdef Entry entry
+        self.awaited_count -= 1
+        self.awaited_bytes -= message.body_size
+        if self.deleted:
+            return 0
+        self.published += 1
+        self.fill(&entry, message, sequence, term, now_ms)
+        return self.come_back(&entry, True)
+
+    def reinstate(self, Message message not None, uint64_t sequence, uint64_t term, int64_t deadline_ms,
+                  uint32_t delivery_count, bint redelivered):
+        cdef Entry entry
+        self.fill(&entry, message, sequence, term, 0)
+        entry.deadline_ms = deadline_ms
+        entry.delivery_count = delivery_count
+        entry.redelivered = redelivered
+        self.next_sequence = max(self.next_sequence, sequence + 1)
+        self.come_back(&entry, False)
+        queue_watch_time(self)
+
+    cdef int come_back(self, Entry* entry, bint log) except -1:
+        self.engine.hold(<Message>entry.message)
+        ready_give_back(&self.ready, entry)
+        if self.last_values is not None:
+            self.supersede(entry, log)
+        queue_activate(self)
+        return 0
+
+    def suspect(self):
+        cdef Ring* ring
+        cdef int level
+        cdef size_t at
+        ready_settle(&self.ready)
+        if self.ready.count == 0:
+            return
+        for level in range(self.ready.priority_max + 1):
+            ring = ready_ring(&self.ready, level)
+            for at in range(ring.used):
+                ring_at(ring, at).redelivered = True
 
     cdef int requeue(self, Entry* entry) except -1:
         # An unacked message comes back, if it may; takes over its reference.

@@ -9,6 +9,7 @@ from pandomq.kernel.plain.window import Unacked, Window
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.consumer import Consumer
+    from pandomq.kernel.plain.message import Message
     from pandomq.kernel.plain.queue import Queue
     from pandomq.kernel.plain.ring import Entry
     from pandomq.kernel.plain.session import Session
@@ -93,6 +94,20 @@ class Channel:
 
     def outstanding(self, tag: int, multiple: bool) -> list[int]:
         return self.window.outstanding(tag, multiple) or []
+
+    def unacked(self) -> list[tuple["Queue", int, int, int, int, bool, "Message"]]:
+        return [
+            (
+                queue,
+                entry.sequence,
+                entry.term,
+                entry.deadline_ms,
+                entry.delivery_count,
+                entry.redelivered,
+                entry.message,
+            )
+            for queue, entry, _, _ in self.window.deliveries()
+        ]
 
     def settle(self, method_id: int, tag: int, multiple: bool, requeue: bool) -> bool:
         """False, and nothing happened, if the tag is unknown."""

@@ -82,6 +82,22 @@ class Engine:
             self.refuse(channel)
         return False
 
+    def prepare(
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+    ) -> tuple[bool, list[tuple[Queue, int, int]]]:
+        if not queues:
+            return self.enqueue(channel, message, queues, flags, now_ms), []
+        present = [queue for queue in queues if not queue.deleted]
+        accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
+        if message.persistent:
+            self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
+        places = [(queue, queue.await_message(message), self.term) for queue in accepting]
+        return len(accepting) == len(present), places
+
+    def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
+        for queue, sequence, term in places:
+            queue.admit(message, sequence, term, now_ms)
+
     def _log_enqueue(self, channel: Channel | None, message: Message, queues: list[Queue]) -> None:
         if queues:
             self.log.enqueue(message, queues)

@@ -41,6 +41,8 @@ class Queue(QueueExits):
         self.acked = 0
         self.may_refuse = False  # it has a limit, and keeps messages out
         self._may_drop = False  # it has a limit, and drops from its head
+        self._awaited_count = 0  # messages that have a place here, and come when the log has them
+        self._awaited_bytes = 0
 
     def configure(
         self,
@@ -84,10 +86,11 @@ class Queue(QueueExits):
     def refuses(self, message: Message, now_ms: int) -> bool:
         """Of a queue that may refuse: whether it does. If the message is one for the dead, it is among them."""
         settings = self.settings
-        if not settings.overflowed_by(self.ready, 1, message.body_size):
+        count, size_bytes = self._awaited_count + 1, self._awaited_bytes + message.body_size
+        if not settings.overflowed_by(self.ready, count, size_bytes):
             return False
         self._hand_out(now_ms)
-        if not settings.overflowed_by(self.ready, 1, message.body_size):
+        if not settings.overflowed_by(self.ready, count, size_bytes):
             return False
         if settings.overflow == REJECT_PUBLISH_DEAD_LETTER and settings.dead_letters:
             self.engine.dead.append((self, message, MAXLEN, 0))
@@ -124,6 +127,42 @@ class Queue(QueueExits):
             self._supersede(entry, log=False)
         self.watch_time()
         self.activate()
+
+    def await_message(self, message: Message) -> int:
+        """Gives the message a sequence, under which it is admitted later."""
+        self._awaited_count += 1
+        self._awaited_bytes += message.body_size
+        self.next_sequence += 1
+        return self.next_sequence - 1
+
+    def admit(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
+        self._awaited_count -= 1
+        self._awaited_bytes -= message.body_size
+        if self.deleted:
+            return
+        self.published += 1
+        self._come_back(Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms)), log=True)
+
+    def reinstate(
+        self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
+    ) -> None:
+        entry = Entry(message, sequence, term, deadline_ms)
+        entry.delivery_count = delivery_count
+        entry.redelivered = redelivered
+        self.next_sequence = max(self.next_sequence, sequence + 1)
+        self._come_back(entry, log=False)
+        self.watch_time()
+
+    def _come_back(self, entry: Entry, log: bool) -> None:
+        self.engine.hold(entry.message)
+        self.ready.give_back(entry)
+        if self.last_values is not None:
+            self._supersede(entry, log=log)
+        self.activate()
+
+    def suspect(self) -> None:
+        for entry in self.ready.entries():
+            entry.redelivered = True
 
     def requeue(self, entry: Entry) -> None:
         """An unacked message comes back, if it may."""

@@ -45,6 +45,9 @@ class Window:
             return None
         return self._up_to(tag) if multiple else [tag]
 
+    def deliveries(self) -> list[Unacked]:
+        return list(self._unacked.values())
+
     def pop(self, tag: int) -> Unacked:
         return self._unacked.pop(tag)
 

@@ -1,0 +1,100 @@
+"""Brings a fresh broker back to what it was: the parts of a snapshot, the log's entries after it, and what a restart
+means for those who are not durable.
+
+Deliveries are in no log. So unless the broker stopped in order, and its snapshot is the last word, every message that
+comes back may have been delivered before, and says so; that does not count towards a delivery limit.
+"""
+
+from typing import TYPE_CHECKING, assert_never
+
+from pandomq import kernel
+from pandomq.broker.commands import DeleteExchange, DeleteQueue, decode_command
+from pandomq.broker.delayed import DelayedMessages
+from pandomq.broker.snapshot import VERSION, CommandPart, Head, KeptMessage, QueueMark, read_parts
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.vhost import Vhost
+
+
+class UnknownSnapshot(ValueError):
+    """The snapshot is of a version that is not known here."""
+
+
+class Revival:
+    """Calls in this order: `take` for each piece of the snapshot, `apply` for each entry, `finish`."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._stream = bytearray()
+        self._exact = False
+        self.last_ms = 0
+        """The cluster's time of the last that is known to have happened."""
+
+    def take(self, piece: bytes) -> None:
+        """Raises UnknownSnapshot."""
+        broker = self._broker
+        self._stream += piece
+        for part in read_parts(self._stream):
+            match part:
+                case Head():
+                    self._take_head(part)
+                case CommandPart():
+                    broker.change(decode_command(part.command))
+                case QueueMark():
+                    queue = broker.state.logged[part.queue_id][1].kernel
+                    queue.next_sequence = max(queue.next_sequence, part.next_sequence)
+                case KeptMessage():
+                    self._take_message(part)
+                case _:
+                    assert_never(part)
+
+    def _take_head(self, head: Head) -> None:
+        if head.version > VERSION:
+            raise UnknownSnapshot(f"the snapshot has version {head.version}, known are versions up to {VERSION}")
+        state = self._broker.state
+        state.had_users = head.had_users
+        state.next_queue_id = head.next_queue_id
+        self._exact = head.exact
+        self._broker.now_ms = self.last_ms = head.now_ms
+
+    def _take_message(self, kept: KeptMessage) -> None:
+        message = kernel.Message(kept.routing, kept.header, kept.body)
+        broker = self._broker
+        for queue_id, sequence, term, at_ms, delivery_count, redelivered in kept.places:
+            vhost, owner = broker.state.logged[queue_id]
+            if isinstance(owner, DelayedMessages):
+                owner.kernel.reinstate(message, sequence, term, kernel.NEVER_MS, 0, False)
+                owner.reinstated(sequence, at_ms)
+                broker.timers.watch_delayed(vhost, owner)
+            else:
+                owner.kernel.reinstate(message, sequence, term, at_ms, delivery_count, redelivered)
+
+    def apply(self, index: int, term: int, entry: bytes) -> None:
+        self._exact = False
+        self._broker.apply(index, term, entry)
+        self.last_ms = self._broker.now_ms
+
+    def finish(self, now_ms: int) -> None:
+        """What goes with a restart goes; the next batch, which may be empty, writes that to the log."""
+        broker = self._broker
+        broker.now_ms = now_ms
+        for vhost in list(broker.state.vhosts.values()):
+            self._forget_passing(vhost)
+        for _, owner in broker.state.logged.values():
+            if not self._exact:
+                owner.kernel.suspect()
+            if not isinstance(owner, DelayedMessages):
+                owner.used_ms = now_ms
+            broker.timers.watch_messages(owner.kernel)
+        broker.engine.waiting_for_time.clear()
+
+    def _forget_passing(self, vhost: "Vhost") -> None:
+        queues = [queue.name for queue in vhost.queues.values() if not queue.durable]
+        exchanges = [exchange.name for exchange in vhost.router.exchanges.values() if not exchange.durable]
+        for name in queues:
+            self._broker.issue(DeleteQueue(vhost.name, name))
+        for name in exchanges:
+            self._broker.issue(DeleteExchange(vhost.name, name))
+        # A durable exchange outlives bindings that a restart ends, also if it is deleted with its last one.
+        vhost.orphans.clear()

@@ -1,0 +1,177 @@
+"""Clients at full load around a broker that is killed, what they were promised, and whether it was kept.
+
+Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
+come back; first deliveries of one publisher's messages are in its order; what may have been delivered before says so; a
+transaction is there whole or not at all, and whole once it was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Awaitable
+
+import aio_pika
+import pika
+from aio_pika.abc import AbstractIncomingMessage
+
+from tests.support.process import BrokerProcess
+
+WORK, PROOFS, WHOLE = "work", "proofs", "whole"
+WINDOW = 100
+PUBLISHERS = 2
+TRANSACTION_MESSAGES = 4
+ACKS_PER_PROOF = 10
+END_PATIENCE_S = 1.0
+
+
+class Promises:
+    """What clients know, over all lives of the broker."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+        self.confirmed: set[str] = set()
+        self.acked: set[str] = set()
+        """An ack was sent, whatever came of it."""
+        self.proven: set[str] = set()
+        self.delivered: set[str] = set()
+        self.committed: set[str] = set()
+        self.broken: list[str] = []
+        self._last: dict[str, int] = defaultdict(lambda: -1)
+        """The number of each publisher's message that was first delivered last."""
+
+    def deliver(self, body: str, redelivered: bool) -> None:
+        publisher, number = body.split(":")
+        if body in self.proven:
+            self.broken.append(f"{body} came back after its ack was proven")
+        if body in self.delivered and not redelivered:
+            self.broken.append(f"{body} was delivered again and does not say so")
+        if body not in self.delivered:
+            if int(number) < self._last[publisher]:
+                self.broken.append(f"{body} was first delivered after {self._last[publisher]}")
+            self._last[publisher] = int(number)
+        self.delivered.add(body)
+
+    def check_left(self, left: list[tuple[str, bool]], whole: list[str]) -> None:
+        """With what the queues held in the end."""
+        for body, redelivered in left:
+            self.deliver(body, redelivered)
+        lost = self.confirmed - self.acked - {body for body, _ in left}
+        self.broken += [f"{body} was confirmed and is lost" for body in sorted(lost)]
+        counts: dict[str, int] = defaultdict(int)
+        for name in whole:
+            counts[name] += 1
+        self.broken += [
+            f"{count} of {name}'s messages" for name, count in counts.items() if count != TRANSACTION_MESSAGES
+        ]
+        self.broken += [f"{name} was committed and is lost" for name in sorted(self.committed - counts.keys())]
+
+
+class Load:
+    """The clients of one life of the broker."""
+
+    def __init__(self, broker: BrokerProcess, promises: Promises) -> None:
+        self._url = f"amqp://guest:guest@127.0.0.1:{broker.port}/?heartbeat=0"
+        self._promises = promises
+
+    async def run(self, broker: BrokerProcess, seconds: float) -> None:
+        """Until the broker is killed, after that long."""
+        clients: list[Awaitable[None]] = [self._publish(f"p{number}") for number in range(PUBLISHERS)]
+        clients += [self._consume(), self._transact()]
+        tasks = [asyncio.ensure_future(client) for client in clients]
+        await asyncio.sleep(seconds)
+        broker.kill()
+        # Each ends with the exception that its lost connection gives it.
+        _, hanging = await asyncio.wait(tasks, timeout=END_PATIENCE_S)
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _publish(self, name: str) -> None:
+        connection = await aio_pika.connect(self._url)
+        channel = await connection.channel(publisher_confirms=True)
+        await channel.declare_queue(WORK, durable=True)
+        room = asyncio.Semaphore(WINDOW)
+
+        async def publish(body: str) -> None:
+            message = aio_pika.Message(body.encode(), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+            try:
+                await channel.default_exchange.publish(message, WORK)
+                self._promises.confirmed.add(body)
+            finally:
+                room.release()
+
+        publishing: set[asyncio.Task[None]] = set()
+        while not connection.is_closed:
+            await room.acquire()
+            # Tasks begin in the order in which they are made, and write as they begin.
+            task = asyncio.create_task(publish(f"{name}:{next(self._promises.numbers)}"))
+            publishing.add(task)
+            task.add_done_callback(publishing.discard)
+            # What a lost connection does to those under way is no news.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def _consume(self) -> None:
+        connection = await aio_pika.connect(self._url)
+        channel = await connection.channel(publisher_confirms=True)
+        await channel.set_qos(prefetch_count=WINDOW)
+        queue = await channel.declare_queue(WORK, durable=True)
+        await channel.declare_queue(PROOFS, durable=True, arguments={"x-max-length": 10})
+        inbox: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
+        await queue.consume(inbox.put)
+        unproven: set[str] = set()
+        while not connection.is_closed:
+            message = await asyncio.wait_for(inbox.get(), END_PATIENCE_S)
+            body = message.body.decode()
+            self._promises.deliver(body, bool(message.redelivered))
+            self._promises.acked.add(body)
+            await message.ack()
+            unproven.add(body)
+            if len(unproven) >= ACKS_PER_PROOF:
+                proof = aio_pika.Message(b"", delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+                await channel.default_exchange.publish(proof, PROOFS)
+                self._promises.proven |= unproven
+                unproven.clear()
+
+    async def _transact(self) -> None:
+        connection = await aio_pika.connect(self._url)
+        channel = await connection.channel(publisher_confirms=False)
+        await channel.declare_queue(WHOLE, durable=True)
+        while not connection.is_closed:
+            name = f"t{next(self._promises.numbers)}"
+            async with channel.transaction():
+                for _ in range(TRANSACTION_MESSAGES):
+                    message = aio_pika.Message(name.encode(), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+                    await channel.default_exchange.publish(message, WHOLE)
+            self._promises.committed.add(name)
+
+
+def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
+    """Kills and restarts the broker that often, and gives what was promised, checked."""
+    moments = random.Random(seed)
+    promises = Promises()
+    for _ in range(rounds):
+        broker.start()
+        asyncio.run(Load(broker, promises).run(broker, moments.uniform(0.2, 1.5)))
+        # The sockets that the client left go now, and not during another test.
+        gc.collect()
+    broker.start()
+    promises.check_left(drain(broker, WORK), [body for body, _ in drain(broker, WHOLE)])
+    return promises
+
+
+def drain(broker: BrokerProcess, queue: str) -> list[tuple[str, bool]]:
+    """Bodies, and whether they say that they were delivered before."""
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
+    channel = connection.channel()
+    channel.queue_declare(queue, durable=True)
+    left: list[tuple[str, bool]] = []
+    while True:
+        method, _, body = channel.basic_get(queue, auto_ack=True)
+        if method is None or body is None:
+            connection.close()
+            return left
+        left.append((body.decode(), bool(method.redelivered)))
