@@ -166,9 +166,7 @@ def _print_troubles(path: Path, report: StoreReport) -> None:
         _say(f"  entries up to {report.last_index} are good; the log went on to {damage.known_index}")
     if report.torn is not None:
         torn = report.torn
-        _say(
-            f"{path}: {torn.file} has {torn.cut_bytes} bytes from offset {torn.offset} on that were never finished"
-        )
+        _say(f"{path}: {torn.file} has {torn.cut_bytes} bytes from offset {torn.offset} on that were never finished")
     for flaw in report.flaws:
         _say(f"{path}: damaged: {flaw.file} at offset {flaw.offset}: {flaw.text}")
     for file in report.aside:

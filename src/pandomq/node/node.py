@@ -314,7 +314,8 @@ class Node:
         for client, fault in outcome.closing:
             link = self._links.of_client.get(client)
             if link is not None:
-                self._ends.append((link, fault))
+                # Before what the same read brought after it: the first fault is the one that counts.
+                self._ends.insert(0, (link, fault))
             else:
                 self.local_clients.failed(client, fault)
 
