@@ -25,6 +25,8 @@ LISTING_KEPT_S: Final = 60.0
 """Rows that nobody asked for in this time are forgotten."""
 LISTINGS_MAX: Final = 64
 """Different questions about one kind of object whose answers are kept."""
+LISTINGS_BYTES_MAX: Final = 64 * MIB
+"""And how much these answers take in all."""
 RATE_WINDOW_S: Final = 1.0
 """Rates are counted over at least this time."""
 

@@ -70,6 +70,7 @@ class Table(Generic[V, R]):
         self._entries: dict[Key, Entry[V, R]] = {}
         self._ordered: list[Entry[V, R]] = []
         self._listings: dict[Hashable, Listing] = {}
+        self._listings_bytes = 0
         self._made_s = 0.0
         self._cost_s = 0.0
         self._changed = True
@@ -104,8 +105,14 @@ class Table(Generic[V, R]):
         return self._listings.get(question)
 
     def keep(self, question: Hashable, entries: list[Entry[V, R]], listing: Listing) -> None:
-        if entries is self._ordered and len(self._listings) < limits.LISTINGS_MAX:
+        size = len(listing.body)
+        if (
+            entries is self._ordered
+            and len(self._listings) < limits.LISTINGS_MAX
+            and self._listings_bytes + size <= limits.LISTINGS_BYTES_MAX
+        ):
             self._listings[question] = listing
+            self._listings_bytes += size
 
     # Making rows.
 
@@ -123,7 +130,7 @@ class Table(Generic[V, R]):
             await self._read()
         finally:
             self._making, self._reading = None, False
-        self._listings.clear()
+        self._drop_listings()
         loop = asyncio.get_running_loop()
         if self._forgetting is not None:
             self._forgetting.cancel()
@@ -174,8 +181,12 @@ class Table(Generic[V, R]):
         self._forgetting = None
         self._entries = {}
         self._ordered = []
-        self._listings.clear()
+        self._drop_listings()
         self._changed = True
+
+    def _drop_listings(self) -> None:
+        self._listings.clear()
+        self._listings_bytes = 0
 
 
 class Listing:

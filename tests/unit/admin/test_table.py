@@ -258,6 +258,12 @@ def test_answers_are_kept_as_long_as_the_rows(monkeypatch: pytest.MonkeyPatch) -
             world.table.keep(number, fresh, Listing(b""))
         assert world.table.listing(limits.LISTINGS_MAX - 1) is not None
         assert world.table.listing(limits.LISTINGS_MAX) is None
+        world.now_s += 1
+        fresh = await world.table.entries()
+        half = Listing(b"x" * (limits.LISTINGS_BYTES_MAX // 2))
+        for number in range(3):
+            world.table.keep(number, fresh, half)
+        assert [world.table.listing(number) is None for number in range(3)] == [False, False, True]
 
     run(test)
 
