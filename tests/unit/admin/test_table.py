@@ -85,7 +85,7 @@ def test_they_are_made_anew_when_their_cost_allows(monkeypatch: pytest.MonkeyPat
 
 
 def test_however_much_they_cost_they_do_not_grow_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, cost_s=10.0)
+    world = World(monkeypatch, cost_s=1.0)
 
     async def test() -> None:
         await world.rows()
