@@ -97,6 +97,7 @@ def test_half_a_frame_for_ever(target: ConfiguredBroker, bystander: Bystander) -
     assert len(target.lines("WARNING|ERROR", mark)) == len(halves)
 
 
+@pytest.mark.slow
 def test_an_octet_now_and_then_is_a_sign_of_life(target: ConfiguredBroker, bystander: Bystander) -> None:
     """Slow is not dead: a frame that takes more than two heartbeats to arrive arrives."""
     connection = target.open(heartbeat=1)

@@ -144,6 +144,7 @@ def test_a_handshake_has_a_limited_time(limited: ConfiguredBroker) -> None:
     assert len(limited.lines("WARNING|ERROR", mark)) == 5
 
 
+@pytest.mark.slow
 def test_who_is_in_has_all_the_time_of_the_world(limited: ConfiguredBroker) -> None:
     """The handshake's limit ends with the handshake, also for who does not want heartbeats."""
     connection = limited.open(heartbeat=0)

@@ -72,8 +72,8 @@ def greet_in_vain(broker: TlsBroker, context: ssl.SSLContext) -> None:
 
 def the_line(broker: TlsBroker, mark: int, reason: str) -> None:
     """One line says why, and there is no second."""
-    broker.broker.wait_for_line(reason, mark)
-    assert len(broker.broker.lines("WARNING|ERROR", mark)) == 1
+    line = broker.broker.wait_for_line(reason, mark)
+    assert broker.broker.lines("WARNING|ERROR", mark) == [line]
 
 
 @pytest.mark.parametrize("mode", ["asking", "requiring"])

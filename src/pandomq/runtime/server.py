@@ -209,9 +209,15 @@ class Server:
 
     def _verify(self, attempt: Attempt, question: Question) -> None:
         def answered(answer: asyncio.Future[bool]) -> None:
-            if not answer.cancelled():
-                self._node.verified(attempt, question, fits=answer.result(), now_ms=self._clock.now_ms())
-                self._ask_step()
+            if answer.cancelled():
+                return
+            failure = answer.exception()
+            if failure is not None:
+                # Others wait behind this one, so that it has to be answered. What it says might hold the hash.
+                log.error("a password could not be checked: %s", type(failure).__name__)
+            fits = failure is None and answer.result()
+            self._node.verified(attempt, question, fits=fits, now_ms=self._clock.now_ms())
+            self._ask_step()
 
         self._loop.run_in_executor(self._hasher, question.fits).add_done_callback(answered)
 
