@@ -22,7 +22,7 @@ from pandomq.journal.scan import Scan
 from pandomq.journal.segment import Catalogue, CompactSegment, Segment
 from pandomq.journal.snapshot import OWN_KINDS, SnapshotBad, SnapshotHead, check, read_pieces
 from pandomq.journal.survey import Expected, SegmentFile, Survey
-from pandomq.journal.table import Table, sealed_columns
+from pandomq.journal.table import Table, sealed_positions, sealed_slots
 from pandomq.journal.terms import Terms
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work, read
@@ -135,14 +135,15 @@ class Examination:
         segment = begin_segment(found, self.catalogue)
         data = yield from read(found.file, TABLE_OFFSET, found.slot_count * SLOT_BYTES)
         seal = found.seal
-        columns = None if seal is None else sealed_columns(data, seal, found.first_index)
-        if seal is None or columns is None:
+        count = sealed_slots(data, seal, found.first_index)
+        if seal is None or not count:
             scan = self._scan_old(found, segment, data, self.terms)
             yield from scan.run()
             self.flaws.extend(scan.flaws)
             segment.fold_chain()
         else:
-            segment.positions, segment.end, segment.chain_after = columns[0], seal.end, seal.chain_after
+            segment.positions = sealed_positions(data, count)
+            segment.end, segment.chain_after = seal.end, seal.chain_after
             self._note_terms(segment, data, seal)
             if found.size_bytes < seal.end:
                 text = f"it ends {seal.end - found.size_bytes} bytes too early"

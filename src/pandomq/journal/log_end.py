@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.chain import ChainPoints
-from pandomq.journal.checksums import chain_next
+from pandomq.journal.checksums import CHAIN_BASE, CHAIN_PRIME
 from pandomq.journal.cutting import Cut, Part
 from pandomq.journal.events import Damage, Entry, Event, Flaw, Progress, Replayed, Stage, TornTail
 from pandomq.journal.faults import corrupt
@@ -20,7 +20,7 @@ from pandomq.journal.limits import JournalSettings
 from pandomq.journal.scan import Ending, Scan
 from pandomq.journal.segment import Catalogue, Segment
 from pandomq.journal.survey import SegmentFile
-from pandomq.journal.table import Table
+from pandomq.journal.table import Table, sealed_slots
 from pandomq.journal.terms import Terms
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work, read
@@ -236,15 +236,18 @@ def begin_segment(found: SegmentFile, catalogue: Catalogue) -> Segment:
 
 
 def read_table(found: SegmentFile) -> Work[Table]:
-    return Table((yield from read(found.file, TABLE_OFFSET, found.slot_count * SLOT_BYTES)), found.seed)
+    data = yield from read(found.file, TABLE_OFFSET, found.slot_count * SLOT_BYTES)
+    return Table(data, found.seed, sealed_slots(data, found.seal, found.first_index))
 
 
 def follow_chain(segment: Segment, index: int, chain: int, points: ChainPoints) -> None:
     """The chain from this entry on to the segment's last, whose end it notes."""
     assert segment.checksums is not None
+    stride = points.stride
     for checksum in segment.checksums[index - segment.first_index :]:
-        chain = chain_next(chain, checksum)
-        if not index % points.stride:
+        chain = (chain * CHAIN_BASE + checksum + 1) % CHAIN_PRIME
+        if not index % stride:
             points.record(index, chain)
+            stride = points.stride
         index += 1
     segment.chain_after = chain

@@ -141,15 +141,16 @@ class Scan:
         assert checksums is not None
         data, start, term_last = self._window.data, self._window.start, self._term
         index, snapshot_index = self.index, self._snapshot_index
+        entries, window_bytes = self._entries, len(data)
         place_first = len(positions)
-        place_end = min(len(rows), self._limit_index - segment.first_index)
-        for place in range(place_first, place_end):
-            if states[place] != GOOD:
-                break
-            term, checksum, position, length = rows[place][:4]
+        place_end = max(place_first, min(len(rows), self._limit_index - segment.first_index))
+        bad = states.find(BAD, place_first, place_end)
+        never = states.find(NEVER, place_first, place_end)
+        place_end = min(place for place in (place_end, bad, never) if place >= 0)
+        for term, checksum, position, length, _, _, _ in rows[place_first:place_end]:
             at = position - start
             end = at + ENTRY_HEAD_BYTES + length
-            if at < 0 or end > len(data):
+            if at < 0 or end > window_bytes:
                 break
             payload = data[at + ENTRY_HEAD_BYTES : end]
             head = ENTRY_HEAD.pack(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END)
@@ -166,7 +167,7 @@ class Scan:
             positions.append(position)
             checksums.append(checksum)
             if index > snapshot_index:
-                self._entries.append(Entry(LogIndex(index), Term(term), payload))
+                entries.append(Entry(LogIndex(index), Term(term), payload))
             index += 1
         if len(positions) > place_first:
             self.position = positions[-1] + ENTRY_HEAD_BYTES + rows[len(positions) - 1][3]

@@ -11,21 +11,21 @@ GOOD: Final = 1
 BAD: Final = 2
 
 _WORDS_PER_SLOT: Final = SLOT_BYTES // 4
-_CHECKSUM_WORD: Final = 2
 _POSITION_WORD: Final = 3
 
 
 class Table:
     __slots__ = ("data", "rows", "states")
 
-    def __init__(self, data: bytes, seed: int) -> None:
-        used = -(-len(data.rstrip(b"\0")) // SLOT_BYTES)
+    def __init__(self, data: bytes, seed: int, sealed_count: int = 0) -> None:
+        """So many slots are known to be good as a whole, see `sealed_slots`; the others are looked at one by one."""
+        used = max(-(-len(data.rstrip(b"\0")) // SLOT_BYTES), sealed_count)
         self.data = data[: used * SLOT_BYTES]
         """Up to the last slot that holds anything."""
         self.rows: list[tuple[int, ...]] = list(SLOT.iter_unpack(self.data))
-        self.states = bytearray(used)
+        self.states = bytearray([GOOD]) * sealed_count + bytearray(used - sealed_count)
         view = memoryview(self.data)
-        for place, row in enumerate(self.rows):
+        for place, row in enumerate(self.rows[sealed_count:], sealed_count):
             at = place * SLOT_BYTES
             if crc32(view[at : at + SLOT_BYTES - 4], seed ^ place) == row[6]:
                 self.states[place] = GOOD
@@ -55,11 +55,17 @@ class Table:
         return max(known, default=0)
 
 
-def sealed_columns(data: bytes, seal: Seal, first_index: int) -> "tuple[array[int], array[int]] | None":
-    """Positions and checksums of a sealed segment's entries at once; None if the table is not what was sealed."""
-    used = (seal.last_index - first_index + 1) * SLOT_BYTES
-    if used < 0 or len(data) < used or crc32(memoryview(data)[:used]) != seal.table_sum:
-        return None
+def sealed_slots(data: bytes, seal: Seal | None, first_index: int) -> int:
+    """How many slots the seal answers for; 0 if it does not."""
+    if seal is None:
+        return 0
+    count = seal.last_index - first_index + 1
+    used = count * SLOT_BYTES
+    return count if 0 < used <= len(data) and crc32(memoryview(data)[:used]) == seal.table_sum else 0
+
+
+def sealed_positions(data: bytes, count: int) -> "array[int]":
+    """Of a sealed segment's entries, at once."""
     words = array("I")
-    words.frombytes(data[:used])
-    return words[_POSITION_WORD::_WORDS_PER_SLOT], words[_CHECKSUM_WORD::_WORDS_PER_SLOT]
+    words.frombytes(data[: count * SLOT_BYTES])
+    return words[_POSITION_WORD::_WORDS_PER_SLOT]

@@ -25,6 +25,8 @@ class JournalMeasurement(msgspec.Struct, frozen=True):
     entry_bytes: int
     entries_per_batch: int
     batches: int
+    disk_mb_s: float
+    """The same batches written and synced without a journal, one after the other: what the disk can do."""
     append_mb_s: float
     """Batches one after the other, each handed over while the one before is being synced."""
     append_us: float
@@ -94,6 +96,8 @@ def measure_journal(
         driver.until(lambda event: isinstance(event, Recovered))
         show("syncs")
         latencies_ms = _measure_syncs(driver, payloads[0])
+        show("the disk alone")
+        disk_s = _measure_disk(store / "alone", b"".join(payloads), batches)
         show("appending")
         append_us, append_s = _measure_appends(driver, payloads, batches)
         show("snapshot")
@@ -109,6 +113,7 @@ def measure_journal(
         entry_bytes=entry_bytes,
         entries_per_batch=entries_per_batch,
         batches=batches,
+        disk_mb_s=round(batches * entries_per_batch * entry_bytes / disk_s / 1e6, 1),
         append_mb_s=round(batches * entries_per_batch * entry_bytes / append_s / 1e6, 1),
         append_us=round(append_us, 1),
         sync_ms_p50=round(latencies_ms[len(latencies_ms) // 2], 3),
@@ -132,6 +137,18 @@ def _measure_syncs(driver: _Driver, payload: bytes, count: int = 300) -> list[fl
         driver.until(lambda event, index=index: isinstance(event, Durable) and event.index >= index)  # type: ignore[misc]
         latencies_ms.append((time.perf_counter() - start) * 1000)
     return sorted(latencies_ms)
+
+
+def _measure_disk(file: Path, data: bytes, batches: int) -> float:
+    """Seconds."""
+    with file.open("wb", buffering=0) as written:
+        start = time.perf_counter()
+        for _ in range(batches):
+            written.write(data)
+            os.fdatasync(written.fileno())
+        seconds = time.perf_counter() - start
+    file.unlink()
+    return seconds
 
 
 def _measure_appends(driver: _Driver, payloads: list[bytes], batches: int) -> tuple[float, float]:
