@@ -20,7 +20,6 @@ from pandomq.runtime.disk_files import DirectoryFiles
 from pandomq.runtime.disk_lock import DirectoryLock
 from pandomq.runtime.disk_runs import Run, joined
 
-
 SWITCH_INTERVAL_S: Final = 0.0005
 """A lane that comes back from the disk waits at most this long for a busy event loop to let it go on; Python's own five
 milliseconds are longer than a sync."""
