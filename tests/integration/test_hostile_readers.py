@@ -129,6 +129,7 @@ def test_what_was_asked_before_a_close_is_answered(target: ConfiguredBroker, con
     assert target.lines("WARNING|ERROR", mark) == []
 
 
+@pytest.mark.slow
 def test_a_deaf_client_is_gone_after_two_heartbeats(target: ConfiguredBroker) -> None:
     """It would send heartbeats, but nobody reads them, because it does not read our answers."""
     mark = target.mark()

@@ -74,9 +74,8 @@ def test_a_wrong_password_and_an_unknown_user_look_the_same(guarded: ConfiguredB
         ("PLAIN", b"\0wilma\0"),
         ("PLAIN", b"\0\0"),
         ("AMQPLAIN", table({"LOGIN": "wilma", "PASSWORD": "wrong"})[4:]),
-        ("AMQPLAIN", table({"LOGIN": "wilma", "PASSWORD": ""})[4:]),
     ],
-    ids=["PLAIN", "PLAIN, no password", "PLAIN, nothing", "AMQPLAIN", "AMQPLAIN, no password"],
+    ids=["PLAIN", "PLAIN, no password", "PLAIN, nothing", "AMQPLAIN"],
 )
 def test_each_mechanism_says_so(guarded: ConfiguredBroker, mechanism: str, response: bytes) -> None:
     connection = Connection(guarded.address())
@@ -209,10 +208,9 @@ def test_a_changed_password_and_a_deleted_user(guarded: ConfiguredBroker) -> Non
 def test_a_user_without_a_password_cannot_log_in_by_one(guarded: ConfiguredBroker) -> None:
     with guarded.api() as api:
         assert api.put("users/headless", json={"password_hash": "", "tags": ""}).status_code == 201
-    for password in ("", "anything"):
-        connection = Connection(guarded.address("headless", password))
-        with pytest.raises(AssertionError, match=r"connection\.close 403"):
-            connection.log_in()
+    connections = [open_login(guarded, "headless", password) for password in ("", "anything")]
+    for connection in connections:
+        assert connection.expect("connection.close").reply_code == 403
         connection.drop()
 
 

@@ -21,7 +21,7 @@ from .waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.only_ours("it listens with certificates that were made for the tests")
 
-HANDSHAKE_MS: Final = 1500
+HANDSHAKE_MS: Final = 1200
 SOON_S: Final = 1.0
 """Less than the handshake may take: they are refused for what they did, not for being slow."""
 
