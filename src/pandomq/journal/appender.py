@@ -50,7 +50,6 @@ class Appender:
         "_marked_index",
         "_now_ms",
         "_open",
-        "_opened_number",
         "_outbox",
         "_points",
         "_settings",
@@ -68,6 +67,7 @@ class Appender:
         "on_idle",
         "on_opened",
         "on_synced",
+        "opened_number",
         "pending_bytes",
         "synced_index",
     )
@@ -100,7 +100,6 @@ class Appender:
         """Closed while `holding`, and not among the others."""
         self._unsynced: dict[FileName, None] = {}
         """Written since they were synced, where the policy does not sync them by itself."""
-        self._opened_number = 0
         self._marked_index = 0
         self._syncing = 0
         self._now_ms = self._synced_ms = 0
@@ -111,6 +110,8 @@ class Appender:
         """Really on the disk."""
         self.pending_bytes = 0
         """Handed over for a sync, and not yet durable."""
+        self.opened_number = 0
+        """The last segment that has entries on the disk."""
         self.holding = False
         """While a tail is being cut off, what is appended after it waits."""
         self.on_idle: Callable[[], None] = lambda: None
@@ -125,6 +126,7 @@ class Appender:
         self.last_term = last_term
         self.chain = chain
         self._open = open_segment
+        self.opened_number = self._catalogue.newest_segment
 
     # Entries.
 
@@ -238,8 +240,8 @@ class Appender:
             return
         self.synced_index = index
         stored = self._catalogue.find(index)
-        if stored is not None and stored.number > self._opened_number:
-            self._opened_number = stored.number
+        if stored is not None and stored.number > self.opened_number:
+            self.opened_number = stored.number
             self.on_opened(stored.number)
         self.on_synced()
 
@@ -258,6 +260,7 @@ class Appender:
         self.durable_index = min(self.durable_index, last_index)
         self.synced_index = min(self.synced_index, last_index)
         self._marked_index = min(self._marked_index, last_index)
+        self.opened_number = self._catalogue.newest_segment
 
     def release(self) -> None:
         assert self.holding and not self._groups

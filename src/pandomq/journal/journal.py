@@ -148,7 +148,15 @@ class Journal:
         appender.on_synced = self._settle
         self._states = StateStore(outbox, opened.state, opened.counter)
         self._reclaimer = Reclaimer(
-            settings, identity, outbox, self._catalogue, self._live, self._space, self._numbers, emit
+            settings,
+            identity,
+            outbox,
+            self._catalogue,
+            self._live,
+            self._space,
+            self._numbers,
+            lambda: appender.opened_number,
+            emit,
         )
         self._reclaimer.snapshots = [head.last_index for head in survey.snapshots]
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)

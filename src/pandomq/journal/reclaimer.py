@@ -38,6 +38,7 @@ class Reclaimer:
         "_identity",
         "_live",
         "_numbers",
+        "_opened_number",
         "_outbox",
         "_pin_index",
         "_read",
@@ -57,6 +58,7 @@ class Reclaimer:
         live: LiveBytes,
         space: Space,
         numbers: Iterator[int],
+        opened_number: Callable[[], int],
         emit: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -66,6 +68,7 @@ class Reclaimer:
         self._live = live
         self._space = space
         self._numbers = numbers
+        self._opened_number = opened_number
         self._emit = emit
         self._pin_index: int | None = None
         self._compaction: Compaction | None = None
@@ -107,7 +110,8 @@ class Reclaimer:
         return self.snapshots[needed - 1] if len(self.snapshots) >= needed else 0
 
     def _may_go(self, stored: Stored) -> bool:
-        if isinstance(stored, Segment) and not stored.sealed:
+        # The newest stays until the disk has entries of the next: the hard state tells that it is there.
+        if isinstance(stored, Segment) and stored.number >= self._opened_number():
             return False
         if self._pin_index is not None and stored.last_index >= self._pin_index and isinstance(stored, Segment):
             return False

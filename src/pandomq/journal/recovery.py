@@ -29,7 +29,6 @@ from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.log_end import Tail
 from pandomq.journal.names import STATE
 from pandomq.journal.open_segment import OpenSegment
-from pandomq.journal.segment import Segment
 from pandomq.journal.work import Work, perform
 
 
@@ -60,8 +59,8 @@ def settle(examination: Examination, settings: JournalSettings, new_identity: Id
     if not damaged:
         if end.cut is not None:
             yield from shorten(end.cut)
-        numbers = [stored.number for stored in examination.catalogue if isinstance(stored, Segment)]
-        state = StoreState(state.cluster_id, state.node_name, state.hard, max(numbers, default=0))
+        newest = examination.catalogue.newest_segment
+        state = StoreState(state.cluster_id, state.node_name, state.hard, newest)
     if state != survey.state or any(flaw.file == STATE for flaw in survey.flaws):
         counter += 1
         yield from _write_state(state, counter)

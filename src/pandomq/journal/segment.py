@@ -225,6 +225,11 @@ class Catalogue:
         for stored in old:
             stored.replaced_by = new
 
+    @property
+    def newest_segment(self) -> int:
+        """The highest number of a file with whole entries; 0 without one."""
+        return max((stored.number for stored in self._files if isinstance(stored, Segment)), default=0)
+
     def whole_from(self, last_index: int) -> int:
         """The first index from which on every entry up to the last is held whole."""
         first = last_index + 1

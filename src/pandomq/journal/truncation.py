@@ -59,7 +59,7 @@ class Truncation:
             cut = self._plan(last_index + 1)
             self._forget(last_index + 1, chain)
         self._appender.cut(*last)
-        newest = max((stored.number for stored in self._catalogue if isinstance(stored, Segment)), default=0)
+        newest = self._catalogue.newest_segment
 
         def over(_: None) -> None:
             self._task = None

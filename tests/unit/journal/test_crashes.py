@@ -1,9 +1,12 @@
 """Any interleaving of appends, syncs, cuts, snapshots, reclaiming and crashes, also of recovery itself."""
 
+from random import Random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.journal.operations import OPERATIONS, Operation, run
+from tests.unit.journal.operations import OPERATIONS, Operation, program, run
 from tests.unit.journal.store import Store
 
 
@@ -13,3 +16,15 @@ def test_what_was_synced_is_there_in_order_and_nothing_else(
     seed: int, early: bool, operations: list[Operation]
 ) -> None:
     run(Store(seed, early=early), operations)
+
+
+def test_longer_lives() -> None:
+    for seed in range(60):
+        run(Store(seed, early=bool(seed % 2)), program(Random(seed), 100))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_longer_lives() -> None:
+    for seed in range(1_000, 3_000):
+        run(Store(seed, early=bool(seed % 2)), program(Random(seed), 120))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.compaction import live_spans
+from pandomq.journal.effects import Lane, Request
 from pandomq.journal.events import FlawFound, RangesRead, RangesWanted
 from pandomq.journal.reading import runs_of
 from pandomq.journal.segment import CompactSegment
@@ -149,6 +151,39 @@ def test_a_file_stays_while_it_is_read() -> None:
     assert old in store.disk.sizes()
     store.settle()
     assert old not in store.disk.sizes()
+
+
+def test_the_newest_segment_stays_until_the_next_one_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With little space one snapshot is enough for what it covers to go.
+    store = Store(settings=msgspec.structs.replace(SMALL, disk_free_bytes_min=2**50))
+    store.open()
+    store.append(b"x" * 900)
+    store.append(b"", released=[1])
+    store.save()
+    store.snapshot()
+    store.settle()
+    held: list[Request] = []
+    submit = store.disk.submit
+
+    def without_log(requests: list[Request], now_ms: int) -> None:
+        held.extend(request for request in requests if request.lane is Lane.LOG)
+        submit([request for request in requests if request.lane is not Lane.LOG], now_ms)
+
+    monkeypatch.setattr(store.disk, "submit", without_log)
+    store.append(b"too large for the rest of the segment" * 300)
+    store.sync()
+    for _ in range(3):
+        store.tick()
+        store.settle()
+    assert store.files("segment")[0] == "segment-000000000001.log"
+    monkeypatch.setattr(store.disk, "submit", submit)
+    store.disk.submit(held, store.now_ms)
+    store.settle()
+    store.tick()
+    store.settle()
+    assert "segment-000000000001.log" not in store.files("segment")
+    store.crash(Loss.ALL)
+    store.check()
 
 
 def test_damage_is_not_compacted() -> None:
