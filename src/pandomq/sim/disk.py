@@ -213,6 +213,10 @@ class SimDisk:
         """The next so many effects of this kind fail with this number of `errno`."""
         self._failures[kind, number] += count
 
+    def heal(self) -> None:
+        """Nothing that was to fail fails any more."""
+        self._failures.clear()
+
     def _injected(self, effect: Effect) -> int | None:
         for (kind, number), count in self._failures.items():
             if count and isinstance(effect, kind):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+from random import Random
 
 import msgspec
 import pytest
 
-from pandomq.journal.effects import Create
+from pandomq.journal.effects import Create, Delete, Rename, SyncDirectory, SyncFile, Write
 from pandomq.journal.events import SpaceBack, SpaceLow
 from pandomq.journal.faults import DiskFullFault, StoreFault
 from pandomq.sim.files import Loss
+from tests.unit.journal.operations import perform, program
 from tests.unit.journal.store import SMALL, Store
 
 
@@ -115,3 +117,41 @@ def test_a_segment_that_is_needed_and_cannot_be_made_is_the_end() -> None:
     store.disk.fail_next(Create, errno.EIO)
     with pytest.raises(StoreFault, match="cannot create segment"):
         fill(store, 60)
+
+
+def test_a_disk_that_is_full_at_any_moment_corrupts_nothing() -> None:
+    full = 0
+    for seed in range(40):
+        random = Random(seed)
+        store = Store(seed, capacity_bytes=random.randint(30_000, 150_000))
+        try:
+            store.open()
+            for operation in program(random, 80):
+                perform(store, operation)
+        except DiskFullFault:
+            full += 1
+        store.disk.capacity_bytes = 2**30
+        store.crash(random.choice(list(Loss)))
+        store.check()
+    assert full > 10
+
+
+def test_a_disk_that_fails_at_any_moment_loses_nothing() -> None:
+    failed = 0
+    for seed in range(60):
+        random = Random(seed)
+        store = Store(seed)
+        store.open()
+        kind = random.choice((Write, SyncFile, SyncDirectory, Rename, Delete, Create))
+        try:
+            for operation in program(random, 40):
+                perform(store, operation)
+            store.disk.fail_next(kind, errno.EIO)
+            for operation in program(random, 40):
+                perform(store, operation)
+        except StoreFault:
+            failed += 1
+        store.disk.heal()
+        store.crash(random.choice(list(Loss)))
+        store.check()
+    assert failed > 20
