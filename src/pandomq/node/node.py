@@ -332,7 +332,9 @@ class Node:
                 self._links.take(link, link.client, writes)
                 self._links.let_go(link, now_ms)
             if fault is None:
-                link.connection.confirm_close()
+                # Unless something it said before its good-bye was at fault: then that was answered, and this with it.
+                if link.connection.state is State.ENDING:
+                    link.connection.confirm_close()
             else:
                 log.warning("connection %s closed: %s", link.peer_name, fault)
                 link.connection.close(fault, now_ms)
