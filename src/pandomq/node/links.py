@@ -67,6 +67,9 @@ class Links:
         self._broker.disconnect(link.client, now_ms)
         del self.of_client[link.client]
         link.client = None
+        # Whatever it was kept waiting for, it is not any more; its close-ok or its end of file is to be read.
+        link.blocked = link.behind = False
+        self._set_reading(link, paused=False)
 
     # Time.
 
