@@ -314,8 +314,7 @@ class Node:
         for client, fault in outcome.closing:
             link = self._links.of_client.get(client)
             if link is not None:
-                # Before what the same read brought after it: the first fault is the one that counts.
-                self._ends.insert(0, (link, fault))
+                self._ends.insert(0, (link, fault))  # before what the same read brought after it
             else:
                 self.local_clients.failed(client, fault)
 
@@ -331,14 +330,13 @@ class Node:
                 # What the client asked for before it said good-bye, or went wrong, is answered.
                 self._links.take(link, link.client, writes)
                 self._links.let_go(link, now_ms)
-            if fault is None:
-                # Unless something it said before its good-bye was at fault: then that was answered, and this with it.
-                if link.connection.state is State.ENDING:
-                    link.connection.confirm_close()
-            else:
+            if fault is not None:
                 log.warning("connection %s closed: %s", link.peer_name, fault)
                 link.connection.close(fault, now_ms)
                 self._links.watch(link)
+            elif link.connection.state is State.ENDING:
+                # Else something it said before its good-bye was at fault, and its close was answered with that.
+                link.connection.confirm_close()
             self._links.talk(link)
 
     def _watch_memory(self) -> None:
