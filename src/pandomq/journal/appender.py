@@ -28,12 +28,14 @@ class Group:
 
     __slots__ = ("chunks", "effects", "first_index", "issued_ms", "last_index", "safe_at", "segment", "size_bytes")
 
-    def __init__(self, segment: Segment, first_index: int, last_index: int, chunks: list[bytes]) -> None:
+    def __init__(
+        self, segment: Segment, first_index: int, last_index: int, size_bytes: int, chunks: list[bytes]
+    ) -> None:
         self.segment = segment
         self.first_index = first_index
         self.last_index = last_index
         self.chunks = chunks
-        self.size_bytes = sum(map(len, chunks))
+        self.size_bytes = size_bytes
         self.effects: list[Effect] = []
         self.safe_at = 0
         """The place of the effect after which the group is durable."""
@@ -59,6 +61,7 @@ class Appender:
         "_terms",
         "_unfiled",
         "_unsynced",
+        "appended_bytes",
         "chain",
         "durable_index",
         "holding",
@@ -108,6 +111,8 @@ class Appender:
         """As the fsync policy has it."""
         self.synced_index = 0
         """Really on the disk."""
+        self.appended_bytes = 0
+        """Handed over for a sync, since the start."""
         self.pending_bytes = 0
         """Handed over for a sync, and not yet durable."""
         self.opened_number = 0
@@ -187,10 +192,10 @@ class Appender:
     def _close_group(self, *, sealing: bool = False) -> None:
         place = self._open
         assert place is not None
-        count = place.group_count
+        count, size_bytes = place.group_count, place.group_bytes
         writes, chunks = place.close_group()
         segment = place.segment
-        group = Group(segment, self.last_index + 1 - count, self.last_index, chunks)
+        group = Group(segment, self.last_index + 1 - count, self.last_index, size_bytes, chunks)
         group.effects += writes
         if sealing:
             group.effects.append(place.seal())
@@ -199,7 +204,8 @@ class Appender:
         group.safe_at = len(group.effects) - 1
         if sealing:
             group.effects.append(Resize(segment.file, segment.end))
-        self.pending_bytes += group.size_bytes
+        self.pending_bytes += size_bytes
+        self.appended_bytes += size_bytes
         self._issue(group)
 
     def _issue(self, group: Group) -> None:

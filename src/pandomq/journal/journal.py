@@ -171,6 +171,7 @@ class Journal:
             self._reclaimer,
             emit,
             appender.flush,
+            lambda: appender.appended_bytes,
             last_bytes=0 if examination.snapshot is None else survey.sizes[examination.snapshot.file],
             log_bytes=0 if end is None else end.size_bytes,
         )
@@ -266,7 +267,6 @@ class Journal:
         """Several entries at once; returns the index of the last."""
         self._check()
         assert self._damage is None, "a damaged log must be truncated first"
-        self._snapshots.log_bytes += sum(map(len, payloads))
         return self._appender.extend(term, payloads)
 
     def sync(self) -> None:

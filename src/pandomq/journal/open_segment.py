@@ -104,6 +104,12 @@ class OpenSegment:
         positions: list[int] = []
         checksums: list[int] = []
         slots: list[bytes] = []
+        add_chunk, add_slot, add_position, add_checksum = (
+            chunks.append,
+            slots.append,
+            positions.append,
+            checksums.append,
+        )
         stride_mask = points.stride - 1
         # How far behind the disk is said to be; a log that is further behind than can be said stays at the most.
         lag, lag_step = index - synced_index, 1
@@ -124,10 +130,12 @@ class OpenSegment:
             if length >= SECTOR_BYTES and 0 in payload[::SECTOR_BYTES]:
                 blank = blank_sectors(payload, position + ENTRY_HEAD_BYTES)
             content = pack_slot(term, checksum, position, length, blank, lag)
-            slots += (content, pack_sum(crc32(content, seed ^ place)))
-            chunks += (pack_head(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END), payload)
-            positions.append(position)
-            checksums.append(checksum)
+            add_slot(content)
+            add_slot(pack_sum(crc32(content, seed ^ place)))
+            add_chunk(pack_head(ENTRY_BEGIN, 0, length, index, term, checksum, ENTRY_END))
+            add_chunk(payload)
+            add_position(position)
+            add_checksum(checksum)
             position += ENTRY_HEAD_BYTES + length
             place += 1
             index += 1
@@ -142,6 +150,10 @@ class OpenSegment:
         self._position = position
         segment.chain_after = chain
         return start + place - place_first
+
+    @property
+    def group_bytes(self) -> int:
+        return self._position - self._group_position
 
     def close_group(self) -> tuple[list[Write], list[bytes]]:
         """What is to be written for the entries since the last call, and the chunks, of which every second one is a

@@ -20,6 +20,8 @@ from pandomq.journal.work import Task
 
 class Snapshots:
     __slots__ = (
+        "_appended_bytes",
+        "_covered_bytes",
         "_emit",
         "_flush",
         "_identity",
@@ -30,7 +32,6 @@ class Snapshots:
         "_settings",
         "_space",
         "_writer",
-        "log_bytes",
     )
 
     def __init__(
@@ -43,6 +44,7 @@ class Snapshots:
         reclaimer: Reclaimer,
         emit: Callable[[Event], None],
         flush: Callable[[], None],
+        appended_bytes: Callable[[], int],
         *,
         last_bytes: int,
         log_bytes: int,
@@ -55,10 +57,11 @@ class Snapshots:
         self._reclaimer = reclaimer
         self._emit = emit
         self._flush = flush
+        self._appended_bytes = appended_bytes
         self._last_bytes = last_bytes
         self._writer: SnapshotWriter | None = None
-        self.log_bytes = log_bytes
-        """By how much the log has grown since the last one."""
+        self._covered_bytes = -log_bytes
+        """What had been appended when the last one was begun; what was there at the start counts as negative."""
 
     @property
     def due(self) -> bool:
@@ -66,7 +69,7 @@ class Snapshots:
         if self._space.low:
             # Reclaiming waits for it.
             wanted_bytes = min(wanted_bytes, self._settings.segment_bytes)
-        return self._writer is None and self.log_bytes >= wanted_bytes
+        return self._writer is None and self._appended_bytes() - self._covered_bytes >= wanted_bytes
 
     def settled(self) -> None:
         if self._writer is not None:
@@ -86,19 +89,19 @@ class Snapshots:
             chain=chain,
             points=points.up_to(index),
         )
-        log_bytes = self.log_bytes
+        covered_bytes = self._appended_bytes()
         writer.task = Task(
-            self._outbox, Lane.BULK, writer.work(), lambda outcome: self._over(LogIndex(index), outcome, log_bytes)
+            self._outbox, Lane.BULK, writer.work(), lambda outcome: self._over(LogIndex(index), outcome, covered_bytes)
         )
         writer.task.start()
         return writer
 
-    def _over(self, index: LogIndex, outcome: str | int, log_bytes: int) -> None:
+    def _over(self, index: LogIndex, outcome: str | int, covered_bytes: int) -> None:
         self._writer = None
         if isinstance(outcome, str):
             self._emit(SnapshotFailed(index, outcome))
             return
         self._last_bytes = outcome
-        self.log_bytes -= log_bytes
+        self._covered_bytes = covered_bytes
         self._emit(SnapshotSaved(index, outcome))
         self._reclaimer.snapshot_saved(index)
