@@ -1,7 +1,8 @@
-"""`pandomq store`: looks into the store of a broker that is not running, checks it, and repairs it.
+"""`pandomq store`: looks into a broker's store, checks it, repairs it, and makes a copy of it.
 
-`inspect` also works beside a running broker; it reads what a restart would read. `verify` reads everything. Neither
-changes anything. `repair` never drops anything in silence: what it cuts off is kept in a file that it names.
+`inspect` and `backup` also work beside a running broker. `inspect` reads what a restart would read, `verify` reads
+everything; neither changes anything. `repair` never drops anything in silence: what it cuts off is kept in a file that
+it names.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.inspection import StoreReport
 from pandomq.runtime.disk_bench import measure_journal
 from pandomq.runtime.disk_tools import Show, inspect_store, repair_store, store_in
+from pandomq.runtime.store_backup import back_up
 
-store_app = typer.Typer(name="store", help="Look into a broker's store, check it, repair it.", no_args_is_help=True)
+store_app = typer.Typer(
+    name="store", help="Look into a broker's store, check it, repair it, back it up.", no_args_is_help=True
+)
 _out = Console()
 _console = Console(stderr=True)
 
@@ -81,6 +85,25 @@ def repair(directory: Directory, json: Json = False) -> None:
         _say(f"still damaged: {flaw}")
     if not (done.mended or done.cut_from or done.left):
         _say(f"{directory}: nothing to repair")
+
+
+@store_app.command()
+def backup(
+    directory: Directory,
+    target: Annotated[Path, typer.Argument(help="Where the copy goes: an empty directory, or one that is made.")],
+    json: Json = False,
+) -> None:
+    """Copy a store, also that of a running broker, and check the copy: `pandomq start --data TARGET` starts from it.
+
+    It holds all that was confirmed before. It has the broker's name and its cluster: start it in place of that broker,
+    not beside it.
+    """
+    with _complaining(), _progress(json) as show:
+        report = back_up(directory, target, show)
+    if json:
+        _print({"directory": str(target)} | _plain(report))
+        return
+    _say(f"{target}: sound; entries up to {report.last_index} of broker {report.node_name}, {_size(report.size_bytes)}")
 
 
 @store_app.command()
@@ -199,7 +222,7 @@ def _complaining() -> Iterator[None]:
     try:
         yield
     except StoreFault as fault:
-        _console.print(f"pandomq: {fault}", markup=False, highlight=False)
+        _console.print(f"pandomq: {fault}", soft_wrap=True, markup=False, highlight=False)
         raise typer.Exit(2) from fault
 
 

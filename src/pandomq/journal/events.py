@@ -17,8 +17,9 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stage(enum.Enum):
-    """What recovery is busy with."""
+    """What recovery, or a tool, is busy with."""
 
+    COPY = "copy"
     FILES = "files"
     SNAPSHOT = "snapshot"
     LOG = "log"

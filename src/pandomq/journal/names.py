@@ -20,6 +20,9 @@ _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snap")
 _ASIDE = re.compile(r"aside-\d{20}-(\d{12})\.log")
 
 
+_KEPT = (_SEGMENT, _COMPACT, _SNAPSHOT, _ASIDE)
+
+
 def segment_file(number: int) -> FileName:
     return FileName(f"segment-{number:012d}.log")
 
@@ -39,6 +42,11 @@ def aside_file(index: int, number: int) -> FileName:
 
 def unfinished(file: FileName) -> FileName:
     return FileName(file + UNFINISHED)
+
+
+def is_kept(file: str) -> bool:
+    """Part of what the store holds, beside its hard state: belongs in a copy of it."""
+    return any(pattern.fullmatch(file) for pattern in _KEPT)
 
 
 def segment_number(file: str) -> int | None:

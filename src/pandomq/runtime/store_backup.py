@@ -1,0 +1,239 @@
+"""Copies a store to another directory, whether a broker uses it meanwhile or not; the copy is a store.
+
+Nobody is asked to hold still. Files of a store only grow, apart from their first sectors, and what is deleted stays for
+those who have it open. So all files are opened first, and if none of them went and the hard state did not change
+meanwhile, they are the store at one moment. What is read of them afterwards is what a crash could have left at that
+moment or later, as long as what is written last is read first: the newest segment before older ones, and of each its
+head, then its table from the end on, then its body. Whatever was confirmed before was in the files by then.
+
+Read in the middle of a write, a slot or sector may be half of each: the copy is read back and checked, and a file that
+shows damage is copied again, with those that still grew. Damage that stays is the source's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pandomq.journal.effects import DiskError, FileName
+from pandomq.journal.events import Progress, Stage
+from pandomq.journal.faults import StoreFault, corrupt, disk_fault
+from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy, encode_copy
+from pandomq.journal.inspection import StoreReport
+from pandomq.journal.layout import HEAD_BYTES, IDENTITY_SECTOR, SEAL_SECTOR, body_offset, decode_identity
+from pandomq.journal.limits import PAGE_BYTES, SECTOR_BYTES, STATE_COPY_BYTES
+from pandomq.journal.names import STATE, is_kept, segment_number
+from pandomq.limits import MIB
+from pandomq.runtime.disk_files import write_all
+from pandomq.runtime.disk_tools import Show, inspect_store, store_in
+
+CHUNK_BYTES: Final = MIB
+MOMENT_TRIES_MAX: Final = 200
+"""A moment between two changes is found at the first or second try, unless segments are tiny."""
+MOMENT_REST_S: Final = 0.01
+COPY_TRIES_MAX: Final = 5
+
+
+def back_up(directory: Path, target: Path, show: Show) -> StoreReport:
+    """Tells what the copy holds. Raises StoreFault if there is no store, no space, no empty target, or if the copy is
+    damaged, which then is there to be looked at."""
+    source = store_in(directory)
+    if not source.is_dir():
+        raise StoreFault(f"{directory} is not a directory")
+    _prepare(target)
+    _allow_many_files()
+    try:
+        moment = _Moment(source)
+        try:
+            _check_space(target, moment)
+            return _copy(moment, target, show)
+        finally:
+            moment.close()
+    except OSError as error:
+        file = FileName(Path(error.filename).name) if error.filename else None
+        raise disk_fault(DiskError(error.errno or errno.EIO, str(error.strerror)), "back up", file) from error
+
+
+class _Moment:
+    """A store as it was at one moment: its hard state, and its files, open."""
+
+    def __init__(self, source: Path) -> None:
+        """Raises StoreFault or OSError."""
+        if not (source / STATE).exists():
+            raise StoreFault(f"there is no store in {source}")
+        self._source = source
+        self.fds: dict[FileName, int] = {}
+        for _ in range(MOMENT_TRIES_MAX):
+            found = _read_state(source)
+            if found is not None and self._open_all() and _read_state(source) == found:
+                self.counter, self.state = found
+                return
+            self.close()
+            time.sleep(MOMENT_REST_S)
+        if _read_state(source) is None:
+            raise corrupt(STATE, 0, "both copies of the hard state are damaged")
+        raise StoreFault(f"the files of {source} change faster than they can be opened; try again when it is less busy")
+
+    def _open_all(self) -> bool:
+        """False if one of the files went meanwhile."""
+        names = _kept_files(self._source)
+        try:
+            for name in names:
+                self.fds[name] = os.open(self._source / name, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        return names <= _kept_files(self._source)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(os.fstat(fd).st_size for fd in self.fds.values())
+
+    def close(self) -> None:
+        for fd in self.fds.values():
+            os.close(fd)
+        self.fds.clear()
+
+
+def _kept_files(source: Path) -> set[FileName]:
+    return {FileName(name) for name in os.listdir(source) if is_kept(name)}
+
+
+def _read_state(source: Path) -> tuple[int, StoreState] | None:
+    """The newer of its copies; None if there is none that is whole. Raises VersionFault for one from the future."""
+    try:
+        data = (source / STATE).read_bytes()
+    except FileNotFoundError:
+        return None
+    copies = [decode_copy(data[offset : offset + STATE_COPY_BYTES]) for offset in COPY_OFFSETS]
+    return max((copy for copy in copies if copy is not None), key=lambda copy: copy[0], default=None)
+
+
+# The target.
+
+
+def _prepare(target: Path) -> None:
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        occupied = any(target.iterdir())
+    except OSError as error:
+        raise disk_fault(DiskError(error.errno or errno.EIO, str(error.strerror)), f"use {target}", None) from error
+    if occupied:
+        raise StoreFault(f"{target} is not empty. A backup gets a directory of its own.")
+
+
+def _check_space(target: Path, moment: _Moment) -> None:
+    space = os.statvfs(target)
+    free_bytes = space.f_bavail * space.f_frsize
+    if moment.size_bytes > free_bytes:
+        text = f"a backup of {moment.size_bytes:,} bytes does not fit in {target}, which has {free_bytes:,} bytes free"
+        raise StoreFault(text)
+
+
+def _allow_many_files() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# Copying.
+
+
+def _copy(moment: _Moment, target: Path, show: Show) -> StoreReport:
+    _copy_files(moment, set(moment.fds), target, show)
+    # Last: without it nobody takes an unfinished copy for a store.
+    _write_state(target, moment)
+    report = inspect_store(target, show, deep=True)
+    for _ in range(COPY_TRIES_MAX):
+        damaged = _damaged(report) & moment.fds.keys()
+        if not damaged:
+            break
+        _copy_files(moment, damaged | {file for file in moment.fds if _grows(target / file)}, target, show)
+        report = inspect_store(target, show, deep=True)
+    if not report.sound:
+        raise _still_damaged(target, report)
+    return report
+
+
+def _copy_files(moment: _Moment, files: set[FileName], target: Path, show: Show) -> None:
+    total_bytes = sum(os.fstat(moment.fds[file]).st_size for file in files)
+    done_bytes = 0
+    for file in sorted(files, reverse=True):
+        for size_bytes in _copy_file(moment.fds[file], file, target):
+            done_bytes += size_bytes
+            show(Progress(Stage.COPY, min(done_bytes, total_bytes), total_bytes))
+
+
+def _grows(copy: Path) -> bool:
+    """It was a segment without a seal when it was copied."""
+    if segment_number(copy.name) is None:
+        return False
+    with copy.open("rb") as content:
+        content.seek(SEAL_SECTOR * SECTOR_BYTES)
+        return not any(content.read(SECTOR_BYTES))
+
+
+def _copy_file(source: int, file: FileName, target: Path) -> Iterator[int]:
+    """Yields how much was copied, as it is."""
+    copy = os.open(target / file, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        for start, end in _parts(source, file):
+            while start < end and (data := os.pread(source, min(CHUNK_BYTES, end - start), start)):
+                write_all(copy, start, [data])
+                start += len(data)
+                yield len(data)
+        os.fsync(copy)
+        # What is checked afterwards comes from the disk.
+        os.posix_fadvise(copy, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(copy)
+
+
+def _parts(source: int, file: FileName) -> Iterator[tuple[int, int]]:
+    """Where to read, in the order in which it has to be read."""
+    body = 0
+    if segment_number(file) is not None:
+        head = os.pread(source, HEAD_BYTES, 0)
+        identity = decode_identity(head[IDENTITY_SECTOR * SECTOR_BYTES :][:SECTOR_BYTES])
+        if identity is not None:
+            yield 0, PAGE_BYTES
+            body = body_offset(identity.slot_count)
+            for page in range(body - PAGE_BYTES, 0, -PAGE_BYTES):
+                yield page, page + PAGE_BYTES
+    yield body, 2**63
+
+
+def _write_state(target: Path, moment: _Moment) -> None:
+    data = encode_copy(moment.state, moment.counter)
+    fd = os.open(target / STATE, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        for offset in COPY_OFFSETS:
+            write_all(fd, offset, [data])
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    directory = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _damaged(report: StoreReport) -> set[FileName]:
+    files = {flaw.file for flaw in report.flaws}
+    return files if report.damage is None else {*files, report.damage.file}
+
+
+def _still_damaged(target: Path, report: StoreReport) -> StoreFault:
+    if report.fault:
+        return StoreFault(f"the copy in {target} is no better than the store that it was made of: {report.fault}")
+    where = report.damage if report.damage is not None else report.flaws[0]
+    return StoreFault(
+        f"the copy in {target} is damaged as the store is that it was made of: {where.file} at offset {where.offset}: "
+        f"{where.text}. `pandomq store repair` mends it, or cuts the log there and keeps what it cuts.",
+        where.file,
+        where.offset,
+    )
