@@ -11,6 +11,10 @@ of deliveries and confirms. What it never does: look at a clock, read or write a
 One *batch* is: any number of `Engine.publish`, `Engine.settle`, `Engine.enqueue` and queue calls; then the caller
 handles `dead` and `returned`; then `Engine.deliver`; then `Engine.seal` gives the records for the log, `Engine.sealed`
 names the index they got, and `Engine.committed` releases what waited for it. `now_ms` is the batch's time.
+
+Messages that will not be delivered soon may leave memory as *pages*: once a batch, after `deliver`, `Engine.page_out`
+gives their bytes, and `Engine.wanted` names those that are needed again, to be given back by `Engine.loaded` before
+some later `deliver`, in any order. Nothing else can be seen of it: whatever needs a message that is not there waits.
 """
 
 from collections.abc import Sequence
@@ -42,48 +46,15 @@ from pandomq.kernel.constants import (
     TRANSACTION,
 )
 from pandomq.kernel.faults import Frame, ScanFault
-from pandomq.kernel.hooks import Hooks
+from pandomq.kernel.hooks import Hooks, ReplayHooks
 
 __all__ = [
-    "CONFIRM",
-    "DELIVERY_LIMIT",
-    "DROP_HEAD",
-    "EXPIRED",
-    "IMMEDIATE",
-    "KIND",
-    "MANDATORY",
-    "MAXLEN",
-    "NEVER_MS",
-    "NORMAL",
-    "OVERSIZED",
-    "RECORD_COMMAND",
-    "RECORD_DEQUEUE",
-    "RECORD_ENQUEUE",
-    "REJECTED",
-    "REJECT_PUBLISH",
-    "REJECT_PUBLISH_DEAD_LETTER",
-    "SPECIAL_COPIES",
-    "SPECIAL_DELAY",
-    "SPECIAL_EXPIRATION",
-    "SPECIAL_MALFORMED",
-    "SPECIAL_REPLY_TO",
-    "SPECIAL_USER_ID",
-    "TRANSACTION",
-    "Channel",
-    "Consumer",
-    "Engine",
-    "Frame",
-    "Message",
-    "Plan",
-    "PublishRun",
-    "Queue",
-    "Routes",
-    "ScanFault",
-    "Scanner",
-    "Session",
-    "SettleRun",
-    "routing_of",
-]
+    "CONFIRM", "DELIVERY_LIMIT", "DROP_HEAD", "EXPIRED", "IMMEDIATE", "KIND", "MANDATORY", "MAXLEN", "NEVER_MS",
+    "NORMAL", "OVERSIZED", "RECORD_COMMAND", "RECORD_DEQUEUE", "RECORD_ENQUEUE", "REJECTED", "REJECT_PUBLISH",
+    "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
+    "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Engine", "Frame", "Message", "Page",
+    "Plan", "PublishRun", "Queue", "Routes", "ScanFault", "Scanner", "Session", "SettleRun", "routing_of",
+]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
 
@@ -166,14 +137,34 @@ class Routes:
     def __len__(self) -> int: ...
 
 @final
+class Page:
+    """A run of ready messages of one queue and one priority that are not in memory; the caller keeps their bytes.
+
+    What stays in memory is an index: which sequences they have, how large they are, and which have left the queue
+    since. That is enough to count, purge, delete and drop them."""
+
+    owner: Any  # the caller's: where the bytes are
+    queue: Queue
+    count: int  # how many are still in the queue; 0 of a page that is in Engine.freed
+    size_bytes: int  # their bodies
+    def index(self) -> tuple[bytes, bytes] | None:
+        """What a snapshot has to hold of it, for Queue.reinstate_page: the persistent messages that are still in the
+        queue; None if there are none. The first part never changes and is shared, not copied, up to 8 bytes a message
+        (none if sequences follow each other and sizes are equal); the second is a bit a message at most, and none
+        while all of them are there (and the keys of the messages in queues with a last_value_key)."""
+
+@final
 class Engine:
     """All queues and sessions of one broker.
 
-    The caller empties three lists:
+    The caller empties five lists:
     `dead`: queue, message, reason, delivery count of messages that died in queues with dead_letters.
     `returned`: channel, message, flags of mandatory and unroutable ones; basic.return is written before `seal`.
     `waiting_for_time`: queues whose first message has a deadline before the one their timer was armed for, if it was
     armed at all; Queue.timer_armed is False for them. A queue may be named twice.
+    `wanted`: pages whose bytes are needed, each once, in the order in which they are needed.
+    `freed`: pages that are gone for good, loaded or with all their messages. A page may be in both; to load one that is
+    gone does nothing.
     """
 
     term: int  # stamped on every message enqueued from now on
@@ -181,8 +172,15 @@ class Engine:
     dead: list[tuple[Queue, Message, int, int]]
     returned: list[tuple[Channel, Message, int]]
     waiting_for_time: list[Queue]
+    wanted: list[Page]
+    freed: list[Page]
     held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
     held_messages: int
+    # Paging. A message in memory counts its header, its body and constants.MESSAGE_OVERHEAD_BYTES, per queue.
+    paging_bytes: int  # ready messages may take so much; 0: there is no limit, and never a page
+    page_bytes: int  # a page ends with the message that makes headers and bodies as large as this
+    page_messages: int  # or with this many
+    ready_bytes: int  # what ready messages take, as of the last deliver, page_out or loaded
     # Counters since start.
     published: int  # by publishers, on open channels
     unroutable: int
@@ -214,6 +212,13 @@ class Engine:
     def deliver(self, now_ms: int) -> None:
         """All queues that became active: requeued messages go back to their places, expired ones leave, the rest goes
         to consumers as credit allows."""
+    def page_out(self, bytes_max: int) -> list[tuple[Page, bytes]]:
+        """Takes messages out of memory until ready_bytes is not above paging_bytes, nothing more is worth it, or the
+        bytes reach bytes_max; those that will be delivered last go first. The caller keeps the bytes, and can give them
+        back at any time. Does nothing, and quickly, below paging_bytes."""
+    def loaded(self, page: Page, data: bytes) -> None:
+        """Here are the bytes of a page that was wanted. It is freed, once those before it are loaded, too. Raises
+        ValueError, and nothing has changed, if they are not what page_out gave."""
     @property
     def active(self) -> bool: ...  # some queue could deliver more now (a session's output was taken meanwhile)
     def log_command(self, command: bytes) -> None:
@@ -221,6 +226,9 @@ class Engine:
     def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
         """Puts a message into queues at the places given as (queue, sequence, term), without logging and without
         limits: replay."""
+    def replay(self, entry: bytes, term: int, hooks: ReplayHooks) -> None:
+        """Applies a log entry: messages are restored and dropped here, all else is asked of the hooks. Raises
+        records.BadEntry; then what came before in the entry was applied. Pages go out between entries, if asked."""
     def seal(self, now_ms: int) -> bytes | None:
         """The batch's records as one log entry (see records.py), or None if nothing has to survive."""
     def sealed(self, index: int) -> None:
@@ -336,11 +344,13 @@ class Queue:
         counts_deliveries: bool = False,
         last_value_key: bytes | None = None,
         single_active: bool = False,
+        withdrawable: bool = False,
     ) -> None:
         """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
         from now on. priority_max and last_value_key are set before the first message, single_active before the first
         consumer; later they stay as they are. Without dead_letters, messages that die are dropped and only counted;
-        with it they are put into Engine.dead."""
+        with it they are put into Engine.dead. Messages of a withdrawable queue never leave memory, and replay tells of
+        them."""
     @property
     def ready_count(self) -> int: ...
     @property
@@ -349,9 +359,13 @@ class Queue:
     @property
     def consumer_count(self) -> int: ...
     def take(self, channel: Channel, no_ack: bool, now_ms: int) -> tuple[int, bool, Message, int] | None:
-        """basic.get: delivery tag, redelivered, message, messages left; None if empty."""
+        """basic.get: delivery tag, redelivered, message, messages left; None if empty, or if head_missing: then its
+        page is wanted."""
+    @property
+    def head_missing(self) -> bool: ...  # the message that comes next is in a page
     def withdraw(self, sequence: int) -> Message | None:
-        """Removes one ready message by sequence number, logging the dequeue; None if it is not there."""
+        """Removes one ready message of a withdrawable queue by sequence number, logging the dequeue; None if it is not
+        there."""
     def purge(self) -> int: ...  # drops the ready messages (logged), says how many
     def expire(self, now_ms: int) -> None: ...
     @property
@@ -366,7 +380,12 @@ class Queue:
         self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
     ) -> None:
         """Puts a message back as `snapshot` gave it, without logging and without limits."""
+    def reinstate_page(self, index: tuple[bytes, bytes], owner: Any) -> Page:
+        """Puts a page back as Page.index described it: before the messages, in the order of `pages`. Raises ValueError
+        if that is no index, or not in order."""
     def suspect(self) -> None:
         """Any ready message may have been delivered before: from now on they say `redelivered`."""
+    def pages(self) -> list[Page]: ...  # from the highest priority, in the order of delivery
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
-        """Ready messages in delivery order: sequence, term, deadline, delivery count, redelivered, message."""
+        """Ready messages in memory, in delivery order: sequence, term, deadline, delivery count, redelivered,
+        message."""

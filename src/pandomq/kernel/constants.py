@@ -48,6 +48,16 @@ RECORD_COMMAND: Final = 3
 NEVER_MS: Final = 2**63 - 1
 """A deadline that does not come."""
 
+# Paging
+PAGE_BYTES: Final = 256 * 1024
+"""Headers and bodies of a page, unless Engine.page_bytes is set to something else."""
+PAGE_MESSAGES: Final = 4096
+"""Messages of a page at most, unless Engine.page_messages is set to something else."""
+PAGES_AHEAD: Final = 2
+"""So many pages of one queue and priority are wanted at most."""
+MESSAGE_OVERHEAD_BYTES: Final = 256
+"""What a message takes in memory beside its header and body: objects, its place in a queue."""
+
 # Settlements, by the method id of class basic.
 ACK: Final = 80
 REJECT: Final = 90

@@ -6,7 +6,7 @@ A hook may close channels (Channel.open = False) and the session: the run skips 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pandomq.kernel._fast import Channel, Message, Session
+    from pandomq.kernel._fast import Channel, Message, Queue, Session
 
 
 class Hooks(Protocol):
@@ -29,3 +29,20 @@ class Hooks(Protocol):
     def redelivered_copy(self, message: "Message", delivery_count: int) -> "Message":
         """The message with its x-delivery-count header, for queues with counts_deliveries."""
         ...
+
+
+class ReplayHooks(Protocol):
+    """Given to Engine.replay."""
+
+    def began(self, now_ms: int) -> None:
+        """The batch's time; called first."""
+
+    def find_queue(self, queue_id: int) -> "Queue | None":
+        """None if it is not there any more. The answer is remembered until the entry's next command."""
+        ...
+
+    def restored(self, queue: "Queue", sequence: int, message: "Message") -> None:
+        """The message is in this withdrawable queue."""
+
+    def command(self, command: bytes) -> None:
+        """What Engine.log_command had been given."""
