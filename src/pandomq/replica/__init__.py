@@ -1,6 +1,5 @@
 """Elects a root and replicates one log.
 
-Will hold one file per role: follower, candidate, root, learner. Pure: time arrives as tick(), peers as step(), chance
-as an injected Random; what must happen outside is returned as effects (persist, send, commit, role change, snapshot,
-resign), in the order in which it must happen. Entries are opaque bytes here.
+Pure: time arrives as tick(), peers as step(), chance is injected; what must happen outside is returned as effects, in
+the order in which it must happen, and answered by completions. Entries are opaque bytes, but for the replica's own.
 """

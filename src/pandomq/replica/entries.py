@@ -1,0 +1,76 @@
+"""Entries of the log, and those that the replica itself puts into it: they begin with a byte of 0x80 or more, a
+broker's with less.
+
+Whoever applies the log skips them: what they mean is known here only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from pandomq.ids import NodeName, Term
+from pandomq.replica.membership import Membership
+
+OWN_FIRST: Final = 0x80
+OWN_VERSION: Final = 0x81
+
+
+class LogEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An entry without its index, which follows from its place."""
+
+    term: Term
+    payload: bytes
+
+
+class TermBegins(msgspec.Struct, frozen=True, array_like=True, tag="t"):
+    """The first entry of a root. When it is committed, so is everything before it: entries of older terms are never
+    committed by counting their copies, since a root of a later term could still cut them."""
+
+    root: NodeName
+
+
+class Members(msgspec.Struct, frozen=True, array_like=True, tag="m"):
+    """In force as soon as it is in the log, committed or not."""
+
+    membership: Membership
+
+
+class EpochBegins(msgspec.Struct, frozen=True, array_like=True, tag="e"):
+    """A person has decided that the dead are gone. Whoever stands in this epoch has this entry in its log."""
+
+    epoch: int
+    epoch_id: str
+    membership: Membership
+    dead: tuple[NodeName, ...]
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="w"):
+    """Committed without the learner's help, after it came. A candidate for whom the learner may have voted before it
+    lost its memory does not have this entry, and can no longer win."""
+
+    name: NodeName
+    life: int
+
+
+OwnEntry = TermBegins | Members | EpochBegins | Welcome
+
+_decoder: msgspec.msgpack.Decoder[OwnEntry] = msgspec.msgpack.Decoder(OwnEntry)
+
+
+def is_own(payload: bytes) -> bool:
+    return payload[:1] >= b"\x80"
+
+
+def encode_entry(entry: OwnEntry) -> bytes:
+    return bytes((OWN_VERSION,)) + msgspec.msgpack.encode(entry)
+
+
+def decode_entry(payload: bytes) -> OwnEntry | None:
+    """None for an entry of the broker. Raises ValueError for one of ours that this version does not know."""
+    if not is_own(payload):
+        return None
+    if payload[0] != OWN_VERSION:
+        raise ValueError(f"an entry of version {payload[0]:#x}, written by a newer broker")
+    return _decoder.decode(memoryview(payload)[1:])

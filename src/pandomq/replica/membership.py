@@ -1,0 +1,63 @@
+"""Who votes. While a change is under way there are two sets, and both must agree (joint consensus).
+
+Between the old and the new set there is always a moment when some brokers know of the change and some do not. If the
+two sets could decide without each other in that moment there could be two roots. So the log first says "old and new",
+and only when both sets have committed that does it say "new".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from pandomq.ids import NodeName
+from pandomq.replica import quorum
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    name: NodeName
+    address: str = ""
+    """Where its peers find it; opaque here."""
+
+
+class Membership(msgspec.Struct, frozen=True, array_like=True):
+    voters: tuple[Member, ...]
+    incoming: tuple[Member, ...] = ()
+    """The new set while a change is under way, otherwise empty."""
+
+    @property
+    def joint(self) -> bool:
+        return bool(self.incoming)
+
+    @property
+    def sets(self) -> tuple[tuple[NodeName, ...], ...]:
+        """One set of names, or two."""
+        voters = tuple(member.name for member in self.voters)
+        return (voters, tuple(member.name for member in self.incoming)) if self.incoming else (voters,)
+
+    @property
+    def names(self) -> frozenset[NodeName]:
+        return frozenset(name for names in self.sets for name in names)
+
+    @property
+    def members(self) -> dict[NodeName, Member]:
+        return {member.name: member for member in (*self.voters, *self.incoming)}
+
+    def has_elected(self, granted: Collection[NodeName]) -> bool:
+        return all(sum(name in granted for name in names) >= quorum.elect_need(len(names)) for names in self.sets)
+
+    def reached(self, values: Mapping[NodeName, int], need: Callable[[int], int]) -> int:
+        """The largest number that in each set as many have reached as that set's size needs. A name without a value
+        has reached nothing."""
+        return min(quorum.reached_by((values.get(name, -1) for name in names), need(len(names))) for names in self.sets)
+
+    def toward(self, members: tuple[Member, ...]) -> Membership:
+        """The first half of a change."""
+        assert not self.joint and members
+        return Membership(self.voters, members)
+
+    def settled(self) -> Membership:
+        """The second half."""
+        assert self.joint
+        return Membership(self.incoming)

@@ -1,0 +1,39 @@
+"""What the replica asks of others without an effect: the log, and chance."""
+
+from typing import Protocol
+
+from pandomq.ids import LogIndex, Term
+
+
+class LogPort(Protocol):
+    """The log on disk, read only. `journal.Journal` is one.
+
+    The replica keeps the end of the log in memory and asks only for what is before that. So an answer may lag behind
+    effects that were not carried out yet, but must know all that were.
+    """
+
+    @property
+    def first_index(self) -> LogIndex:
+        """From here on entries can be fetched; one more than the last index if the log is empty."""
+
+    @property
+    def last_index(self) -> LogIndex: ...
+
+    @property
+    def last_term(self) -> Term: ...
+
+    @property
+    def synced_index(self) -> LogIndex: ...
+
+    @property
+    def waiting_since_ms(self) -> int | None:
+        """Since when the disk owes the oldest sync, on the clock of `Replica.tick`."""
+
+    def term_at(self, index: LogIndex) -> Term | None:
+        """0 for index 0; None if that is no longer known."""
+
+
+class Chance(Protocol):
+    """`random.Random` is one; the simulator's has a seed."""
+
+    def randrange(self, stop: int, /) -> int: ...

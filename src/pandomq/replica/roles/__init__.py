@@ -1,0 +1,1 @@
+"""One file per role; `transitions` says which may follow which."""

@@ -1,0 +1,42 @@
+"""What a user may configure of election and replication, and how the times relate."""
+
+import msgspec
+
+
+class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
+    lease_ms: int = 1_000
+    """How long a root may serve after it last heard from half of the primaries."""
+    drift_percent: int = 10
+    """By how much two monotonic clocks may differ in speed: backups keep their promise that much longer."""
+    disk_stall_ms: int = 1_000
+    """A root whose disk owes a sync for longer resigns."""
+    min_copies: int = 2
+    """Synced copies that a commit needs; never fewer than half of the primaries, never more than there are."""
+    last_man_standing: bool = False
+    """Let `min_copies` sink to what is in sync, with an alarm."""
+
+    def __post_init__(self) -> None:
+        if self.lease_ms < 50:
+            raise ValueError(f"lease_ms must be at least 50, not {self.lease_ms}")
+        if not 0 <= self.drift_percent <= 100:
+            raise ValueError(f"drift_percent must be between 0 and 100, not {self.drift_percent}")
+        if self.min_copies < 1:
+            raise ValueError(f"min_copies must be at least 1, not {self.min_copies}")
+        if self.disk_stall_ms < 1:
+            raise ValueError(f"disk_stall_ms must be at least 1, not {self.disk_stall_ms}")
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """Four may be lost before a lease runs out."""
+        return self.lease_ms // 5
+
+    @property
+    def promise_ms(self) -> int:
+        """For so long after it heard from a root a backup votes for nobody else. Longer than a lease on any clock that
+        drifts within bounds: so when a new root is elected, the lease of the old one has run out."""
+        return self.lease_ms + self.lease_ms * self.drift_percent // 100
+
+    @property
+    def candidacy_ms(self) -> int:
+        """How long a candidate waits for votes."""
+        return self.lease_ms // 2
