@@ -15,7 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from pandomq.journal.effects import Completion, Delete, DiskError, FileName, Lane, Rename, Request, Result
+from pandomq.journal.effects import (
+    Completion,
+    Delete,
+    DiskError,
+    Effect,
+    FileName,
+    Lane,
+    Rename,
+    Request,
+    Result,
+    SyncFile,
+    Write,
+)
 from pandomq.runtime.disk_files import DirectoryFiles
 from pandomq.runtime.disk_lock import DirectoryLock
 from pandomq.runtime.disk_runs import Run, joined
@@ -152,11 +164,17 @@ class InlineDisk:
 
 def perform_run(run: Run, files: DirectoryFiles) -> list[Completion]:
     result: Result = None
-    error: DiskError | None = None
+    effect: Effect | None = None
     try:
         for effect in run.effects:
             result = files.perform(effect)
     except OSError as failure:
         number = failure.errno or errno.EIO
         error = DiskError(number, os.strerror(number))
-    return [Completion(request.ticket, result, error) for request in run.requests]
+        # A sync that failed says nothing about the writes before it, except that nobody may rely on them.
+        written = isinstance(effect, SyncFile)
+        return [
+            Completion(request.ticket, None, None if written and isinstance(request.effect, Write) else error)
+            for request in run.requests
+        ]
+    return [Completion(request.ticket, result) for request in run.requests]
