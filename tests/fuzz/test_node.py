@@ -18,6 +18,8 @@ from tests.fuzz.conversations import Conversation
 from tests.fuzz.epoch import Epoch, recorded_corpus
 
 SEED = 20_240_229
+FOUND = [(393_496_261, 1414)]
+"""Seeds and epochs in which `make fuzz` once found something."""
 ROOT = Path(__file__).parent.parent.parent
 ONE_EPOCH = """
 import logging
@@ -46,6 +48,11 @@ def test_hostile_inputs_harm_nobody_and_leave_nothing_behind(corpus: list[Conver
     assert tally.inputs == 400
     assert tally.closes["501 connection.close"] > 0, "not one of the inputs was hostile"
     assert tally.methods_seen["basic.deliver"] > 0, "nothing got as far as a delivery"
+
+
+@pytest.mark.parametrize(("seed", "epoch"), FOUND)
+def test_what_was_found_once_stays_mended(corpus: list[Conversation], seed: int, epoch: int) -> None:
+    assert Epoch(seed, epoch, corpus).run(500).inputs == 500
 
 
 def test_a_seed_gives_the_same_inputs_and_the_same_answers(corpus: list[Conversation]) -> None:

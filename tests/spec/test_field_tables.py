@@ -99,6 +99,25 @@ def test_nested_tables(channel: Channel, levels: int) -> None:
     assert round_trip(channel, headers).header == content_header(1, {"headers": headers})
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"F" + longstr(b"\x05tt\x01"),
+        b"F" + longstr(shortstr("k") + b"S" + b"\x00\x00\x00\x09short"),
+        b"A" + longstr(b"I\x00"),
+        b"A" + longstr(b"F" + longstr(shortstr("k") + b"?")),
+    ],
+)
+def test_what_is_garbled_deep_inside_reaches_no_consumer(channel: Channel, other: Channel, value: bytes) -> None:
+    """The consumer's client would stumble over it, for what the publisher's did."""
+    queue = channel.declare_queue(exclusive=False, auto_delete=True)
+    other.consume(queue, no_ack=True)
+    channel.publish("m", queue, headers=longstr(shortstr("h") + value))
+    channel.connection.expect_end()
+    other.publish("good", queue)
+    assert other.delivery().body == b"good"
+
+
 @pytest.mark.ours_only
 def test_tables_nested_beyond_measure_harm_one_connection_at_most(channel: Channel, other: Channel) -> None:
     value = b""

@@ -52,7 +52,7 @@ from pandomq.kernel.constants import (
 )
 from pandomq.kernel.faults import Frame, ScanFault
 from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION
-from pandomq.limits import EXPIRATION_MS_MAX
+from pandomq.limits import EXPIRATION_MS_MAX, FIELD_TABLE_DEPTH_MAX
 
 cdef class Message
 cdef class PublishRun

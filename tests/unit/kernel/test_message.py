@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -9,16 +10,19 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from pandomq.properties import Properties, encode_header
+from pandomq.errors import ConnectionFault
+from pandomq.limits import FIELD_TABLE_DEPTH_MAX
+from pandomq.properties import Properties, decode_header, encode_header
 from tests.unit.kernel.frames import header_payload, headers, properties
 
 SHORT = st.none() | st.text(max_size=20)
 VALUES = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=9) | st.binary(max_size=9) | st.none()
-TABLES = st.dictionaries(
-    st.sampled_from(["CC", "BCC", "x-delay", "k"]) | st.text(max_size=5),
-    VALUES | st.lists(VALUES, max_size=2) | st.dictionaries(st.text(max_size=3), VALUES, max_size=2),
-    max_size=4,
+NESTED = st.recursive(
+    VALUES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
 )
+TABLES = st.dictionaries(st.sampled_from(["CC", "BCC", "x-delay", "k"]) | st.text(max_size=5), NESTED, max_size=4)
 ANY_PROPERTIES = st.builds(
     Properties,
     content_type=SHORT,
@@ -80,6 +84,35 @@ def test_a_header_cut_short_is_malformed(plain: ModuleType, fast: ModuleType, pr
     for kernel in (plain, fast):
         for end in range(len(whole)):
             assert traits(kernel.Message(b"\0\0", whole[:end], b"")) == (False, 0, -1, kernel.SPECIAL_MALFORMED)
+
+
+@hypothesis.given(table=TABLES, at=st.integers(0, 500), octet=st.integers(0, 255))
+def test_headers_are_malformed_where_a_client_could_not_read_them(
+    plain: ModuleType, fast: ModuleType, table: dict[str, Any], at: int, octet: int
+) -> None:
+    """At any depth: what one client garbled must not reach another."""
+    header = bytearray(encode_header(0, Properties(headers=table)))
+    begin = len(header_payload(0))
+    header[begin + at % (len(header) - begin)] = octet
+    try:
+        decode_header(bytes(header))
+        readable = True
+    except ConnectionFault:
+        readable = False
+    for kernel in (plain, fast):
+        message = kernel.Message(b"\0\0", bytes(header), b"")
+        assert (message.special & kernel.SPECIAL_MALFORMED == 0) is readable
+
+
+@pytest.mark.parametrize("nest", [lambda inner: {"": inner}, lambda inner: [inner]])
+def test_headers_nested_too_deep_are_malformed(kernel: ModuleType, nest: Callable[[Any], Any]) -> None:
+    value: Any = {}
+    for _ in range(FIELD_TABLE_DEPTH_MAX - 2):
+        value = nest(value)
+    deepest = encode_header(0, Properties(headers={"k": value}))
+    assert kernel.Message(b"\0\0", deepest, b"").special == 0
+    too_deep = encode_header(0, Properties(headers={"k": nest(value)}))
+    assert kernel.Message(b"\0\0", too_deep, b"").special == kernel.SPECIAL_MALFORMED
 
 
 def test_octets_after_the_properties_are_malformed(kernel: ModuleType) -> None:

@@ -38,6 +38,7 @@ cdef enum:
 
 cdef int64_t NEVER = 0x7FFFFFFFFFFFFFFF
 cdef int64_t C_EXPIRATION_MS_MAX = EXPIRATION_MS_MAX
+cdef int C_FIELD_TABLE_DEPTH_MAX = FIELD_TABLE_DEPTH_MAX
 
 
 def _check_constants():

@@ -1,4 +1,6 @@
 # Reads just enough of a content header. An offset of 0 means malformed: properties never begin there.
+# Headers are walked through to their innermost tables, though only the outermost names count: what one client garbled
+# must never reach the decoder of another.
 
 cdef struct Traits:
     int64_t expiration_ms
@@ -70,6 +72,28 @@ cdef inline size_t after_value(const octet* header, size_t limit, size_t offset)
     return offset + 1 + size if offset + 1 + size <= limit else 0
 
 
+cdef bint nested_is_sound(const octet* header, size_t start, int depth) noexcept nogil:
+    # Looks into the value whose type octet is at start, and which ends within what encloses it.
+    cdef octet kind = header[start]
+    cdef size_t offset, end
+    if kind != c'A' and kind != c'F':
+        return True
+    if depth >= C_FIELD_TABLE_DEPTH_MAX:
+        return False
+    offset = start + 5
+    end = offset + load32(header + start + 1)
+    while offset < end:
+        if kind == c'F':
+            offset += 1 + header[offset]
+            if offset >= end:
+                return False
+        start = offset
+        offset = after_value(header, end, start)
+        if offset == 0 or not nested_is_sound(header, start, depth + 1):
+            return False
+    return True
+
+
 cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept nogil:
     # What is special about the table at offset; SPECIAL_MALFORMED if it cannot be walked through.
     cdef size_t end = after_long(header, size, offset)
@@ -91,7 +115,7 @@ cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept 
         elif length == 7 and memcmp(header + offset + 1, b"x-delay", 7) == 0:
             special |= C_SPECIAL_DELAY
         offset = after_value(header, end, start)
-        if offset == 0:
+        if offset == 0 or not nested_is_sound(header, start, 1):
             return C_SPECIAL_MALFORMED
     return special
 

@@ -1,6 +1,7 @@
 """Reads just enough of a content header: the properties that decide a message's way, and single headers by name.
 
-Nothing here raises for malformed bytes; they are reported as such.
+Nothing here raises for malformed bytes; they are reported as such. Headers are walked through to their innermost
+tables, though only the outermost names count: what one client garbled must never reach the decoder of another.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pandomq.kernel.constants import (
     SPECIAL_REPLY_TO,
     SPECIAL_USER_ID,
 )
-from pandomq.limits import EXPIRATION_MS_MAX
+from pandomq.limits import EXPIRATION_MS_MAX, FIELD_TABLE_DEPTH_MAX
 
 FLAGS_OFFSET: Final = 12
 PROPERTIES_OFFSET: Final = 14
@@ -43,6 +44,8 @@ FIXED_SIZES: Final = {
     for kind in kinds
 }
 SIZED: Final = frozenset(b"SxAF")
+NESTING: Final = frozenset(b"AF")
+TABLE: Final = ord("F")
 
 
 class Traits(NamedTuple):
@@ -78,7 +81,7 @@ def find_field(header: bytes, name: bytes) -> bytes | None:
         for flag in (CONTENT_TYPE, CONTENT_ENCODING):
             if flags & flag:
                 offset = _after_short_string(header, offset)
-        for found, start, end in _entries(header, offset):
+        for found, start, end in _entries(header, offset, len(header)):
             if found == name:
                 return header[start:end]
     except (_Malformed, IndexError):
@@ -95,8 +98,9 @@ def _read_traits(header: bytes) -> Traits:  # noqa: C901 - one branch per proper
     if flags & CONTENT_ENCODING:
         offset = _after_short_string(header, offset)
     if flags & HEADERS:
-        for name, _, _ in _entries(header, offset):
+        for name, start, _ in _entries(header, offset, len(header)):
             special |= SPECIAL_HEADERS.get(name, 0)
+            _check_nested(header, start, 1)
         offset = _after_long(header, offset, len(header))
     if flags & DELIVERY_MODE:
         persistent = header[offset] == 2
@@ -164,9 +168,9 @@ def _after_long(header: bytes, offset: int, limit: int) -> int:
     return end
 
 
-def _entries(header: bytes, offset: int) -> Iterator[tuple[bytes, int, int]]:
+def _entries(header: bytes, offset: int, limit: int) -> Iterator[tuple[bytes, int, int]]:
     # Name, start and end of the value, for each entry of the table at offset.
-    table_end = _after_long(header, offset, len(header))
+    table_end = _after_long(header, offset, limit)
     offset += 4
     while offset < table_end:
         start = offset + 1 + header[offset]
@@ -175,6 +179,25 @@ def _entries(header: bytes, offset: int) -> Iterator[tuple[bytes, int, int]]:
         end = _after_value(header, start, table_end)
         yield header[offset + 1 : start], start, end
         offset = end
+
+
+def _check_nested(header: bytes, start: int, depth: int) -> None:
+    # Looks into the value whose type octet is at start, and which ends within what encloses it.
+    kind = header[start]
+    if kind not in NESTING:
+        return
+    if depth >= FIELD_TABLE_DEPTH_MAX:
+        raise _Malformed
+    end = _after_long(header, start + 1, len(header))
+    if kind == TABLE:
+        for _, inner, _ in _entries(header, start + 1, end):
+            _check_nested(header, inner, depth + 1)
+        return
+    inner = start + 5
+    while inner < end:
+        after = _after_value(header, inner, end)
+        _check_nested(header, inner, depth + 1)
+        inner = after
 
 
 def _after_value(header: bytes, start: int, table_end: int) -> int:
