@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +19,7 @@ from pandomq.journal.events import (
     Closed,
     Durable,
     Event,
-    RangesWanted,
+    PageFetched,
     Recovered,
     Replayed,
     SnapshotPiece,
@@ -26,6 +27,7 @@ from pandomq.journal.events import (
 )
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
+from pandomq.journal.page_file import Place, StoredPage
 from pandomq.runtime.disk import Disk
 
 CLUSTER = ClusterId("0e8b7c52-6a53-4d8e-9a53-0d5b7a1f9c11")
@@ -35,8 +37,18 @@ SMALL = JournalSettings(
     disk_free_bytes_min=0,
     reserve_bytes=64 * 1024,
     bulk_chunk_bytes=16 * 1024,
+    page_file_bytes=128 * 1024,
 )
-Place = tuple[int, int, int]
+PAGED_FROM = 40
+"""So many messages stay in memory; older ones leave it, so many at a time."""
+
+
+class Sheet(NamedTuple):
+    page: StoredPage
+    numbers: set[int]
+
+
+State = tuple[int, dict[int, bytes], list[tuple[tuple[int, int, int, int], set[int]]]]
 
 
 def payload_of(index: int) -> bytes:
@@ -54,7 +66,9 @@ class Keeper:
         self._ready = threading.Event()
         self.journal = Journal(settings, node_name=NodeName("n1"), new_cluster_id=CLUSTER)
         self.disk = Disk(directory, self._ready.set)
-        self.messages: dict[int, Place] = {}
+        self.memory: dict[int, bytes] = {}
+        self.sheets: list[Sheet] = []
+        self.fetched: dict[StoredPage, bytes] = {}
         self.applied = 0
         self.recovered: Recovered | None = None
         self.replayed: list[tuple[int, bytes]] = []
@@ -85,9 +99,8 @@ class Keeper:
     def hear(self, event: Event) -> None:
         match event:
             case SnapshotPiece(_, data):
-                self.applied, self.messages = msgspec.msgpack.decode(data, type=tuple[int, dict[int, Place]])
-                for index, _, length in self.messages.values():
-                    self.journal.live(LogIndex(index), length)
+                self.applied, self.memory, sheets = msgspec.msgpack.decode(data, type=State)
+                self.sheets = [Sheet(self.journal.pages.adopt(Place(*place)), numbers) for place, numbers in sheets]
             case Replayed(entries):
                 for entry in entries:
                     self.replayed.append((entry.index, entry.payload))
@@ -99,10 +112,8 @@ class Keeper:
                     self.journal.commit(event.last_index)
             case Durable(index):
                 self.journal.commit(index)
-            case RangesWanted(ticket, first, last):
-                self.journal.live_ranges(
-                    ticket, [place for place in self.messages.values() if first <= place[0] <= last], done=True
-                )
+            case PageFetched(page, blob):
+                self.fetched[page] = blob
             case SnapshotSaved():
                 self.snapshotting = False
             case Closed():
@@ -112,11 +123,30 @@ class Keeper:
 
     def apply(self, index: int, payload: bytes) -> None:
         released, body = msgspec.msgpack.decode(payload, type=tuple[list[int], bytes])
-        self.messages[index] = (index, len(payload) - len(body), len(body))
-        self.journal.live(LogIndex(index), len(body))
-        gone = [self.messages.pop(number) for number in released if number in self.messages]
-        self.journal.released((LogIndex(place[0]), place[2]) for place in gone)
+        self.memory[index] = body
+        for number in released:
+            self.memory.pop(number, None)
+        for sheet in list(self.sheets):
+            sheet.numbers.difference_update(released)
+            if not sheet.numbers:
+                self.sheets.remove(sheet)
+                self.journal.pages.free(sheet.page)
+        if len(self.memory) >= 2 * PAGED_FROM:
+            numbers = sorted(self.memory)[:PAGED_FROM]
+            blob = msgspec.msgpack.encode({number: self.memory.pop(number) for number in numbers})
+            self.sheets.append(Sheet(self.journal.pages.put(blob), set(numbers)))
         self.applied = index
+
+    def read_all(self) -> dict[int, bytes]:
+        for sheet in self.sheets:
+            self.journal.pages.fetch(sheet.page)
+        while any(sheet.page not in self.fetched for sheet in self.sheets):
+            self.wait()
+        found = dict(self.memory)
+        for page, numbers in self.sheets:
+            bodies = msgspec.msgpack.decode(self.fetched[page], type=dict[int, bytes])
+            found.update({number: bodies[number] for number in numbers})
+        return found
 
     def append(self, count: int) -> None:
         first = self.journal.last_index + 1
@@ -129,8 +159,9 @@ class Keeper:
 
     def snapshot(self) -> None:
         self.snapshotting = True
-        writer = self.journal.begin_snapshot(LogIndex(self.applied))
-        writer.add(1, msgspec.msgpack.encode((self.applied, self.messages)))
+        sheets = [(tuple(page.place), sorted(numbers)) for page, numbers in self.sheets]
+        writer = self.journal.begin_snapshot(LogIndex(self.applied), [page for page, _ in self.sheets])
+        writer.add(1, msgspec.msgpack.encode((self.applied, self.memory, sheets)))
         writer.finish()
         self.submit()
 

@@ -1,12 +1,13 @@
-"""The log on disk: segments, snapshots, recovery, compaction; it knows nothing of what its entries mean.
+"""The log on disk: segments, snapshots, recovery, pages; it knows nothing of what its entries mean.
 
 Pure: `journal.Journal` takes calls and completions and gives requests and events; `runtime.disk` carries requests out
-on a directory, `sim.disk` in memory. The formats are in `layout` (segments), `compact_layout`, `snapshot` and
+on a directory, `sim.disk` in memory. The formats are in `layout` (segments), `snapshot`, `page_file` and
 `hard_state`, and described in docs/journal-format.md.
 
     the end of the log       appender, open_segment, spares, truncation, cutting
     what is in it            segment, terms, chain, reading
-    opening a store          survey, table, scan, log_end, examination, recovery; inspection for tools
-    making room              live_bytes, reclaimer, compaction, snapshots, snapshot_writer, space
+    opening a store          survey, page_survey, table, scan, log_end, examination, recovery; inspection for tools
+    making room              reclaimer, snapshots, snapshot_writer, space
+    what is not in memory    page_file, pages, page_sweeper
     how work is written      effects, outbox, work, window; what its owner hears: events, faults
 """

@@ -35,7 +35,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
 
 class SyncFile(msgspec.Struct, frozen=True, gc=False):
-    """Completed when all that was written to the file in this lane before is on the disk."""
+    """Completed when all that was written to the file before is on the disk: in this lane, or completed in another."""
 
     file: FileName
 
@@ -87,7 +87,9 @@ class Lane(enum.Enum):
     READ = "read"
     """What a consumer waits for."""
     BULK = "bulk"
-    """Snapshots, compaction, new segments: nobody waits, as long as it gets done."""
+    """Snapshots, sweeping, new segments: nobody waits, as long as it gets done."""
+    PAGES = "pages"
+    """What leaves memory: publishers would have to wait for it."""
 
 
 class Request(NamedTuple):

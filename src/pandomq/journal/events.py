@@ -8,6 +8,7 @@ from pandomq.ids import LogIndex, Term
 from pandomq.journal.effects import FileName, Ticket
 from pandomq.journal.hard_state import HardState
 from pandomq.journal.layout import Identity
+from pandomq.journal.page_file import StoredPage
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -24,6 +25,7 @@ class Stage(enum.Enum):
     SNAPSHOT = "snapshot"
     LOG = "log"
     BODIES = "bodies"
+    """All that a restart can do without."""
 
 
 class FlawKind(enum.Enum):
@@ -32,11 +34,11 @@ class FlawKind(enum.Enum):
     TABLE = "table"
     """An entry is whole, but the table has lost it."""
     BODY = "body"
-    """An entry below the snapshot is damaged: messages in it may be unreadable."""
-    COMPACT = "compact"
-    """The same, in a compacted segment."""
+    """An entry below the snapshot is damaged: nobody needs it for a restart."""
     SNAPSHOT = "snapshot"
     """A snapshot that cannot be used; an older one or the log replaces it."""
+    PAGE = "page"
+    """A page that a snapshot refers to, or queues do: the messages in it are unreadable."""
     STATE = "state"
     """One of the two copies of the hard state."""
 
@@ -129,10 +131,11 @@ class EntriesRead(msgspec.Struct, frozen=True):
     """Why there are not more."""
 
 
-class RangesRead(msgspec.Struct, frozen=True):
-    ticket: Ticket
-    pieces: list[bytes | None]
-    """As they were asked for; None for what cannot be read. That the bytes are right is for their reader to check."""
+class PageFetched(msgspec.Struct, frozen=True):
+    """The blob as it was put; it was checked."""
+
+    page: StoredPage
+    blob: bytes
 
 
 class StateSaved(msgspec.Struct, frozen=True):
@@ -157,14 +160,6 @@ class SnapshotFailed(msgspec.Struct, frozen=True):
 
     index: LogIndex
     reason: str
-
-
-class RangesWanted(msgspec.Struct, frozen=True):
-    """Compaction asks which byte ranges of the entries from first to last are live: `Journal.live_ranges`."""
-
-    ticket: Ticket
-    first_index: LogIndex
-    last_index: LogIndex
 
 
 class SpaceLow(msgspec.Struct, frozen=True):
@@ -195,12 +190,11 @@ Event = (
     | Recovered
     | Durable
     | EntriesRead
-    | RangesRead
+    | PageFetched
     | StateSaved
     | Truncated
     | SnapshotSaved
     | SnapshotFailed
-    | RangesWanted
     | SpaceLow
     | SpaceBack
     | FlawFound

@@ -9,18 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pandomq.ids import LogIndex, Term
+from pandomq.ids import ClusterId, LogIndex, NodeName, Term
 from pandomq.journal.chain import ChainPoints
 from pandomq.journal.checksums import CHAIN_START
-from pandomq.journal.compaction import SourceBad, check_ranges
 from pandomq.journal.events import Event, Flaw, FlawKind, Progress, SnapshotBegins, SnapshotPiece, Stage
-from pandomq.journal.faults import corrupt
-from pandomq.journal.layout import SLOT, SLOT_BYTES, TABLE_OFFSET, Seal
+from pandomq.journal.layout import SLOT, SLOT_BYTES, TABLE_OFFSET, Identity, Seal
 from pandomq.journal.limits import JournalSettings
 from pandomq.journal.log_end import NO_LIMIT, LogEnd, Start, begin_segment
+from pandomq.journal.page_survey import PageSurvey
 from pandomq.journal.scan import Scan
-from pandomq.journal.segment import Catalogue, CompactSegment, Segment
-from pandomq.journal.snapshot import OWN_KINDS, SnapshotBad, SnapshotHead, check, read_pieces
+from pandomq.journal.segment import Catalogue, Segment
+from pandomq.journal.snapshot import (
+    OWN_KINDS,
+    Foundation,
+    SnapshotBad,
+    SnapshotHead,
+    check,
+    read_foundation,
+    read_pieces,
+)
 from pandomq.journal.survey import Expected, SegmentFile, Survey
 from pandomq.journal.table import Table, sealed_positions, sealed_slots
 from pandomq.journal.terms import Terms
@@ -37,6 +44,7 @@ class Examination:
         self._emit = emit
         self._deep = deep
         self.survey = Survey()
+        self.page_survey = PageSurvey(self.survey)
         self.catalogue = Catalogue()
         self.terms = Terms()
         self.points = ChainPoints()
@@ -52,7 +60,8 @@ class Examination:
     def snapshot_index(self) -> int:
         return self.snapshot.last_index if self.snapshot is not None else 0
 
-    def run(self) -> Work[None]:
+    def run(self, surveyed: Callable[[Identity], None] = lambda identity: None) -> Work[None]:
+        """`surveyed` is told whose store it is, unless it is new, before anything is handed out."""
         survey = self.survey
         yield from survey.run(self._settings, self._expected)
         state = survey.state
@@ -61,6 +70,7 @@ class Examination:
         size_bytes = sum(survey.sizes.values())
         self._emit(Progress(Stage.FILES, size_bytes, size_bytes))
         yield from self._choose_snapshot()
+        surveyed(Identity(ClusterId(state.cluster_id), NodeName(state.node_name)))
         old, recent = self._split()
         yield from self._take_old(old, recent)
         start = Start(0, 0, CHAIN_START)
@@ -77,17 +87,23 @@ class Examination:
 
     def _choose_snapshot(self) -> Work[None]:
         for head in list(self.survey.snapshots):
-            if self.snapshot is not None and not self._deep:
-                break
             try:
-                points = yield from check(self._window(head), head.cluster_id, head)
+                foundation = yield from self._examine(head)
+                yield from self.page_survey.take(head, foundation.places)
             except SnapshotBad as bad:
                 self.flaws.append(Flaw(FlawKind.SNAPSHOT, head.file, bad.offset, bad.text, head.last_index))
                 self.survey.snapshots.remove(head)
                 self.survey.leftovers.append(head.file)
                 continue
             if self.snapshot is None:
-                self.snapshot, self.points = head, points
+                self.snapshot, self.points = head, foundation.points
+        self.survey.leftovers += self.page_survey.leftovers()
+
+    def _examine(self, head: SnapshotHead) -> Work[Foundation]:
+        """All of the first that is good; of older ones only what they refer to, unless everything is looked at."""
+        if self.snapshot is None or self._deep:
+            return (yield from check(self._window(head), head.cluster_id, head))
+        return (yield from read_foundation(self._window(head)))
 
     def _window(self, head: SnapshotHead) -> Window:
         return Window(head.file, self.survey.sizes[head.file], self._settings.replay_chunk_bytes)
@@ -100,11 +116,12 @@ class Examination:
         size_bytes = self.survey.sizes[head.file]
         done = [0]
 
-        def take(kind: int, data: bytes) -> None:
+        def take(kind: int, data: bytes) -> bool:
             if kind < OWN_KINDS:
                 self._emit(SnapshotPiece(kind, data))
             done[0] += len(data)
             self._emit(Progress(Stage.SNAPSHOT, done[0], size_bytes))
+            return True
 
         yield from read_pieces(self._window(head), take)
 
@@ -118,14 +135,8 @@ class Examination:
         return segments[:count], segments[count:]
 
     def _take_old(self, old: list[SegmentFile], recent: list[SegmentFile]) -> Work[None]:
-        files: list[SegmentFile | CompactSegment] = [*old, *self.survey.compacts]
-        for found in sorted(files, key=lambda found: found.first_index):
-            if isinstance(found, SegmentFile):
-                yield from self._take_segment(found)
-            elif found.last_index > self.snapshot_index:
-                raise corrupt(found.file, 0, "no snapshot that is whole covers the entries that it replaced")
-            else:
-                self.catalogue.add(found)
+        for found in old:
+            yield from self._take_segment(found)
         covered = bool(recent) and recent[0].first_index <= self.snapshot_index
         if self.snapshot is not None and not covered and self.terms.last < self.snapshot.term:
             # The entry of the snapshot is not there to tell its term.
@@ -150,7 +161,6 @@ class Examination:
                 self.flaws.append(Flaw(FlawKind.BODY, found.file, found.size_bytes, text, found.first_index))
         segment.checksums = None
         segment.sealed = True
-        segment.growing = False
 
     def _scan_old(self, found: SegmentFile, segment: Segment, data: bytes, terms: Terms) -> Scan:
         return Scan(
@@ -175,7 +185,7 @@ class Examination:
     # What a restart can do without.
 
     def _look_deeper(self, old: list[SegmentFile]) -> Work[None]:
-        total_bytes = sum(found.size_bytes for found in old) + sum(found.size_bytes for found in self.survey.compacts)
+        total_bytes = sum(found.size_bytes for found in old) + self.page_survey.size_bytes
         done_bytes = 0
         for found in old:
             data = yield from read(found.file, TABLE_OFFSET, found.slot_count * SLOT_BYTES)
@@ -187,11 +197,6 @@ class Examination:
             self.flaws.extend(flaw for flaw in scan.flaws if flaw not in self.flaws)
             done_bytes += found.size_bytes
             self._emit(Progress(Stage.BODIES, done_bytes, total_bytes))
-        for compact in self.survey.compacts:
-            window = Window(compact.file, compact.size_bytes, self._settings.replay_chunk_bytes)
-            try:
-                yield from check_ranges(window, compact.file, compact.ranges)
-            except SourceBad as bad:
-                self.flaws.append(bad.flaw)
-            done_bytes += compact.size_bytes
-            self._emit(Progress(Stage.BODIES, done_bytes, total_bytes))
+        yield from self.page_survey.look_deeper(
+            self.flaws, lambda more: self._emit(Progress(Stage.BODIES, done_bytes + more, total_bytes))
+        )

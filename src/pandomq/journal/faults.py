@@ -73,6 +73,16 @@ def corrupt(file: FileName, offset: int, what: str) -> CorruptFault:
     )
 
 
+def damaged_page(file: FileName, offset: int) -> CorruptFault:
+    return CorruptFault(
+        f"{file} is corrupt at offset {offset}: a page of messages is not what was written. "
+        "`pandomq store verify` shows all damage; `pandomq store repair` keeps the damaged page in a side file and "
+        "lets the broker go on without its messages.",
+        file,
+        offset,
+    )
+
+
 def missing(what: str) -> CorruptFault:
     return CorruptFault(f"{what}. Restore the file from a backup, or the whole store from another broker.")
 

@@ -15,7 +15,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.limits import JournalSettings
 from pandomq.journal.names import aside_number
 from pandomq.journal.outbox import Outbox
-from pandomq.journal.segment import Segment, Stored
+from pandomq.journal.segment import Segment
 from pandomq.journal.survey import Expected
 from pandomq.journal.work import Task
 
@@ -25,8 +25,6 @@ class FileReport(msgspec.Struct, frozen=True):
     size_bytes: int
     first_index: int
     last_index: int
-    whole: bool
-    """Holds whole entries, not only what was live of them."""
 
 
 class StoreReport(msgspec.Struct, frozen=True):
@@ -139,7 +137,5 @@ class Inspection:
         self.over = True
 
 
-def _describe(stored: Stored) -> FileReport:
-    return FileReport(
-        stored.file, stored.size_bytes, stored.first_index, stored.last_index, isinstance(stored, Segment)
-    )
+def _describe(segment: Segment) -> FileReport:
+    return FileReport(segment.file, segment.size_bytes, segment.first_index, segment.last_index)

@@ -5,9 +5,8 @@
     journal.completed(completion)                     for every completion
     for event in journal.take_events(): …             after either
 
-Until `Recovered` the owner gets the snapshot's pieces and the entries after it, and says `live` and `released` for them
-as for new ones; then it says `replayed`. From then on it appends and syncs, and `Durable` tells how far the log is
-safe.
+Until `Recovered` the owner gets the snapshot's pieces and the entries after it, and adopts the pages that the snapshot
+refers to; then it says `replayed`. From then on it appends and syncs, and `Durable` tells how far the log is safe.
 
 A write or sync that fails is final: `completed` raises StoreFault, as does every call after it, and no more requests
 come out. Nothing that was not durable by then may be confirmed.
@@ -16,14 +15,13 @@ come out. Nothing that was not durable by then may be confirmed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from pandomq.ids import ClusterId, LogIndex, NodeName, Term
 from pandomq.journal.appender import Appender
 from pandomq.journal.checksums import CHAIN_START
-from pandomq.journal.compaction import LiveRange
 from pandomq.journal.effects import Completion, FileName, Lane, Request, Ticket
 from pandomq.journal.events import (
     Closed,
@@ -38,13 +36,14 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.hard_state import HardState, StateStore
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import JournalSettings
-from pandomq.journal.live_bytes import LiveBytes
 from pandomq.journal.names import aside_file
 from pandomq.journal.outbox import Outbox
-from pandomq.journal.reading import Range, Reading
+from pandomq.journal.page_file import StoredPage
+from pandomq.journal.page_sweeper import PageSweeper
+from pandomq.journal.pages import Pages
+from pandomq.journal.reading import Reading
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.recovery import Opened, settle
-from pandomq.journal.segment import Segment
 from pandomq.journal.snapshot_writer import SnapshotWriter
 from pandomq.journal.snapshots import Snapshots
 from pandomq.journal.space import Space
@@ -74,10 +73,12 @@ class Journal:
         self._fault: StoreFault | None = None
         self._examination = Examination(settings, self._expected, self._events.append)
         self._catalogue = self._examination.catalogue
-        self._live = LiveBytes(self._catalogue)
         self._space = Space(settings, self._outbox, self._events.append)
+        self.pages = Pages(settings, self._outbox, self._space, self._events.append)
+        self._sweeper = PageSweeper(self._outbox, self.pages, self._events.append)
         self._damage: Damage | None = None
         self._commit_index = 0
+        self._settled_index = 0
         self._is_open = False
         self._closing: Task[None] | None = None
         self._identity: Identity
@@ -117,7 +118,9 @@ class Journal:
         if not self._is_open:
             return
         self._appender.tick(now_ms)
+        self._sweeper.written()
         if self._space.tick(now_ms):
+            self.pages.tick()
             self._reclaimer.step()
 
     def _check(self) -> None:
@@ -127,14 +130,21 @@ class Journal:
     # Opening.
 
     def _recover(self) -> Work[Opened]:
-        yield from self._examination.run()
+        yield from self._examination.run(self._surveyed)
         return (yield from settle(self._examination, self._settings, self._new_identity))
+
+    def _surveyed(self, identity: Identity) -> None:
+        """What files there are is known. From now on there may be pages."""
+        survey = self._examination.survey
+        self._numbers = itertools.count(survey.number_last + 1)
+        self.pages.begin(identity, self._numbers, self._examination.page_survey.held, survey.sizes)
 
     def _opened(self, opened: Opened) -> None:
         examination, settings, outbox, emit = self._examination, self._settings, self._outbox, self._events.append
         survey, end, terms = examination.survey, examination.end, examination.terms
+        if survey.fresh:
+            self._surveyed(opened.identity)
         self._identity = identity = opened.identity
-        self._numbers = itertools.count(survey.number_last + 1)
         self._space.reserve_held = survey.reserve_held
         self._space.measure()
         spares = Spares(settings, identity, outbox, self._space, self._numbers)
@@ -148,29 +158,22 @@ class Journal:
         appender.on_synced = self._settle
         self._states = StateStore(outbox, opened.state, opened.counter)
         self._reclaimer = Reclaimer(
-            settings,
-            identity,
-            outbox,
-            self._catalogue,
-            self._live,
-            self._space,
-            self._numbers,
-            lambda: appender.opened_number,
-            emit,
+            outbox, self._catalogue, self._space, lambda: appender.opened_number, self.pages.release
         )
         self._reclaimer.snapshots = [head.last_index for head in survey.snapshots]
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
-        self._live.last_index = lambda: appender.last_index
+        self.pages.on_written = self._pages_written
         self._truncation = Truncation(outbox, self._catalogue, appender, self._states, identity)
         self._snapshots = Snapshots(
             settings,
             identity,
             outbox,
             self._space,
-            self._live,
             self._reclaimer,
+            self.pages,
             emit,
             appender.flush,
+            lambda: self._settled_index,
             lambda: appender.appended_bytes,
             last_bytes=0 if examination.snapshot is None else survey.sizes[examination.snapshot.file],
             log_bytes=0 if end is None else end.size_bytes,
@@ -192,15 +195,12 @@ class Journal:
         )
 
     def replayed(self) -> None:
-        """The owner has its state, and has said what of it is live. Raises CorruptFault if a file is missing."""
+        """The owner has its state, and has adopted the pages it wants."""
         self._check()
-        try:
-            self._live.check_replayed()
-        except StoreFault as fault:
-            self._fault = fault
-            raise
         self._reclaimer.ready = True
         self._reclaimer.step()
+        self.pages.replayed()
+        self._sweeper.begin()
 
     def close(self) -> None:
         """Syncs what there is; `Closed` is the last event. What is appended afterwards is lost."""
@@ -226,7 +226,7 @@ class Journal:
 
     @property
     def first_index(self) -> LogIndex:
-        """From here on every entry can be read whole."""
+        """From here on every entry can be read."""
         return LogIndex(self._catalogue.whole_from(self._appender.last_index))
 
     @property
@@ -285,10 +285,13 @@ class Journal:
     def _settle(self) -> None:
         """Commit and sync each move on their own."""
         index = min(self._commit_index, self._appender.synced_index)
-        if index > self._live.settled_index:
-            self._live.settle(index)
-            self._reclaimer.settled()
+        if index > self._settled_index:
+            self._settled_index = index
             self._snapshots.settled()
+
+    def _pages_written(self) -> None:
+        self._snapshots.settled()
+        self._sweeper.written()
 
     def term_at(self, index: LogIndex) -> Term | None:
         """None for entries that are long reclaimed."""
@@ -301,20 +304,15 @@ class Journal:
         """The chained hash up to this entry; of reclaimed ones only at regular points."""
         if index == self._appender.last_index:
             return self._appender.chain
-        stored = self._catalogue.find(index)
-        chain = stored.chain_at(index) if isinstance(stored, Segment) else None
+        segment = self._catalogue.find(index)
+        chain = None if segment is None else segment.chain_at(index)
         return chain if chain is not None else self._examination.points.at(index)
 
     def read(self, first_index: LogIndex, bytes_max: int) -> Ticket:
         """Entries from here on, as many as are stored together and fit; `EntriesRead` brings at least one. Raises
-        LookupError for one that is not held whole."""
+        LookupError for one that is not held."""
         self._check()
         return self._reading.entries(first_index, bytes_max)
-
-    def read_ranges(self, ranges: Sequence[Range]) -> Ticket:
-        """Parts of payloads, by (index, offset, length); `RangesRead` brings them all."""
-        self._check()
-        return self._reading.ranges(ranges)
 
     def truncate(self, first_index: LogIndex, *, keep_aside: bool) -> Ticket:
         """The log ends before this entry from now on; `Truncated` tells when the disk knows. One at a time."""
@@ -360,28 +358,16 @@ class Journal:
     def snapshot_due(self) -> bool:
         return self._snapshots.due
 
-    def begin_snapshot(self, index: LogIndex) -> SnapshotWriter:
-        """The owner's state after this entry; it must be one that `read` could give, or the last."""
+    def begin_snapshot(self, index: LogIndex, pages: Sequence[StoredPage] = ()) -> SnapshotWriter:
+        """The owner's state after this entry, which must be one that `read` could give, or the last. The pieces may
+        refer to these pages, by the places they have now."""
         self._check()
         chain, term = self.chain_at(index), self.term_at(index)
         assert chain is not None and term is not None
-        return self._snapshots.begin(index, term, chain, self._examination.points)
-
-    def live(self, index: LogIndex, size_bytes: int) -> None:
-        """So many more bytes of this entry's payload will be wanted by `read_ranges`."""
-        self._live.live(index, size_bytes)
-
-    def released(self, amounts: Iterable[tuple[LogIndex, int]]) -> None:
-        """So many bytes of these entries no longer will; to be said after the entry that says so was appended."""
-        self._live.released(amounts)
-
-    def live_ranges(self, ticket: Ticket, ranges: Iterable[LiveRange], *, done: bool) -> None:
-        """Answers `RangesWanted`, in as many parts as wanted; the last is `done`. No two ranges overlap."""
-        self._check()
-        self._reclaimer.live_ranges(ticket, ranges, done=done)
+        return self._snapshots.begin(index, term, chain, self._examination.points, pages)
 
     def pin(self, first_index: LogIndex | None) -> None:
-        """Entries from here on are kept whole, for someone who still has to read them."""
+        """Entries from here on are kept, for someone who still has to read them."""
         self._reclaimer.pin(first_index)
 
     def view(self) -> JournalView:
@@ -393,7 +379,9 @@ class Journal:
             snapshot_index=max(self._reclaimer.snapshots, default=0),
             file_count=len(self._catalogue),
             size_bytes=sum(stored.size_bytes for stored in self._catalogue),
-            live_bytes=sum(stored.live_bytes for stored in self._catalogue),
+            page_file_count=self.pages.file_count,
+            page_file_bytes=self.pages.size_bytes,
+            page_bytes=self.pages.live_bytes,
             pending_bytes=self.pending_bytes,
             free_bytes=self._space.free_bytes,
             space_low=self._space.low,

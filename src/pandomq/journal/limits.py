@@ -39,15 +39,13 @@ SNAPSHOTS_KEPT: Final = 2
 CHAIN_POINTS_MAX: Final = 4096
 CHAIN_STRIDE_FIRST: Final = 256
 
-READ_RANGES_MAX: Final = 65_536
-"""Ranges in one call of `read_ranges`."""
 READ_BYTES_MAX: Final = 64 * MIB
 """Bytes that one read brings at most, unless a single entry is larger."""
-READ_GAP_BYTES: Final = 16 * KIB
-"""Ranges closer together than this are read in one go."""
 
-COMPACT_RUN_MAX: Final = 64
-"""Segments that one compaction joins at most."""
+PAGE_WRITE_BYTES_MAX: Final = 4 * MIB
+"""Pages that are written in one go, unless one is larger."""
+PLACES_PER_PIECE: Final = 65_536
+"""Places of pages in one piece of a snapshot."""
 
 SPACE_CHECK_MS: Final = 1_000
 """How often the free space of the disk is asked for."""
@@ -70,15 +68,17 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
     fsync_interval_ms: int = 200
     snapshot_log_bytes: int = 256 * MIB
     """A snapshot is due when the log has grown by this much, or by twice the last snapshot, whichever is more."""
+    page_file_bytes: int = 64 * MIB
+    """A page file that has reached this size gets no more pages."""
     sparse_percent: int = 50
-    """A segment with less than this share of live bytes is compacted."""
+    """A page file with less than this share of wanted bytes is swept."""
     disk_free_bytes_min: int = 256 * MIB
     """Below this much free space publishers are to be held back."""
     reserve_bytes: int = 64 * MIB
-    """Kept in a file that is given up when the disk is full, for acks, deletes and compaction; 0 keeps none."""
+    """Kept in a file that is given up when the disk is full, for acks and deletes; 0 keeps none."""
     replay_chunk_bytes: int = 4 * MIB
     bulk_chunk_bytes: int = 256 * KIB
-    """What compaction and snapshots read or write in one step."""
+    """What snapshots read or write in one step."""
     bulk_sync_bytes: int = 4 * MIB
     """How much of a bulk file is left to one sync, so that it does not hold up the log's."""
 

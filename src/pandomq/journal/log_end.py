@@ -114,7 +114,6 @@ class LogEnd:
             if trouble is not None:
                 yield from self._stop(tail, trouble, files[place + 1 :], segments[place + 1 :])
                 break
-            segment.growing = False
             segment.sealed = found.seal is not None or place < len(files) - 1
 
     def _scan(self, found: SegmentFile, segment: Segment, table: Table, limit_index: int) -> Scan:
@@ -205,7 +204,6 @@ class LogEnd:
             shortened = None
         for later in segments:
             self._catalogue.remove(later)
-        segment.growing = False
         segment.sealed = trouble.damage or tail.found.seal is not None
         self.cut = Cut(shortened, kept, max(kept, len(tail.table)), deleted)
         self.torn = not trouble.damage and index < self._limit_index
@@ -230,7 +228,6 @@ def begin_segment(found: SegmentFile, catalogue: Catalogue) -> Segment:
     opening = found.opening
     assert opening is not None
     segment = Segment(found.number, opening.first_index, opening.chain_before, found.slot_count, found.body_offset)
-    segment.growing = True
     catalogue.add(segment)
     return segment
 

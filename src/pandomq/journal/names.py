@@ -15,20 +15,20 @@ RESERVE: Final = FileName("reserve")
 UNFINISHED: Final = ".tmp"
 
 _SEGMENT = re.compile(r"segment-(\d{12})\.log")
-_COMPACT = re.compile(r"compact-(\d{12})\.log")
+_PAGES = re.compile(r"pages-(\d{12})\.page")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snap")
 _ASIDE = re.compile(r"aside-\d{20}-(\d{12})\.log")
 
 
-_KEPT = (_SEGMENT, _COMPACT, _SNAPSHOT, _ASIDE)
+_KEPT = (_SEGMENT, _PAGES, _SNAPSHOT, _ASIDE)
 
 
 def segment_file(number: int) -> FileName:
     return FileName(f"segment-{number:012d}.log")
 
 
-def compact_file(number: int) -> FileName:
-    return FileName(f"compact-{number:012d}.log")
+def page_file(number: int) -> FileName:
+    return FileName(f"pages-{number:012d}.page")
 
 
 def snapshot_file(index: int) -> FileName:
@@ -53,8 +53,8 @@ def segment_number(file: str) -> int | None:
     return _number(_SEGMENT, file)
 
 
-def compact_number(file: str) -> int | None:
-    return _number(_COMPACT, file)
+def page_number(file: str) -> int | None:
+    return _number(_PAGES, file)
 
 
 def snapshot_index(file: str) -> int | None:

@@ -1,28 +1,21 @@
-"""Reads entries, for those who catch up, and byte ranges of them, for queues whose messages are not in memory.
+"""Reads entries, for those who catch up.
 
-Whatever the disk may not have yet is answered from memory, so that a read never has to wait for a write. Ranges that
-lie close together are read in one go.
+Whatever the disk may not have yet is answered from memory, so that a read never has to wait for a write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.appender import Appender
 from pandomq.journal.checksums import entry_checksum
 from pandomq.journal.effects import DiskError, Lane, Read, Result, Ticket
-from pandomq.journal.events import EntriesRead, Entry, Event, Flaw, FlawKind, RangesRead
+from pandomq.journal.events import EntriesRead, Entry, Event, Flaw, FlawKind
 from pandomq.journal.layout import ENTRY_BEGIN, ENTRY_END, ENTRY_HEAD, ENTRY_HEAD_BYTES
-from pandomq.journal.limits import READ_BYTES_MAX, READ_GAP_BYTES, READ_RANGES_MAX
+from pandomq.journal.limits import READ_BYTES_MAX
 from pandomq.journal.outbox import Outbox
-from pandomq.journal.segment import Catalogue, Segment, Stored
-
-Range = tuple[int, int, int]
-"""Index of an entry, offset in its payload, length."""
-
-Span = tuple[int, int, int]
-"""Position in a file, length, place among the ranges that were asked for."""
+from pandomq.journal.segment import Catalogue, Segment
 
 
 class Reading:
@@ -34,7 +27,7 @@ class Reading:
         catalogue: Catalogue,
         appender: Appender,
         emit: Callable[[Event], None],
-        free: Callable[[Stored], None],
+        free: Callable[[Segment], None],
     ) -> None:
         self._outbox = outbox
         self._catalogue = catalogue
@@ -42,13 +35,11 @@ class Reading:
         self._emit = emit
         self._free = free
 
-    # Entries.
-
     def entries(self, first_index: int, bytes_max: int) -> Ticket:
         ticket = self._outbox.next_ticket()
         stored = self._catalogue.find(first_index)
-        if not isinstance(stored, Segment):
-            raise LookupError(f"entry {first_index} is not held whole")
+        if stored is None:
+            raise LookupError(f"entry {first_index} is not held")
         if first_index > self._appender.durable_index:
             self._emit(EntriesRead(ticket, self._from_memory(first_index, bytes_max)))
             return ticket
@@ -96,93 +87,10 @@ class Reading:
         segment.readers += 1
         self._outbox.put(Lane.READ, Read(segment.file, start, end - start), done, failed)
 
-    # Ranges.
-
-    def ranges(self, wanted: Sequence[Range]) -> Ticket:
-        """Answered as one, in the order in which they were asked for."""
-        assert len(wanted) <= READ_RANGES_MAX
-        ticket = self._outbox.next_ticket()
-        pieces: list[bytes | None] = [None] * len(wanted)
-        places: dict[Stored, list[Span]] = {}
-        durable_index = self._appender.durable_index
-        unwritten: dict[int, bytes] = {}
-        whole, whole_index, whole_start = None, 0, 0
-        for place, (index, offset, length) in enumerate(wanted):
-            if not length:
-                pieces[place] = b""
-            elif index == whole_index and whole is not None:
-                # Messages that were published together are wanted together.
-                whole.append((whole_start + offset, length, place))
-            elif index > durable_index:
-                if not unwritten:
-                    first = min(index for index, _, _ in wanted if index > durable_index)
-                    unwritten = {entry.index: entry.payload for entry in self._appender.unwritten(first)}
-                pieces[place] = unwritten[index][offset : offset + length]
-            else:
-                stored = self._catalogue.find(index)
-                position = None if stored is None else stored.locate(index, offset, length)
-                if stored is None or position is None:
-                    continue
-                spans = places.setdefault(stored, [])
-                spans.append((position, length, place))
-                if isinstance(stored, Segment):
-                    whole, whole_index, whole_start = spans, index, position - offset
-        runs = [(stored, run) for stored, spans in places.items() for run in runs_of(spans)]
-        if not runs:
-            self._emit(RangesRead(ticket, pieces))
-        left = [len(runs)]
-
-        def arrived() -> None:
-            left[0] -= 1
-            if not left[0]:
-                self._emit(RangesRead(ticket, pieces))
-
-        for stored, run in runs:
-            self._read_run(stored, run, pieces, arrived)
-        return ticket
-
-    def _read_run(
-        self, stored: Stored, run: list[Span], pieces: list[bytes | None], arrived: Callable[[], None]
-    ) -> None:
-        start = run[0][0]
-        end = max(position + length for position, length, _ in run)
-
-        def done(result: Result) -> None:
-            assert isinstance(result, bytes)
-            for position, length, place in run:
-                piece = result[position - start : position - start + length]
-                pieces[place] = piece if len(piece) == length else None
-            self._let_go(stored)
-            arrived()
-
-        def failed(_error: DiskError) -> None:
-            # The pieces stay None: an unreadable sector harms the messages in it, and nothing else.
-            self._let_go(stored)
-            arrived()
-
-        stored.readers += 1
-        self._outbox.put(Lane.READ, Read(stored.file, start, end - start), done, failed)
-
-    def _let_go(self, stored: Stored) -> None:
-        stored.readers -= 1
-        if not stored.readers:
-            self._free(stored)
-
-
-def runs_of(spans: list[Span]) -> list[list[Span]]:
-    """Sorted, and joined where little lies between them."""
-    spans.sort()
-    runs: list[list[Span]] = []
-    start = end = 0
-    for span in spans:
-        position, length, _ = span
-        if runs and position - end <= READ_GAP_BYTES and position + length - start <= READ_BYTES_MAX:
-            runs[-1].append(span)
-        else:
-            runs.append([span])
-            start = position
-        end = max(end, position + length)
-    return runs
+    def _let_go(self, segment: Segment) -> None:
+        segment.readers -= 1
+        if not segment.readers:
+            self._free(segment)
 
 
 def parse_entry(data: bytes, at: int, index: int) -> Entry | None:

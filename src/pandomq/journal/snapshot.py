@@ -3,13 +3,14 @@
     sector 0     head: whose, at which index, term and chain
     pieces       kind u16, zero u16, length u32, number u32, checksum u32, data
 
-The owner's pieces have kinds of its own below OWN_KINDS. Two are the journal's: the points of the chain, and the end,
-without which a snapshot is not one. A file is called a snapshot only after it was read back whole.
+The owner's pieces have kinds of its own below OWN_KINDS. Three are the journal's: the points of the chain; the places
+of all pages that the owner's pieces refer to; and the end, without which a snapshot is not one. The first two come
+before all others. A file is called a snapshot only after it was read back whole.
 """
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -18,7 +19,8 @@ from pandomq.journal.chain import ChainPoints
 from pandomq.journal.effects import FileName
 from pandomq.journal.faults import foreign_cluster, unknown_version
 from pandomq.journal.layout import Identity, decode_sector, encode_sector
-from pandomq.journal.limits import SECTOR_BYTES, SNAPSHOT_PIECE_BYTES_MAX
+from pandomq.journal.limits import PLACES_PER_PIECE, SECTOR_BYTES, SNAPSHOT_PIECE_BYTES_MAX
+from pandomq.journal.page_file import PLACE, Place
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work
 
@@ -29,6 +31,7 @@ PIECE: Final = struct.Struct("<HHIII")
 END: Final = struct.Struct("<IQ")
 
 OWN_KINDS: Final = 0xFF00
+KIND_PAGES: Final = 0xFFFD
 KIND_CHAIN: Final = 0xFFFE
 KIND_END: Final = 0xFFFF
 
@@ -54,6 +57,20 @@ def encode_head(identity: Identity, index: int, term: int, chain: int) -> bytes:
     name = identity.node_name.encode()
     cluster = uuid.UUID(identity.cluster_id).bytes
     return encode_sector(HEAD.pack(MAGIC, VERSION, cluster, index, term, chain, len(name)) + name)
+
+
+class Foundation(NamedTuple):
+    """What the journal itself keeps in a snapshot."""
+
+    points: ChainPoints
+    places: list[Place]
+    """Pages that the owner's pieces refer to."""
+
+
+def encode_places(places: Sequence[Place]) -> Iterator[bytes]:
+    """The data of as many pieces as it takes."""
+    for first in range(0, len(places), PLACES_PER_PIECE):
+        yield b"".join(PLACE.pack(*place) for place in places[first : first + PLACES_PER_PIECE])
 
 
 def encode_piece(kind: int, number: int, data: bytes) -> tuple[bytes, bytes]:
@@ -85,8 +102,9 @@ def read_head(file: FileName, window: Window, cluster_id: ClusterId | None) -> W
     return SnapshotHead(file, found, index, term, chain)
 
 
-def read_pieces(window: Window, take: Callable[[int, bytes], None]) -> Work[None]:
-    """Gives each piece, in order, to `take`. Raises SnapshotBad unless all are good and the end is there."""
+def read_pieces(window: Window, take: Callable[[int, bytes], bool]) -> Work[None]:
+    """Gives each piece, in order, to `take`, for as long as that wants more. Raises SnapshotBad unless all are good and
+    the end is there."""
     position, number = SECTOR_BYTES, 0
     while True:
         head = yield from window.look(position, PIECE.size)
@@ -102,23 +120,37 @@ def read_pieces(window: Window, take: Callable[[int, bytes], None]) -> Work[None
             if data != END.pack(number, position):
                 raise SnapshotBad(position, "pieces are missing")
             return
-        take(kind, data)
+        if not take(kind, data):
+            return
         position += PIECE.size + length
         number += 1
 
 
-def check(window: Window, cluster_id: ClusterId | None, head: SnapshotHead) -> Work[ChainPoints]:
+def check(window: Window, cluster_id: ClusterId | None, head: SnapshotHead) -> Work[Foundation]:
     """Reads all of it. Raises SnapshotBad."""
-    points: list[ChainPoints] = []
-
-    def take(kind: int, data: bytes) -> None:
-        if kind == KIND_CHAIN:
-            points.append(ChainPoints.decode(data))
-
     found = yield from read_head(head.file, window, cluster_id)
     if found != head:
         raise SnapshotBad(0, "the head is not the one that was written")
+    return (yield from _read_foundation(window, whole=True))
+
+
+def read_foundation(window: Window) -> Work[Foundation]:
+    """Reads no further than necessary. Raises SnapshotBad."""
+    return (yield from _read_foundation(window, whole=False))
+
+
+def _read_foundation(window: Window, *, whole: bool) -> Work[Foundation]:
+    points: list[ChainPoints] = []
+    places: list[Place] = []
+
+    def take(kind: int, data: bytes) -> bool:
+        if kind == KIND_CHAIN:
+            points.append(ChainPoints.decode(data))
+        elif kind == KIND_PAGES:
+            places.extend(Place(*place) for place in PLACE.iter_unpack(data))
+        return whole or kind >= OWN_KINDS
+
     yield from read_pieces(window, take)
     if len(points) != 1:
         raise SnapshotBad(SECTOR_BYTES, "the chain's points are missing")
-    return points[0]
+    return Foundation(points[0], places)

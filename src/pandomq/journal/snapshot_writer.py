@@ -7,15 +7,18 @@ it stands for is synced and can no longer be cut off the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pandomq.journal.chain import ChainPoints
 from pandomq.journal.effects import Create, Delete, FileName, Rename, SyncDirectory, SyncFile, Write
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SNAPSHOT_PIECE_BYTES_MAX, JournalSettings
 from pandomq.journal.names import snapshot_file, unfinished
+from pandomq.journal.page_file import StoredPage
+from pandomq.journal.pages import Pages
 from pandomq.journal.snapshot import (
     KIND_CHAIN,
+    KIND_PAGES,
     OWN_KINDS,
     SnapshotBad,
     SnapshotHead,
@@ -23,6 +26,7 @@ from pandomq.journal.snapshot import (
     encode_end,
     encode_head,
     encode_piece,
+    encode_places,
 )
 from pandomq.journal.space import Space, is_full
 from pandomq.journal.window import Window
@@ -37,6 +41,8 @@ class SnapshotWriter:
         "_given_up",
         "_identity",
         "_number",
+        "_pages",
+        "_referred",
         "_settings",
         "_settled",
         "_size_bytes",
@@ -61,6 +67,8 @@ class SnapshotWriter:
         term: int,
         chain: int,
         points: ChainPoints,
+        pages: Pages,
+        referred: Sequence[StoredPage],
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -79,7 +87,11 @@ class SnapshotWriter:
         self.pending_bytes = self._size_bytes
         """Added, and not yet handed to the system."""
         self.task: Task[str | int] | None = None
+        self._pages = pages
+        self._referred = referred
         self._put(KIND_CHAIN, points.encode())
+        for data in encode_places([page.place for page in referred]):
+            self._put(KIND_PAGES, data)
 
     def add(self, kind: int, data: bytes) -> None:
         assert 0 <= kind < OWN_KINDS
@@ -125,9 +137,11 @@ class SnapshotWriter:
             if not self._given_up:
                 yield from self._check()
                 while self._settled() < self.index and not self._given_up:
-                    # Bodies that the snapshot points to must be on the disk before it is.
                     self._flush()
                     yield from pause()
+            if not self._given_up:
+                # Pages that the snapshot refers to must be on the disk before it is.
+                self._given_up = yield from self._pages.settle(self._referred, self.index)
             if not self._given_up:
                 yield from perform(Rename(self._file, snapshot_file(self.index)), SyncDirectory())
                 return self._size_bytes

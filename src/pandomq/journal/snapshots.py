@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pandomq.ids import LogIndex
 from pandomq.journal.chain import ChainPoints
@@ -10,8 +10,9 @@ from pandomq.journal.effects import Lane
 from pandomq.journal.events import Event, SnapshotFailed, SnapshotSaved
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import JournalSettings
-from pandomq.journal.live_bytes import LiveBytes
 from pandomq.journal.outbox import Outbox
+from pandomq.journal.page_file import StoredPage
+from pandomq.journal.pages import Pages
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.snapshot_writer import SnapshotWriter
 from pandomq.journal.space import Space
@@ -26,10 +27,11 @@ class Snapshots:
         "_flush",
         "_identity",
         "_last_bytes",
-        "_live",
         "_outbox",
+        "_pages",
         "_reclaimer",
         "_settings",
+        "_settled_index",
         "_space",
         "_writer",
     )
@@ -40,10 +42,11 @@ class Snapshots:
         identity: Identity,
         outbox: Outbox,
         space: Space,
-        live: LiveBytes,
         reclaimer: Reclaimer,
+        pages: Pages,
         emit: Callable[[Event], None],
         flush: Callable[[], None],
+        settled_index: Callable[[], int],
         appended_bytes: Callable[[], int],
         *,
         last_bytes: int,
@@ -53,10 +56,11 @@ class Snapshots:
         self._identity = identity
         self._outbox = outbox
         self._space = space
-        self._live = live
         self._reclaimer = reclaimer
+        self._pages = pages
         self._emit = emit
         self._flush = flush
+        self._settled_index = settled_index
         self._appended_bytes = appended_bytes
         self._last_bytes = last_bytes
         self._writer: SnapshotWriter | None = None
@@ -69,26 +73,33 @@ class Snapshots:
         if self._space.low:
             # Reclaiming waits for it.
             wanted_bytes = min(wanted_bytes, self._settings.segment_bytes)
-        return self._writer is None and self._appended_bytes() - self._covered_bytes >= wanted_bytes
+        # Page files that nobody but older snapshots refers to wait for it, too.
+        waiting_bytes = self._appended_bytes() - self._covered_bytes + self._pages.held_bytes
+        return self._writer is None and waiting_bytes >= wanted_bytes
 
     def settled(self) -> None:
         if self._writer is not None:
             self._writer.wake()
 
-    def begin(self, index: int, term: int, chain: int, points: ChainPoints) -> SnapshotWriter:
+    def begin(
+        self, index: int, term: int, chain: int, points: ChainPoints, referred: Sequence[StoredPage]
+    ) -> SnapshotWriter:
         assert self._writer is None, "one at a time"
         assert index > max(self._reclaimer.snapshots, default=0), "there is one of this state"
         writer = self._writer = SnapshotWriter(
             self._settings,
             self._identity,
             self._space,
-            lambda: self._live.settled_index,
+            self._settled_index,
             self._flush,
             index=index,
             term=term,
             chain=chain,
             points=points.up_to(index),
+            pages=self._pages,
+            referred=referred,
         )
+        self._pages.hold(index, referred)
         covered_bytes = self._appended_bytes()
         writer.task = Task(
             self._outbox, Lane.BULK, writer.work(), lambda outcome: self._over(LogIndex(index), outcome, covered_bytes)
@@ -99,6 +110,7 @@ class Snapshots:
     def _over(self, index: LogIndex, outcome: str | int, covered_bytes: int) -> None:
         self._writer = None
         if isinstance(outcome, str):
+            self._pages.release(index)
             self._emit(SnapshotFailed(index, outcome))
             return
         self._last_bytes = outcome

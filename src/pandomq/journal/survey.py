@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pandomq.ids import ClusterId, NodeName
-from pandomq.journal.compact_layout import CompactBad, load
 from pandomq.journal.effects import FileInfo, FileName
 from pandomq.journal.events import Flaw, FlawKind
 from pandomq.journal.faults import corrupt, foreign_cluster, foreign_node, missing, unknown_version
@@ -42,11 +41,10 @@ from pandomq.journal.names import (
     STATE,
     UNFINISHED,
     aside_number,
-    compact_number,
+    page_number,
     segment_number,
     snapshot_index,
 )
-from pandomq.journal.segment import CompactSegment
 from pandomq.journal.snapshot import SnapshotBad, SnapshotHead, read_head
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work, list_files, read
@@ -87,7 +85,6 @@ class SegmentFile:
 
 class Survey:
     __slots__ = (
-        "compacts",
         "counter",
         "flaws",
         "leftovers",
@@ -106,7 +103,6 @@ class Survey:
         self.segments: list[SegmentFile] = []
         """Those with entries, in the order of their numbers, which is that of their indexes."""
         self.unopened: list[SegmentFile] = []
-        self.compacts: list[CompactSegment] = []
         self.snapshots: list[SnapshotHead] = []
         """Newest first; not yet read whole."""
         self.leftovers: list[FileName] = []
@@ -125,7 +121,7 @@ class Survey:
         self.sizes = {info.file: info.size_bytes for info in files}
         self.leftovers += [info.file for info in files if info.file.endswith(UNFINISHED)]
         self.reserve_held = any(info.file == RESERVE for info in files)
-        numbers = [f(info.file) for info in files for f in (segment_number, compact_number, aside_number)]
+        numbers = [f(info.file) for info in files for f in (segment_number, page_number, aside_number)]
         self.number_last = max((number for number in numbers if number is not None), default=0)
         yield from self._read_state(files)
         if self.state is None:
@@ -138,7 +134,6 @@ class Survey:
         for info in sorted(files):
             yield from self._read_one(info, cluster_id, settings)
         self.snapshots.sort(key=lambda head: -head.last_index)
-        self._drop_superseded()
         self._check_newest()
 
     def _read_one(self, info: FileInfo, cluster_id: ClusterId, settings: JournalSettings) -> Work[None]:
@@ -150,13 +145,6 @@ class Survey:
             (self.unopened if segment.opening is None else self.segments).append(segment)
             if segment.head_damaged:
                 self.flaws.append(Flaw(FlawKind.HEAD, info.file, 0, "the head is damaged"))
-        elif compact_number(info.file) is not None:
-            try:
-                compact, flaws = yield from load(info.file, info.size_bytes, cluster_id)
-            except CompactBad as bad:
-                raise corrupt(info.file, bad.offset, bad.text) from bad
-            self.flaws += [Flaw(FlawKind.COMPACT, info.file, 0, text) for text in flaws]
-            self.compacts.append(compact)
         elif snapshot_index(info.file) is not None:
             try:
                 window = Window(info.file, info.size_bytes, SECTOR_BYTES)
@@ -180,7 +168,7 @@ class Survey:
             self.counter, self.state = max(good, key=lambda copy: copy[0])
             if len(good) < len(copies):
                 self.flaws.append(Flaw(FlawKind.STATE, STATE, COPY_OFFSETS[copies.index(None)], "a copy is damaged"))
-        elif any(segment_number(info.file) or snapshot_index(info.file) or compact_number(info.file) for info in files):
+        elif any(segment_number(info.file) or snapshot_index(info.file) for info in files):
             if not copies or blank:
                 raise missing(f"{STATE} is missing from a store that has entries")
             raise corrupt(STATE, 0, "both copies of the hard state are damaged")
@@ -201,18 +189,6 @@ class Survey:
                 return
         if segment.number == self.state.segment_newest:
             raise corrupt(segment.file, 0, "its head and its first entry are damaged")
-
-    def _drop_superseded(self) -> None:
-        """Files whose entries were copied to a compacted segment, but that a crash has left."""
-        for compact in list(self.compacts):
-            spans = range(compact.first_index, compact.last_index + 1)
-            for segment in [segment for segment in self.segments if segment.first_index in spans]:
-                self.segments.remove(segment)
-                self.leftovers.append(segment.file)
-            for other in list(self.compacts):
-                if other.number < compact.number and other.first_index in spans:
-                    self.compacts.remove(other)
-                    self.leftovers.append(other.file)
 
     def _check_newest(self) -> None:
         assert self.state is not None

@@ -119,6 +119,4 @@ class Truncation:
                 del segment.checksums[count:]
 
     def _touched(self, first_index: int) -> list[Segment]:
-        return [
-            stored for stored in self._catalogue if isinstance(stored, Segment) and stored.last_index >= first_index
-        ]
+        return [segment for segment in self._catalogue if segment.last_index >= first_index]

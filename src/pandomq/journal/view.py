@@ -12,7 +12,10 @@ class JournalView(msgspec.Struct, frozen=True):
     snapshot_index: int
     file_count: int
     size_bytes: int
-    live_bytes: int
+    page_file_count: int
+    page_file_bytes: int
+    page_bytes: int
+    """Of pages that are wanted."""
     pending_bytes: int
     """Waiting for a sync."""
     free_bytes: int

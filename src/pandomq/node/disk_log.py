@@ -27,9 +27,8 @@ from pandomq.journal.events import (
     Entry,
     Event,
     FlawFound,
+    PageFetched,
     Progress,
-    RangesRead,
-    RangesWanted,
     Recovered,
     Replayed,
     SnapshotBegins,
@@ -148,14 +147,11 @@ class DiskLog:
                 if self._closing:
                     self._closing = False
                     self._journal.close()
-            case RangesWanted(ticket):
-                # Snapshots hold the messages, so nothing in the log below them is needed.
-                self._journal.live_ranges(ticket, (), done=True)
             case FlawFound(flaw):
                 log.warning("%s is damaged at offset %d: %s", flaw.file, flaw.offset, flaw.text)
             case Closed():
                 self.closed = True
-            case Progress() | SnapshotBegins() | EntriesRead() | RangesRead() | Truncated():
+            case Progress() | SnapshotBegins() | EntriesRead() | PageFetched() | Truncated():
                 pass
             case SnapshotPiece() | Replayed() | Recovered() | StateSaved():
                 self._revive(event)

@@ -43,6 +43,14 @@ class Snapshot(NamedTuple):
     pass
 
 
+class PageOut(NamedTuple):
+    messages: int
+
+
+class Load(NamedTuple):
+    place: int
+
+
 class Truncate(NamedTuple):
     back: int
     keep_aside: bool
@@ -54,7 +62,7 @@ class Crash(NamedTuple):
     """How far each of the next recoveries gets before it crashes, too."""
 
 
-Operation = Append | Sync | Steps | Tick | Snapshot | Truncate | Crash
+Operation = Append | Sync | Steps | Tick | Snapshot | PageOut | Load | Truncate | Crash
 
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Append, st.lists(BODIES, min_size=1, max_size=8), st.integers(0, 12), st.integers(1, 3), st.booleans()),
@@ -63,6 +71,8 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Steps, st.integers(1, 12)),
     st.builds(Tick),
     st.builds(Snapshot),
+    st.builds(PageOut, st.integers(1, 20)),
+    st.builds(Load, st.integers(0, 20)),
     st.builds(Truncate, st.integers(0, 20), st.booleans()),
     st.builds(Crash, st.sampled_from(Loss), st.lists(st.integers(0, 30), max_size=2)),
 )
@@ -75,10 +85,14 @@ def program(random: Random, length: int) -> list[Operation]:
 
 def _operation(random: Random) -> Operation:
     chance = random.random()
-    if chance < 0.4:
+    if chance < 0.3:
         sizes = [random.choice((random.randint(0, 40), random.randint(0, 3000))) for _ in range(random.randint(1, 8))]
         bodies = [random.choice((bytes(size), random.randbytes(size))) for size in sizes]
         return Append(bodies, random.choice((0, 1, random.randint(0, 12))), random.randint(1, 3), chance < 0.02)
+    if chance < 0.36:
+        return PageOut(random.randint(1, 20))
+    if chance < 0.4:
+        return Load(random.randint(0, 20))
     if chance < 0.55:
         return Sync()
     if chance < 0.75:
@@ -96,7 +110,7 @@ def perform(store: Store, operation: Operation) -> None:
     journal = store.journal
     match operation:
         case Append(bodies, released, stride, new_term):
-            gone = sorted(store.owner.messages)[::stride][:released]
+            gone = store.owner.numbers[::stride][:released]
             store.append(*bodies, released=gone, term=max(1, journal.last_term + new_term))
         case Sync():
             store.sync()
@@ -109,6 +123,10 @@ def perform(store: Store, operation: Operation) -> None:
             newest = max(store.snapshot_begun, journal.view().snapshot_index)
             if not store.snapshot_active and store.owner.applied_index > newest:
                 store.snapshot()
+        case PageOut(messages):
+            store.page_out(messages)
+        case Load(place):
+            store.load(place)
         case Truncate(back, keep_aside):
             truncate(store, journal.last_index - back, keep_aside=keep_aside)
         case Crash(loss, steps):

@@ -1,8 +1,8 @@
 """A journal on a simulated disk, its owner, and what they ought to know: the obvious second definition.
 
-The owner keeps messages: each entry brings one and may release older ones. It builds on an entry at once, as a root
-does, or when it is committed, as a backup does. What it is told to keep and what the journal gives back after a crash
-are compared with a plain list of all that was ever appended.
+The owner keeps messages: each entry brings one and may release older ones; some of them are in pages instead of in
+memory. It builds on an entry at once, as a root does, or when it is committed, as a backup does. What it is told to
+keep and what the journal gives back after a crash are compared with a plain list of all that was ever appended.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from pandomq.journal.events import (
     EntriesRead,
     Event,
     FlawFound,
-    RangesRead,
-    RangesWanted,
+    PageFetched,
     Recovered,
     Replayed,
     SnapshotBegins,
@@ -32,6 +31,8 @@ from pandomq.journal.events import (
 from pandomq.journal.hard_state import HardState
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import Fsync, JournalSettings
+from pandomq.journal.page_file import Place, StoredPage
+from pandomq.journal.pages import Pages
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
 
@@ -45,32 +46,78 @@ SMALL = JournalSettings(
     replay_chunk_bytes=4 * 1024,
     bulk_chunk_bytes=1024,
     bulk_sync_bytes=4 * 1024,
+    page_file_bytes=8 * 1024,
 )
 
-Place = tuple[int, int, int]
-"""Index, offset, length."""
+
+REPLAYED_MAX = 30
+"""Messages that the owner takes into memory while it replays the log."""
+
+
+class Sheet:
+    """Messages that are not in memory but in a page."""
+
+    def __init__(self, page: StoredPage, numbers: set[int]) -> None:
+        self.page = page
+        self.numbers = numbers
+        """Those that are still alive."""
 
 
 class Owner:
-    """The state that the log builds: live messages by number, and where their bytes are."""
+    """The state that the log builds: live messages by number, in memory or in pages."""
 
-    def __init__(self) -> None:
+    def __init__(self, pages: Pages | None = None) -> None:
+        self._pages = pages
         self.applied_index = 0
-        self.messages: dict[int, Place] = {}
+        self.memory: dict[int, bytes] = {}
+        self.sheets: list[Sheet] = []
 
-    def apply(self, index: int, payload: bytes) -> tuple[int, list[Place]]:
-        """Bytes that became live, and the places that no longer are."""
+    @property
+    def numbers(self) -> list[int]:
+        return sorted([*self.memory, *(number for sheet in self.sheets for number in sheet.numbers)])
+
+    def apply(self, index: int, payload: bytes) -> None:
         released, body = msgspec.msgpack.decode(payload, type=tuple[list[int], bytes])
-        gone = [self.messages.pop(number) for number in released if number in self.messages]
-        self.messages[index] = (index, len(payload) - len(body), len(body))
+        for number in released:
+            self.memory.pop(number, None)
+        for sheet in list(self.sheets):
+            sheet.numbers.difference_update(released)
+            if not sheet.numbers:
+                self.forget(sheet)
+        self.memory[index] = body
         self.applied_index = index
-        return len(body), gone
+
+    def forget(self, sheet: Sheet) -> None:
+        assert self._pages is not None
+        self.sheets.remove(sheet)
+        self._pages.free(sheet.page)
+
+    def page_out(self, count: int) -> None:
+        """So many of the newest messages leave memory."""
+        numbers = sorted(self.memory)[-count:]
+        if numbers and self._pages is not None:
+            blob = msgspec.msgpack.encode({number: self.memory.pop(number) for number in numbers})
+            self.sheets.append(Sheet(self._pages.put(blob), set(numbers)))
+
+    def loaded(self, page: StoredPage, blob: bytes) -> None:
+        for sheet in [sheet for sheet in self.sheets if sheet.page is page]:
+            bodies = decode_blob(blob)
+            self.memory.update({number: bodies[number] for number in sheet.numbers})
+            self.forget(sheet)
 
     def encode(self) -> bytes:
-        return msgspec.msgpack.encode((self.applied_index, self.messages))
+        sheets = [(tuple(sheet.page.place), sorted(sheet.numbers)) for sheet in self.sheets]
+        return msgspec.msgpack.encode((self.applied_index, self.memory, sheets))
 
     def decode(self, data: bytes) -> None:
-        self.applied_index, self.messages = msgspec.msgpack.decode(data, type=tuple[int, dict[int, Place]])
+        assert self._pages is not None
+        kind = tuple[int, dict[int, bytes], list[tuple[tuple[int, int, int, int], set[int]]]]
+        self.applied_index, self.memory, sheets = msgspec.msgpack.decode(data, type=kind)
+        self.sheets = [Sheet(self._pages.adopt(Place(*place)), numbers) for place, numbers in sheets]
+
+
+def decode_blob(blob: bytes) -> dict[int, bytes]:
+    return msgspec.msgpack.decode(blob, type=dict[int, bytes])
 
 
 def encode_entry(released: list[int], body: bytes) -> bytes:
@@ -98,13 +145,16 @@ class Store:
     def start(self) -> None:
         """A new process; nothing is open yet."""
         self.journal = Journal(self.settings, node_name=NODE, new_cluster_id=CLUSTER)
-        self.owner = Owner()
+        self.owner = Owner(self.journal.pages)
         self.recovered: Recovered | None = None
         self.replayed: list[tuple[int, int, bytes]] = []
         self.events: list[Event] = []
         self.closed = False
         self.snapshot_begun = 0
         self.snapshot_active = False
+        self.fetched: dict[StoredPage, bytes] = {}
+        self.looked_at: set[StoredPage] = set()
+        self.wanted: set[StoredPage] = set()
         self.journal.open()
         self.pump()
 
@@ -140,15 +190,15 @@ class Store:
     def hear(self, event: Event) -> None:
         match event:
             case SnapshotBegins():
-                self.owner = Owner()
+                self.owner = Owner(self.journal.pages)
             case SnapshotPiece(_, data):
                 self.owner.decode(data)
-                for index, _, length in self.owner.messages.values():
-                    self.journal.live(LogIndex(index), length)
             case Replayed(entries):
                 for entry in entries:
                     self.replayed.append((entry.index, entry.term, entry.payload))
-                    self.apply(entry.index, entry.payload)
+                    self.owner.apply(entry.index, entry.payload)
+                    if len(self.owner.memory) > REPLAYED_MAX:
+                        self.owner.page_out(5)
             case Recovered():
                 self.recovered = event
                 if event.damage is None:
@@ -158,9 +208,10 @@ class Store:
                 self.durable = index
                 self.apply_up_to(index)
                 self.journal.commit(index)
-            case RangesWanted(ticket, first_index, last_index):
-                places = [place for place in self.owner.messages.values() if first_index <= place[0] <= last_index]
-                self.journal.live_ranges(ticket, places, done=True)
+            case PageFetched(page, blob):
+                self.fetched[page] = blob
+                if page not in self.looked_at:
+                    self.owner.loaded(page, blob)
             case Truncated():
                 self.older = None
             case SnapshotSaved() | SnapshotFailed():
@@ -173,14 +224,9 @@ class Store:
 
     # The owner.
 
-    def apply(self, index: int, payload: bytes) -> None:
-        live_bytes, gone = self.owner.apply(index, payload)
-        self.journal.live(LogIndex(index), live_bytes)
-        self.journal.released((LogIndex(place[0]), place[2]) for place in gone)
-
     def apply_up_to(self, last_index: int) -> None:
         for index in range(self.owner.applied_index + 1, last_index + 1):
-            self.apply(index, self.history[index - 1][1])
+            self.owner.apply(index, self.history[index - 1][1])
 
     def append(self, *bodies: bytes, released: list[int] | None = None, term: int | None = None) -> None:
         term = term if term is not None else max(1, self.journal.last_term)
@@ -204,7 +250,8 @@ class Store:
     def snapshot(self) -> None:
         self.snapshot_begun = self.owner.applied_index
         self.snapshot_active = True
-        writer = self.journal.begin_snapshot(LogIndex(self.owner.applied_index))
+        pages = [sheet.page for sheet in self.owner.sheets]
+        writer = self.journal.begin_snapshot(LogIndex(self.owner.applied_index), pages)
         writer.add(7, self.owner.encode())
         writer.finish()
         self.pump()
@@ -239,13 +286,35 @@ class Store:
             index = LogIndex(found[-1][0] + 1)
         return found
 
-    def read_live(self) -> dict[int, bytes | None]:
+    def read_live(self) -> dict[int, bytes]:
         """The body of every live message, by its number."""
-        numbers = sorted(self.owner.messages, key=lambda number: number * 7919 % 1009)
-        self.journal.read_ranges([self.owner.messages[number] for number in numbers])
+        self.looked_at = {sheet.page for sheet in self.owner.sheets}
+        self.fetched.clear()
+        for page in self.looked_at:
+            self.journal.pages.fetch(page)
         self.pump()
         self.settle()
-        return dict(zip(numbers, self.heard(RangesRead)[-1].pieces, strict=True))
+        found = dict(self.owner.memory)
+        for sheet in self.owner.sheets:
+            bodies = decode_blob(self.fetched[sheet.page])
+            found.update({number: bodies[number] for number in sheet.numbers})
+        self.looked_at = set()
+        return found
+
+    # Pages.
+
+    def page_out(self, count: int) -> None:
+        self.owner.page_out(count)
+        self.pump()
+
+    def load(self, place: int) -> None:
+        """One of the pages comes back, some time."""
+        wanted = [sheet for sheet in self.owner.sheets if sheet.page not in self.wanted]
+        if wanted:
+            page = wanted[place % len(wanted)].page
+            self.wanted.add(page)
+            self.journal.pages.fetch(page)
+            self.pump()
 
     # Crashes.
 
@@ -284,9 +353,7 @@ class Store:
         expected = Owner()
         for index, (_, payload) in enumerate(self.history, start=1):
             expected.apply(index, payload)
-        assert self.owner.messages == expected.messages
-        bodies = {number: self.history[number - 1][1][offset:] for number, (_, offset, _) in expected.messages.items()}
-        assert self.read_live() == bodies
+        assert self.read_live() == expected.memory
         for index, term, payload in self.read_all():
             assert (term, payload) == self.history[index - 1]
         assert not self.heard(FlawFound)

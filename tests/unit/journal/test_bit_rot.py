@@ -32,15 +32,16 @@ def verify(store: Store, *, deep: bool = True) -> StoreReport:
 
 
 def filled(seed: int, *, snapshots: bool = True) -> Store:
-    """A store with a bit of everything: whole and compacted segments, two snapshots, a tail after them."""
+    """A store with a bit of everything: segments, pages, two snapshots, a tail after them."""
     random = Random(seed)
     store = Store(seed)
     store.open()
     for round_number in range(3):
         for _ in range(20):
             bodies = [random.randbytes(random.randint(1, 900)) for _ in range(random.randint(1, 4))]
-            gone = [number for number in store.owner.messages if number % 5 and random.random() < 0.2]
+            gone = [number for number in store.owner.numbers if number % 5 and random.random() < 0.2]
             store.append(*bodies, released=gone)
+            store.page_out(random.choice((0, 3)))
             store.save()
         if round_number < 2 and snapshots:
             store.snapshot()
@@ -116,11 +117,12 @@ def test_a_flipped_bit_never_loses_or_changes_anything_in_silence(
     del store.history[recovered.last_index :]
     try:
         store.check_state()
+    except StoreFault:
+        # Pages are not read at a restart: who reads them notices.
+        return
     except AssertionError:
-        # Bodies below the snapshot are not read at a restart: who reads them notices.
-        flaws = [event.flaw for event in store.heard(EntriesRead) if event.flaw is not None]
-        bodies = {number: store.history[number - 1][1][place[1] :] for number, place in store.owner.messages.items()}
-        assert flaws or store.read_live() != bodies
+        # Nor are entries below the snapshot.
+        assert [event.flaw for event in store.heard(EntriesRead) if event.flaw is not None]
 
 
 def test_the_last_entry_and_its_slot_tell_on_each_other() -> None:
@@ -159,8 +161,9 @@ def test_a_file_cut_short_is_not_a_torn_tail() -> None:
 
 
 def test_a_lost_file_is_missed() -> None:
-    used = [stored.file for stored in filled(3).journal._catalogue if stored.live_bytes]
-    assert any(file.startswith("compact") for file in used) and len(used) > 3
+    journal = filled(3).journal
+    used = [stored.file for stored in journal._catalogue if stored.last_index > journal.view().snapshot_index]
+    assert len(used) > 3
     for file in [FileName("state"), *used]:
         store = filled(3)
         store.disk.crash(Loss.ALL)

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from pandomq.journal import recovery
-from pandomq.journal.compaction import Compaction
-from pandomq.journal.effects import Delete, Effect, Lane, MeasureSpace, Rename, Resize, SyncDirectory, SyncFile, Write
+from pandomq.journal.effects import Delete, Effect, Lane, MeasureSpace, Resize, SyncDirectory, SyncFile, Write
 from pandomq.journal.layout import SLOT_BYTES, TABLE_OFFSET, body_offset
-from pandomq.journal.live_bytes import LiveBytes
 from pandomq.journal.outbox import Done, Failed, Outbox
+from pandomq.journal.page_file import StoredPage
+from pandomq.journal.pages import Pages
 from pandomq.journal.work import Work
 from tests.unit.journal.operations import program, run
 from tests.unit.journal.store import SMALL, Store
@@ -75,29 +75,31 @@ def test_a_directory_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None
     assert found_by() is not None
 
 
-def test_releases_that_count_before_they_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    released = LiveBytes.released
-
-    def hasty(live: LiveBytes, amounts: list[tuple[int, int]]) -> None:
-        released(live, amounts)
-        live.settle(live.last_index())
-
-    monkeypatch.setattr(LiveBytes, "released", hasty)
+def test_pages_that_are_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out(monkeypatch, lambda effect: isinstance(effect, SyncFile) and effect.file.startswith("pages"))
     assert found_by() is not None
 
 
-def test_a_compaction_that_forgets_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = Compaction.answer
+def test_page_files_that_go_while_a_snapshot_refers_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = Pages.hold
 
-    def forgetful(compaction: Compaction, ranges: list, last_index: int, *, done: bool) -> None:
-        answer(compaction, list(ranges)[1:], last_index, done=done)
+    def careless(pages: Pages, index: int, referred: list[StoredPage]) -> None:
+        hold(pages, index, referred)
+        pages._holds[index] = frozenset(list(pages._holds[index])[1:])
 
-    monkeypatch.setattr(Compaction, "answer", forgetful)
+    monkeypatch.setattr(Pages, "hold", careless)
     assert found_by() is not None
 
 
-def test_sources_that_go_before_their_copy_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_out(monkeypatch, lambda effect: isinstance(effect, Rename) and effect.file.startswith("compact"))
+def test_pages_that_are_not_written_because_they_came_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = Pages.hold
+
+    def hasty(pages: Pages, index: int, referred: list[StoredPage]) -> None:
+        hold(pages, index, referred)
+        for page in referred:
+            page.held = False
+
+    monkeypatch.setattr(Pages, "hold", hasty)
     assert found_by() is not None
 
 

@@ -1,4 +1,4 @@
-"""What is dead goes, what is live stays where its owner finds it, and the disk does not grow."""
+"""What snapshots cover goes, and the disk does not grow."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pandomq.ids import LogIndex, Term
-from pandomq.journal.compaction import live_spans
 from pandomq.journal.effects import Lane, Request
-from pandomq.journal.events import FlawFound, RangesRead, RangesWanted
-from pandomq.journal.reading import runs_of
-from pandomq.journal.segment import CompactSegment
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
@@ -23,9 +17,9 @@ def churn(store: Store, rounds: int, *, kept_every: int, kept_max: int = 40, ran
     """Messages come and go; each so many-th stays for long. Returns the most bytes the disk ever held."""
     most = 0
     for _ in range(rounds):
-        messages = store.owner.messages
-        gone = [number for number in messages if number % kept_every]
-        kept = [number for number in messages if not number % kept_every]
+        numbers = store.owner.numbers
+        gone = [number for number in numbers if number % kept_every]
+        kept = [number for number in numbers if not number % kept_every]
         gone += kept[: max(0, len(kept) - kept_max)]
         store.append(*[random.randbytes(random.randint(100, 900)) for _ in range(8)], released=gone)
         store.save()
@@ -49,34 +43,6 @@ def test_churn_does_not_grow_the_disk(kept_every: int) -> None:
     assert len(store.disk.sizes()) < 40
     store.crash(Loss.ALL)
     store.check()
-
-
-def test_live_ranges_of_compacted_entries_stay_where_they_were() -> None:
-    store = Store()
-    store.open()
-    random = Random(1)
-    churn(store, 120, kept_every=10, random=random)
-    compacts = [stored for stored in store.journal._catalogue if isinstance(stored, CompactSegment)]
-    assert compacts and store.heard(RangesWanted)
-    covered = [number for number in store.owner.messages if number <= compacts[-1].last_index]
-    assert covered
-    store.check_state()
-    number = covered[0]
-    index, offset, length = store.owner.messages[number]
-    # Also a part of a range.
-    store.journal.read_ranges([(index, offset + 10, 20), (index, offset, length)])
-    store.pump()
-    store.settle()
-    part, whole = store.heard(RangesRead)[-1].pieces
-    assert part == whole[10:30]
-
-
-def test_compacted_entries_cannot_be_read_whole() -> None:
-    store = Store()
-    store.open()
-    churn(store, 120, kept_every=10, random=Random(1))
-    with pytest.raises(LookupError, match="not held whole"):
-        store.journal.read(LogIndex(1), 1000)
 
 
 def test_the_chain_is_the_same_however_a_log_was_stored() -> None:
@@ -106,12 +72,12 @@ def test_nothing_goes_that_only_one_snapshot_covers() -> None:
     store = Store()
     store.open()
     for _ in range(30):
-        store.append(b"x" * 900, released=sorted(store.owner.messages))
+        store.append(b"x" * 900, released=store.owner.numbers)
         store.save()
     store.snapshot()
     store.settle()
     assert store.journal.first_index == 1
-    store.append(b"x", released=sorted(store.owner.messages))
+    store.append(b"x", released=store.owner.numbers)
     store.save()
     store.snapshot()
     store.settle()
@@ -136,10 +102,10 @@ def test_a_file_stays_while_it_is_read() -> None:
         store.append(b"x" * 900)
         store.save()
     old = store.files("segment")[0]
-    store.journal.read_ranges([store.owner.messages[1]])
+    store.journal.read(LogIndex(1), 1000)
     store.disk.submit(store.journal.take_requests(), store.now_ms + 10_000_000)
     for _ in range(2):
-        store.append(b"x", released=sorted(store.owner.messages))
+        store.append(b"x", released=store.owner.numbers)
         store.sync()
         while store.durable < store.journal.last_index:
             store.step()
@@ -184,75 +150,6 @@ def test_the_newest_segment_stays_until_the_next_one_is_on_the_disk(monkeypatch:
     assert "segment-000000000001.log" not in store.files("segment")
     store.crash(Loss.ALL)
     store.check()
-
-
-def test_damage_is_not_compacted() -> None:
-    store = Store()
-    store.open()
-    random = Random(4)
-    for _ in range(30):
-        store.append(*[random.randbytes(800) for _ in range(4)])
-        store.save()
-    first = next(iter(store.journal._catalogue))
-    store.disk.flip_bit(first.file, (first.positions[0] + 100) * 8)  # type: ignore[attr-defined]
-    for _ in range(2):
-        # Only the first message of each segment stays live.
-        starts = [stored.first_index for stored in store.journal._catalogue]
-        store.append(b"x", released=[number for number in store.owner.messages if number not in starts])
-        store.save()
-        store.snapshot()
-        store.settle()
-    for _ in range(3):
-        store.tick()
-        store.settle()
-    flaws = store.heard(FlawFound)
-    assert len(flaws) == 1 and (flaws[0].flaw.file, flaws[0].flaw.index) == (first.file, 1)
-    assert first.file in store.disk.sizes()
-
-
-def test_a_missing_file_is_noticed_after_the_replay_only_if_it_is_needed() -> None:
-    """The snapshot calls messages live that later entries release, and whose files are gone for that reason."""
-    store = Store()
-    store.open()
-    for _ in range(20):
-        store.append(b"x" * 900)
-        store.save()
-    for _ in range(2):
-        store.append(b"y")
-        store.save()
-        store.snapshot()
-        store.settle()
-    store.append(b"z", released=sorted(store.owner.messages))
-    store.save()
-    assert store.journal.first_index > 5
-    store.crash(Loss.ALL)
-    store.check()
-
-
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 60), st.integers(1, 9)), max_size=40))
-def test_spans_cover_what_is_live_and_nothing_else(ranges: list[tuple[int, int, int]]) -> None:
-    taken: set[tuple[int, int]] = set()
-    apart = []
-    for index, offset, length in ranges:
-        cells = {(index, offset + at) for at in range(length)}
-        if not cells & taken:
-            taken |= cells
-            apart.append((index, offset, length))
-    packed = sorted(index << 64 | offset << 32 | length for index, offset, length in apart)
-    found = [
-        (index, offset + at) for index, spans in live_spans(packed) for offset, length in spans for at in range(length)
-    ]
-    assert found == sorted(taken)
-
-
-@given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(1, 3000)), min_size=1, max_size=30))
-def test_reads_are_few_and_have_everything(spans: list[tuple[int, int]]) -> None:
-    asked = [(position, length, place) for place, (position, length) in enumerate(spans)]
-    runs = runs_of(list(asked))
-    assert sorted(span for run in runs for span in run) == sorted(asked)
-    ends = [max(position + length for position, length, _ in run) for run in runs]
-    for end, following in zip(ends, runs[1:], strict=False):
-        assert following[0][0] - end > 16 * 1024
 
 
 def test_small_settings_are_small() -> None:

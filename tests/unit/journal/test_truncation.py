@@ -80,7 +80,12 @@ def kept_in(store: Store, file: FileName) -> list[bytes]:
     pieces: list[tuple[int, bytes]] = []
     window = Window(file, len(content), 4096)
     window.data = content
-    reading = read_pieces(window, lambda kind, data: pieces.append((kind, data)))
+
+    def take(kind: int, data: bytes) -> bool:
+        pieces.append((kind, data))
+        return True
+
+    reading = read_pieces(window, take)
     with pytest.raises(StopIteration):
         next(reading)
     assert pieces[0][0] == KIND_WHY and "entry 15" in msgspec.json.decode(pieces[0][1])["reason"]

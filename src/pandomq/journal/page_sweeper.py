@@ -1,0 +1,73 @@
+"""Sweeps page files of which little is left: what is wanted moves to the newest file, and the rest goes.
+
+One file at a time, one page at a time, beside everything else; a disk that is slow to write holds it up. What is read
+is checked before it is written again, so that damage is never given a good checksum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pandomq.journal.effects import Lane
+from pandomq.journal.events import Event, Flaw, FlawFound, FlawKind
+from pandomq.journal.limits import PAGE_WRITE_BYTES_MAX
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.page_file import PageFile, StoredPage, is_whole
+from pandomq.journal.pages import Pages
+from pandomq.journal.work import Task, Work, pause, read
+
+
+class PageSweeper:
+    __slots__ = ("_emit", "_outbox", "_pages", "_task")
+
+    def __init__(self, outbox: Outbox, pages: Pages, emit: Callable[[Event], None]) -> None:
+        self._outbox = outbox
+        self._pages = pages
+        self._emit = emit
+        self._task: Task[None] | None = None
+
+    def begin(self) -> None:
+        """The owner has its state. Before, it may free many pages whose file need not be swept at all."""
+        self._pages.on_sparse = self._step
+        self._step()
+
+    def _step(self) -> None:
+        if self._task is None or self._task.over:
+            self._task = Task(self._outbox, Lane.BULK, self._sweep_all(), lambda _: None)
+            self._task.start()
+
+    def written(self) -> None:
+        if self._task is not None:
+            self._task.wake()
+
+    def _sweep_all(self) -> Work[None]:
+        while True:
+            file = self._pages.sparsest()
+            if file is None:
+                return
+            yield from self._sweep(file)
+
+    def _sweep(self, file: PageFile) -> Work[None]:
+        # While it is read here nobody else may take it away.
+        file.readers += 1
+        for page in list(file.pages):
+            if not page.freed:
+                yield from self._move(file, page)
+            while self._pages.pending_bytes >= PAGE_WRITE_BYTES_MAX:
+                yield from pause()
+        # Those that are moving count as being here until they are written.
+        while any(not page.freed and not file.unfit for page in file.pages):
+            yield from pause()
+        self._pages.finished_reading(file)
+
+    def _move(self, file: PageFile, page: StoredPage) -> Work[None]:
+        place = page.place
+        blob = yield from read(file.file, place.offset, place.length)
+        if page.freed:
+            return
+        if is_whole(place, blob):
+            self._pages.move(page, blob)
+        else:
+            # Whoever loads it will have to say so, too; until then it harms nobody.
+            file.unfit = True
+            self._emit(FlawFound(Flaw(FlawKind.PAGE, file.file, place.offset, "a page is damaged")))
