@@ -205,3 +205,38 @@ def test_a_large_transaction(tx: Channel, plain: Channel) -> None:
     tx.rpc("tx.commit")
     assert plain.counts(queue) == (2000, 0)
     assert plain.rpc("queue.purge", queue=queue).message_count == 2000
+
+
+def test_a_queue_may_be_declared_before_the_commit(tx: Channel, plain: Channel, name: str) -> None:
+    tx.publish("m", name)
+    plain.declare_queue(name)
+    tx.rpc("tx.commit")
+    assert plain.drain(name) == [b"m"]
+
+
+def test_a_queue_of_the_same_name_gets_what_was_routed_to_the_old_one(tx: Channel, plain: Channel, name: str) -> None:
+    plain.declare_queue(name)
+    plain.rpc("queue.bind", queue=name, exchange="amq.direct", routing_key=name)
+    tx.publish("by name", name)
+    tx.publish("bound", name, "amq.direct")
+    plain.rpc("queue.delete", queue=name)
+    plain.declare_queue(name)
+    tx.rpc("tx.commit")
+    assert plain.drain(name) == [b"by name", b"bound"]
+
+
+@pytest.mark.proves("R24")
+def test_dead_letters_of_a_transaction_come_with_the_commit(tx: Channel, plain: Channel, name: str) -> None:
+    dead = plain.declare_queue(f"{name}-dead")
+    source = plain.declare_queue(
+        name, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}-dead"}
+    )
+    plain.publish("m", source)
+    plain.expect_nothing()
+    found = tx.get(source, no_ack=False)
+    assert found is not None
+    tx.send("basic.reject", delivery_tag=found.delivery_tag, requeue=False)
+    tx.expect_nothing()
+    assert plain.counts(dead) == (0, 0)
+    tx.rpc("tx.commit")
+    assert plain.drain(dead) == [b"m"]

@@ -2,11 +2,11 @@
 exchange.
 
 A dead letter is a new message with the old body, the headers that `deaths` writes and no expiration. It is enqueued
-in the batch in which it died, so one log entry holds its leaving and its arrival. If the exchange is missing or leads
-nowhere, it is dropped.
+in the batch in which it died, so one log entry holds its leaving and its arrival; if it died by a transaction, it is
+seen when the transaction is. If the exchange is missing or leads nowhere, it is dropped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from pandomq import kernel
@@ -19,6 +19,11 @@ from pandomq.properties import read_headers
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
+    from pandomq.broker.vhost import Vhost
+
+Put: TypeAlias = "Callable[[Vhost, kernel.Message, Sequence[kernel.Queue]], object]"
+"""Puts a letter into queues."""
+Dead: TypeAlias = "Sequence[tuple[kernel.Queue, kernel.Message, int, int]]"
 
 _Letter: TypeAlias = tuple[bytes, bytes, Sequence[kernel.Queue]]
 """Routing, header and queues."""
@@ -28,20 +33,26 @@ def publish_dead(broker: "Broker", now_ms: int) -> None:
     """All that the kernel has found dead so far. Some of them may push others out: those are dead for the next call."""
     dead = list(broker.engine.dead)
     broker.engine.dead.clear()
-    enqueue_known, make = broker.engine.enqueue, kernel.Message
+    send_dead(broker, dead, lambda vhost, letter, queues: enqueue(broker, None, vhost, letter, queues), now_ms)
+
+
+def send_dead(broker: "Broker", dead: Dead, put: Put, now_ms: int) -> None:
+    make = kernel.Message
     # Messages that die together are often alike in all but their bodies.
     letters: dict[tuple[kernel.Queue, int, bytes, bytes], _Letter | None] = {}
     for place, message, reason, _delivery_count in dead:
         alike = (place, reason, message.routing, message.header)
         known = letters.get(alike)
         if known is None:
-            letters[alike] = _publish(broker, place.owner, message, REASONS[reason], now_ms)
+            letters[alike] = _send(broker, place.owner, message, REASONS[reason], put, now_ms)
         else:
             routing, header, queues = known
-            enqueue_known(None, make(routing, header, message.body), queues, 0, now_ms)
+            put(place.owner.vhost, make(routing, header, message.body), queues)
 
 
-def _publish(broker: "Broker", queue: Queue, message: kernel.Message, reason: str, now_ms: int) -> _Letter | None:
+def _send(
+    broker: "Broker", queue: Queue, message: kernel.Message, reason: str, put: Put, now_ms: int
+) -> _Letter | None:
     """Returns what is the same for messages like this one, if they all go the same way."""
     settings = queue.settings
     vhost = queue.vhost
@@ -61,7 +72,7 @@ def _publish(broker: "Broker", queue: Queue, message: kernel.Message, reason: st
     queues = route(vhost, exchange, letter, keys) if plan is None else plan.queues
     if reason != "rejected":
         queues = [place for place in queues if not _is_cycle(place, history)]
-    enqueue(broker, None, vhost, letter, queues)
+    put(vhost, letter, queues)
     return None if plan is None else (letter.routing, header, queues)
 
 

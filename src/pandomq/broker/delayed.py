@@ -47,25 +47,25 @@ class DelayedMessages:
     def delay(self, engine: Engine, channel: Channel | None, message: Message, now_ms: int) -> None:
         """Keeps the message for the time its x-delay says."""
         sequence = self.kernel.next_sequence
-        engine.enqueue(channel, _set_expiration_aside(message), (self.kernel,), 0, now_ms)
+        engine.enqueue(channel, set_expiration_aside(message), (self.kernel,), 0, now_ms)
         self.restored(sequence, message, now_ms)
 
     def restored(self, sequence: int, message: Message, enqueued_ms: int) -> None:
         """The message is in `kernel` under this sequence since that batch's time. Replay says so after restoring."""
-        heappush(self._heap, (enqueued_ms + delay_ms(read_headers(message.header)), sequence))
+        heappush(self._heap, (due_ms(message, enqueued_ms), sequence))
         # A broker that only replays never asks what is due: messages leave `kernel` without the heap's knowledge.
         if len(self._heap) > 2 * self.kernel.ready_count + DUE_MESSAGES_MAX:
             present = {entry[0] for entry in self.kernel.snapshot()}
             self._heap = [entry for entry in self._heap if entry[1] in present]
             heapify(self._heap)
 
-    def reinstated(self, sequence: int, due_ms: int) -> None:
-        """The message is in `kernel` under this sequence again."""
-        heappush(self._heap, (due_ms, sequence))
+    def reinstated(self, sequence: int, at_ms: int) -> None:
+        """The message is in `kernel` under this sequence again, and due then."""
+        heappush(self._heap, (at_ms, sequence))
 
     def due_times(self) -> dict[int, int]:
         """By sequence; also of messages that have left `kernel`."""
-        return {sequence: due_ms for due_ms, sequence in self._heap}
+        return {sequence: at_ms for at_ms, sequence in self._heap}
 
     def due(self, now_ms: int) -> list[Message]:
         """Takes messages whose time has come, in the order of their times, as they are to be routed now.
@@ -124,7 +124,13 @@ def delay_ms(headers: Mapping[str, object]) -> int:
     return int(value) if 0 < value <= DELAY_MS_MAX else 0
 
 
-def _set_expiration_aside(message: Message) -> Message:
+def due_ms(message: Message, enqueued_ms: int) -> int:
+    """When a message that waits since then is due."""
+    return enqueued_ms + delay_ms(read_headers(message.header))
+
+
+def set_expiration_aside(message: Message) -> Message:
+    """The message as it waits."""
     if message.expiration_ms < 0:
         return message
     body_size, properties = decode_header(message.header)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
     from pandomq.broker.exchanges.exchange import Exchange
+    from pandomq.broker.queue import Queue
     from pandomq.broker.vhost import Vhost
 
 
@@ -50,6 +51,11 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     if client.access.topics:
         keys = (message.routing_key,) if routing_keys is None else routing_keys
         access.demand_topic(client, Right.WRITE, exchange, keys)
+    if channel.transaction is not None and exchange.name == "":
+        # Whether there are such queues is a question for the commit.
+        names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
+        channel.transaction.publish(message, names, flags & kernel.MANDATORY)
+        return
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
@@ -58,9 +64,14 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     else:
         queues = route(vhost, exchange, message, routing_keys)
     if channel.transaction is not None:
-        channel.transaction.publish(message, queues, flags & kernel.MANDATORY)
+        channel.transaction.publish(message, [_target(queue) for queue in queues], flags & kernel.MANDATORY)
     else:
         enqueue(broker, channel.kernel, vhost, message, queues, flags & kernel.MANDATORY)
+
+
+def _target(queue: kernel.Queue) -> "str | delayed.DelayedMessages":
+    owner: Queue | delayed.DelayedMessages = queue.owner
+    return owner if isinstance(owner, delayed.DelayedMessages) else owner.name
 
 
 def enqueue(

@@ -15,7 +15,7 @@ import msgspec
 
 from pandomq import kernel
 from pandomq.broker.commands import encode_command
-from pandomq.broker.delayed import DelayedMessages
+from pandomq.broker.delayed import DelayedMessages, due_ms
 from pandomq.broker.state_commands import commands_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,11 @@ class Snapshot:
             for message, places in admission.messages:
                 for queue, sequence, term in places:
                     if queue.logged and not queue.deleted:
-                        deadline_ms = _deadline_ms(queue.owner, message, broker.now_ms)
+                        owner = queue.owner
+                        if isinstance(owner, DelayedMessages):
+                            deadline_ms = due_ms(message, admission.now_ms)
+                        else:
+                            deadline_ms = _deadline_ms(owner, message, broker.now_ms)
                         self._note(message, (queue.queue_id, sequence, term, deadline_ms, 0, False))
 
     def _note(self, message: kernel.Message, place: Place) -> None:

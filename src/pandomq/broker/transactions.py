@@ -1,38 +1,87 @@
 """A channel's transaction: publishes and settlements that wait for tx.commit.
 
-Publishes are checked and routed when they come, as RabbitMQ does. With the commit they get their places in the queues
-and their part of the log's entry, which is one for the whole transaction; consumers see them when that entry is
-committed, all together. Settlements are counted as done for the channel at once and reach their queues with the commit.
+Publishes are checked and routed when they come, as RabbitMQ does: that gives names, and the queues that have them when
+the commit comes get the messages. With the commit they get their places in the queues and their part of the log's
+entry, which is one for the whole transaction; consumers see them when that entry is committed, all together.
+Settlements are counted as done for the channel at once and reach their queues with the commit; what dies of them
+becomes a dead letter that is a part of the transaction.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pandomq import kernel
-from pandomq.broker.delayed import DelayedMessages
-from pandomq.broker.publishing import enqueue
+from pandomq.broker.dead_letters import send_dead
+from pandomq.broker.delayed import DelayedMessages, set_expiration_aside
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
+    from pandomq.broker.vhost import Vhost
+
+Target: TypeAlias = "str | DelayedMessages"
+"""A queue by its name, or where messages wait for their time."""
 
 
 class Admission:
     """Messages of a transaction that have their places, and enter their queues when the log has the transaction."""
 
-    __slots__ = ("_client", "messages")
+    __slots__ = ("_client", "messages", "now_ms")
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: "Client", now_ms: int) -> None:
         self._client = client
+        self.now_ms = now_ms
+        """When they got them."""
         self.messages: list[tuple[kernel.Message, list[tuple[kernel.Queue, int, int]]]] = []
 
-    def give(self, broker: "Broker") -> None:
+    def prepare(
+        self,
+        engine: kernel.Engine,
+        channel: kernel.Channel | None,
+        message: kernel.Message,
+        queues: Sequence[kernel.Queue],
+        flags: int = 0,
+    ) -> bool:
+        """False if a queue refused it."""
+        now = [queue for queue in queues if not isinstance(queue.owner, DelayedMessages)]
+        if len(now) < len(queues):
+            later = [queue for queue in queues if isinstance(queue.owner, DelayedMessages)]
+            self._prepare(engine, channel, set_expiration_aside(message), later, 0)
+            # A message that waits is not unroutable, so nothing is said about having no other queues.
+            if not now:
+                return True
+        return self._prepare(engine, channel, message, now, flags)
+
+    def _prepare(
+        self,
+        engine: kernel.Engine,
+        channel: kernel.Channel | None,
+        message: kernel.Message,
+        queues: Sequence[kernel.Queue],
+        flags: int,
+    ) -> bool:
+        accepted, places = engine.prepare(channel, message, queues, flags, self.now_ms)
+        if places:
+            self.messages.append((message, places))
+        return accepted
+
+    def begin(self, broker: "Broker") -> None:
+        broker.admissions[self] = None
+        self._client.uncommitted_count += 1
+        broker.held.call_when_committed(lambda: self._give(broker))
+
+    def _give(self, broker: "Broker") -> None:
         del broker.admissions[self]
         self._client.uncommitted_count -= 1
         for message, places in self.messages:
             broker.engine.admit(message, places, broker.now_ms)
+            for queue, sequence, _term in places:
+                waiting = queue.owner
+                if isinstance(waiting, DelayedMessages) and not queue.deleted:
+                    waiting.restored(sequence, message, self.now_ms)
+                    broker.timers.watch_delayed(self._client.vhost, waiting)
 
 
 class Transaction:
@@ -44,7 +93,7 @@ class Transaction:
 
     def _clear(self) -> None:
         self._bytes = 0
-        self._publishes: list[tuple[kernel.Message, Sequence[kernel.Queue], int]] = []
+        self._publishes: list[tuple[kernel.Message, Sequence[Target], int]] = []
         self._settlements: list[tuple[int, Sequence[int], bool]] = []
         self._settled: set[int] = set()
 
@@ -59,13 +108,13 @@ class Transaction:
     def is_settled(self, tag: int) -> bool:
         return tag in self._settled
 
-    def publish(self, message: kernel.Message, queues: Sequence[kernel.Queue], flags: int) -> None:
+    def publish(self, message: kernel.Message, targets: Sequence[Target], flags: int) -> None:
         self._bytes += len(message.header) + message.body_size
         if self._bytes > self._bytes_max:
             raise precondition_failed(
                 f"transaction size {self._bytes} is larger than configured max size {self._bytes_max}"
             )
-        self._publishes.append((message, queues, flags))
+        self._publishes.append((message, targets, flags))
 
     def settle(self, channel: kernel.Channel, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
         """Raises ChannelFault (406) for a tag that is not outstanding, or was settled in this transaction."""
@@ -80,24 +129,28 @@ class Transaction:
         """False if a queue refused a publish; the rest is done all the same, as in RabbitMQ."""
         publishes, settlements = self._publishes, self._settlements
         self._clear()
+        engine, now_ms, vhost = broker.engine, broker.now_ms, channel.client.vhost
         accepted = True
-        admission = Admission(channel.client)
-        for message, queues, flags in publishes:
-            living = [queue for queue in queues if not queue.deleted]
-            if any(isinstance(queue.owner, DelayedMessages) for queue in living):
-                stored = enqueue(broker, channel.kernel, channel.client.vhost, message, living, flags)
-            else:
-                stored, places = broker.engine.prepare(channel.kernel, message, living, flags, broker.now_ms)
-                admission.messages.append((message, places))
-            accepted = stored and accepted
-        if admission.messages:
-            broker.admissions[admission] = None
-            channel.client.uncommitted_count += 1
-            broker.held.call_when_committed(lambda: admission.give(broker))
+        admission = Admission(channel.client, now_ms)
+        for message, targets, flags in publishes:
+            present = _present(vhost, targets)
+            accepted = admission.prepare(engine, channel.kernel, message, present, flags) and accepted
+        dead_before = len(engine.dead)
         for method_id, tags, requeue in settlements:
             for tag in tags:
-                broker.engine.settle_one(channel.kernel, method_id, tag, False, requeue, broker.now_ms)
+                engine.settle_one(channel.kernel, method_id, tag, False, requeue, now_ms)
+        dead = engine.dead[dead_before:]
+        del engine.dead[dead_before:]
+        send_dead(broker, dead, lambda _, letter, queues: admission.prepare(engine, None, letter, queues), now_ms)
+        if admission.messages:
+            admission.begin(broker)
         return accepted
 
     def rollback(self) -> None:
         self._clear()
+
+
+def _present(vhost: "Vhost", targets: Sequence[Target]) -> list[kernel.Queue]:
+    """The queues that have these names now."""
+    places = [vhost.find_destination(target) if isinstance(target, str) else target for target in targets]
+    return [place.kernel for place in places if place is not None and not place.kernel.deleted]

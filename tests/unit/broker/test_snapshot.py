@@ -91,3 +91,19 @@ def test_only_persistent_messages_of_durable_queues_come_back() -> None:
     assert got is not None
     assert (got.body, redelivered(got)) == (b"persistent", True)
     assert other.broker.state.vhosts["/"].queues["lasting"].kernel.next_sequence == 3
+
+
+def test_what_waits_for_its_commit_and_then_for_its_time() -> None:
+    world = World(late=True)
+    peer = world.peer()
+    later = methods.ExchangeDeclare("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "fanout"})
+    peer.send(methods.QueueDeclare("q", durable=True), later, methods.QueueBind("q", "later", ""), methods.TxSelect())
+    delayed = Properties(delivery_mode=2, headers={"x-delay": 1000})
+    peer.publish("later", "", b"m", delayed).send(methods.TxCommit())
+    world.now_ms += 400
+    other = revived(world)
+    assert durable_view(other.broker) == durable_view(without_passing(world).broker)
+    other.pass_time(599)
+    assert other.peer().counts("q") == (0, 0)
+    other.pass_time(1)
+    assert other.peer().counts("q") == (1, 0)

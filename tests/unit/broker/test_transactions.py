@@ -203,3 +203,80 @@ def test_a_limit_counts_what_waits_for_the_log() -> None:
     world.commit()
     assert isinstance(peer.heard()[-1], methods.ChannelClose)
     assert world.broker.engine.held_messages == 1
+
+
+def late_world(*declares: methods.Method) -> tuple[World, Peer]:
+    """A log that commits when told to, and a client in a transaction."""
+    world = World(late=True)
+    peer = world.peer()
+    peer.send(*declares)
+    world.commit()
+    peer.hear()
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    return world, peer
+
+
+def watching(world: World, queue: str) -> Peer:
+    """A consumer."""
+    consumer = world.peer()
+    consumer.consume(queue)
+    world.commit()
+    consumer.hear()
+    return consumer
+
+
+def test_dead_letters_are_part_of_the_transaction() -> None:
+    source = methods.QueueDeclare(
+        "source", durable=True, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    )
+    world, peer = late_world(source, methods.QueueDeclare("dead", durable=True), methods.QueueDeclare("q"))
+    world.peer().publish("", "source", b"1", PERSISTENT).publish("", "source", b"2", PERSISTENT)
+    world.commit()
+    dead, done = watching(world, "dead"), watching(world, "q")
+    for _ in range(2):
+        peer.get("source", no_ack=False)
+    peer.send(methods.BasicNack(2, True, False)).publish("", "q", b"done").send(methods.TxCommit())
+    assert dead.bodies() == done.bodies() == []
+    # A restart from a snapshot that is taken now finds them in their new queue alone.
+    assert len(world.broker.admissions) == 1
+    world.commit()
+    assert peer.heard() == [methods.TxCommitOk()]
+    assert done.bodies() == [b"done"]
+    letters = dead.hear()
+    assert [letter.body for letter in letters] == [b"1", b"2"]
+    assert all(letter.properties is not None and letter.properties.headers for letter in letters)
+    assert world.replayed().broker.engine.held_messages == 2
+
+
+def test_delayed_messages_wait_for_the_commit_and_then_for_their_time() -> None:
+    later = methods.ExchangeDeclare("later", "x-delayed-message", durable=True, arguments={"x-delayed-type": "direct"})
+    world, peer = late_world(methods.QueueDeclare("q", durable=True), later, methods.QueueBind("q", "later", "q"))
+    consumer = watching(world, "q")
+    peer.publish("later", "q", b"short", Properties(delivery_mode=2, headers={"x-delay": 10}))
+    peer.publish("later", "q", b"long", Properties(delivery_mode=2, headers={"x-delay": 1000})).send(methods.TxCommit())
+    world.pass_time(100)
+    assert consumer.bodies() == []
+    world.commit()
+    assert peer.heard() == [methods.TxCommitOk()]
+    world.pass_time(1)
+    assert consumer.bodies() == [b"short"]
+    # The time began when the transaction was sent, as a replay would have it.
+    world.pass_time(898)
+    assert consumer.bodies() == []
+    world.pass_time(1)
+    assert consumer.bodies() == [b"long"]
+
+
+def test_names_are_found_when_the_publish_comes_and_queues_with_the_commit() -> None:
+    peer = transacted()
+    peer.call(methods.QueueBind("q", "amq.direct", "k"), expect=methods.QueueBindOk)
+    peer.publish("", "new", b"default").publish("", "q", b"again").publish("amq.direct", "k", b"bound")
+    peer.publish("", "nothing", b"copied", Properties(headers={"CC": ["new", "new"]}), mandatory=True)
+    peer.declare("new")
+    peer.call(methods.QueueDelete("q"), expect=methods.QueueDeleteOk)
+    peer.declare("q")
+    peer.call(methods.TxCommit(), expect=methods.TxCommitOk)
+    other = peer.world.peer()
+    for queue, bodies in (("new", [b"default", b"copied"]), ("q", [b"again", b"bound"])):
+        got = [other.get(queue) for _ in range(3)]
+        assert [found.body for found in got if found is not None] == bodies
