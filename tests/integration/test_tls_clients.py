@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 
 import aio_pika
+import amqp
 import pika
 import pytest
 from kombu.connection import Connection
@@ -29,7 +30,7 @@ ONE_AND_A_BIT = 131072 + 1
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
-    with tls_broker(tmp_path_factory.mktemp("asking"), "ask") as broker:
+    with tls_broker(tmp_path_factory.mktemp("asking"), "ask", external=True) as broker:
         yield broker
 
 
@@ -101,6 +102,16 @@ def test_external_is_offered_only_to_who_showed_a_certificate(asking: TlsBroker,
     assert "EXTERNAL" not in mechanisms(asking, None).split()
     with pytest.raises(AuthenticationError):
         asking.connect(None, ExternalCredentials())
+
+
+def test_external_is_for_those_who_ask_for_it(requiring: TlsBroker) -> None:
+    """py-amqp takes EXTERNAL before a password where it is offered, and its name need not be a user."""
+    stranger = requiring.authority.client("somebody else", "stranger")
+    assert mechanisms(requiring, stranger).split() == ["AMQPLAIN", "PLAIN"]
+    files = {"ca_certs": requiring.authority.certificate, "certfile": stranger.certificate, "keyfile": stranger.key}
+    options = {name: str(path) for name, path in files.items()}
+    with amqp.Connection(f"localhost:{requiring.port}", USER, PASSWORD, ssl=options) as connection:
+        connection.channel().close()
 
 
 def mechanisms(broker: TlsBroker, pair: Pair | None) -> str:

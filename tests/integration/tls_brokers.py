@@ -62,11 +62,12 @@ class TlsBroker:
 
 
 @contextlib.contextmanager
-def tls_broker(directory: Path, mode: Mode, **sections: Any) -> Iterator[TlsBroker]:
+def tls_broker(directory: Path, mode: Mode, *, external: bool = False, **sections: Any) -> Iterator[TlsBroker]:
     authority = Authority(directory / "tls")
     server = authority.server()
     files = {"certificate": server.certificate, "key": server.key, "authorities": authority.certificate}
     tls = {"listen": "127.0.0.1:0", "client_certificates": mode, **files}
-    broker = ConfiguredBroker(directory, node_tls=tls, auth=AUTH, **sections)
+    auth = {**AUTH, "mechanisms": ["PLAIN", "EXTERNAL"]} if external else AUTH
+    broker = ConfiguredBroker(directory, node_tls=tls, auth=auth, **sections)
     with running(broker):
         yield TlsBroker(broker, authority, server)

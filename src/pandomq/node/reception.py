@@ -17,7 +17,7 @@ from pandomq.node.logins import Logins, Question, Secrets, Welcome
 from pandomq.node.offers import make_offer
 from pandomq.node.output import Abort, VerifyPassword
 from pandomq.wire.connection import Connection
-from pandomq.wire.sasl import EXTERNAL, MECHANISMS
+from pandomq.wire.sasl import EXTERNAL
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class Reception:
         self.logins.change_settings(settings)
         self._connections_max = settings.connections_max
         self.handshake_ms_max = settings.handshake_ms_max
-        self._offer = make_offer(settings, MECHANISMS)
-        self._certified_offer = make_offer(settings, (*MECHANISMS, EXTERNAL))
+        self._offer = make_offer(settings, tuple(name for name in settings.mechanisms if name != EXTERNAL))
+        self._certified_offer = make_offer(settings, settings.mechanisms)
 
     def has_room(self, coming: int) -> bool:
         """Whether one more may come while so many are on their way in."""

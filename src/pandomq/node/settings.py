@@ -4,6 +4,7 @@ import msgspec
 
 from pandomq import limits
 from pandomq.broker.limits import BrokerLimits
+from pandomq.wire import sasl
 
 
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,6 +14,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     user: str = "guest"
     password: str = "guest"
     loopback_only_users: tuple[str, ...] = ("guest",)
+    mechanisms: tuple[str, ...] = sasl.MECHANISMS
+    """How clients may log in. EXTERNAL has to be listed to let certificates do: whom an authority signed for other ends
+    should not come in by that alone, and some clients prefer it to the password they were given."""
     heartbeat_s: int = limits.HEARTBEAT_S
     channel_max: int = limits.CHANNEL_MAX
     frame_bytes_max: int = limits.FRAME_BYTES_MAX

@@ -60,7 +60,7 @@ def _octets(value: object) -> bytes | None:
 
 
 EXTERNAL: Final = "EXTERNAL"
-"""Offered to clients that showed a certificate."""
+"""For clients that showed a certificate."""
 
 _READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
     "PLAIN": _read_plain,
@@ -70,3 +70,4 @@ _READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
 
 MECHANISMS: Final = ("AMQPLAIN", "PLAIN")
 """What is offered unless the configuration says otherwise."""
+KNOWN_MECHANISMS: Final = tuple(_READERS)

@@ -194,6 +194,9 @@ def test_a_wrong_value_is_told_with_its_place(text: str, words: str) -> None:
         ('[node.tls]\nclient_certificates = "ask"', "needs node.tls.authorities"),
         ("[limits]\nconnections_max = 5\nconnections_per_user_max = 6", "it would never be reached"),
         ('[auth]\ndefault_user = "admin"', "the password that everybody knows"),
+        ('[auth]\nmechanisms = ["PLAIN", "GSSAPI"]', "has GSSAPI: there are PLAIN, AMQPLAIN, EXTERNAL"),
+        ("[auth]\nmechanisms = []", "nobody could log in"),
+        ('[auth]\nmechanisms = ["EXTERNAL"]', "needs node.tls.client_certificates"),
     ],
 )
 def test_keys_that_do_not_go_together(text: str, words: str) -> None:

@@ -157,7 +157,7 @@ def _node(call: Call) -> dict[str, Any]:
         "cluster_links": [],
         "exchange_types": _exchange_types(),
         "auth_mechanisms": [
-            {"name": name, "description": text, "enabled": True}
+            {"name": name, "description": text, "enabled": name in call.services.settings.mechanisms}
             for name, text in (
                 ("PLAIN", "SASL PLAIN authentication mechanism"),
                 ("AMQPLAIN", "QPid AMQPLAIN mechanism"),

@@ -8,6 +8,7 @@ from typing import Final
 
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.sections import Auth, Configuration, Limits, Tls
+from pandomq.wire.sasl import EXTERNAL, KNOWN_MECHANISMS
 
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _FREE_PORT: Final = "0"
@@ -26,6 +27,7 @@ def problems(configuration: Configuration) -> Iterator[str]:
     yield from _tls_problems(node.tls)
     yield from _limits_problems(configuration.limits)
     yield from _auth_problems(configuration.auth)
+    yield from _mechanism_problems(configuration.auth, node.tls)
 
 
 def _same_addresses(addresses: dict[str, str]) -> Iterator[str]:
@@ -66,3 +68,13 @@ def _auth_problems(auth: Auth) -> Iterator[str]:
         )
     if len(auth.default_user.encode()) > 255:
         yield "auth.default_user is longer than 255 bytes"
+
+
+def _mechanism_problems(auth: Auth, tls: Tls) -> Iterator[str]:
+    unknown = [name for name in auth.mechanisms if name not in KNOWN_MECHANISMS]
+    if unknown:
+        yield f"auth.mechanisms has {', '.join(unknown)}: there are {', '.join(KNOWN_MECHANISMS)}"
+    if not auth.mechanisms:
+        yield "auth.mechanisms is empty: nobody could log in"
+    if EXTERNAL in auth.mechanisms and tls.client_certificates == "ignore":
+        yield "auth.mechanisms has EXTERNAL, which needs node.tls.client_certificates to be ask or require"

@@ -30,6 +30,7 @@ SETTINGS: Final = {
     "user": "auth.default_user",
     "password": "auth.default_password",
     "loopback_only_users": "auth.loopback_only_users",
+    "mechanisms": "auth.mechanisms",
     **{name: f"limits.{name}" for name in Limits.__struct_fields__},
 }
 """Fields of `NodeSettings`, and the keys that set them: a field added there is one line here, or in `Limits`."""

@@ -39,7 +39,7 @@ class Tls(Section, frozen=True):
     key: Annotated[Path | None, Meta(description="The certificate's key, PEM.")] = None
     authorities: Annotated[Path | None, Meta(description="Who signs clients' certificates, PEM.")] = None
     client_certificates: Annotated[
-        Literal["ignore", "ask", "require"], Meta(description="Whether clients show a certificate: EXTERNAL needs it.")
+        Literal["ignore", "ask", "require"], Meta(description="Whether clients show a certificate.")
     ] = "ignore"
 
 
@@ -148,6 +148,9 @@ class Auth(Section, frozen=True):
     loopback_only_users: Annotated[
         tuple[str, ...], Meta(description="Users who may connect from this machine only.")
     ] = _DEFAULTS.loopback_only_users
+    mechanisms: Annotated[
+        tuple[str, ...], Meta(description="How clients may log in; EXTERNAL: by the certificate that they show.")
+    ] = _DEFAULTS.mechanisms
 
 
 class Configuration(Section, frozen=True):
