@@ -62,8 +62,8 @@ READ_CHUNK_BYTES: Final = 256 * KIB
 
 # Memory of one broker.
 CONNECTIONS_MAX: Final = 65_536
-ROUTE_PLANS_CACHED_MAX: Final = 65_536
-"""Route plans per vhost; past it the cache starts anew."""
+ROUTE_PLANS_CACHED_MAX: Final = 131_072
+"""Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
 TRANSACTION_BYTES_MAX: Final = 256 * MIB
 CONSUMER_TIMEOUT_MS: Final = 30 * 60 * 1000
 """A delivery unacknowledged for longer closes its channel."""

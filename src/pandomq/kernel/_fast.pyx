@@ -19,8 +19,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
-from libc.string cimport memcmp, memcpy, memmove
+from libc.stdlib cimport calloc, free, malloc, qsort, realloc
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from collections import deque
 
@@ -68,11 +68,13 @@ cdef class Queue
 
 include "fast/constants.pxi"
 include "fast/octets.pxi"
+include "fast/hashing.pxi"
 include "fast/fields.pxi"
 include "fast/message.pxi"
+include "fast/copies.pxi"
+include "fast/known_routings.pxi"
 include "fast/runs.pxi"
 include "fast/contents.pxi"
-include "fast/copies.pxi"
 include "fast/scanner.pxi"
 include "fast/chain.pxi"
 include "fast/ring.pxi"
@@ -89,6 +91,7 @@ include "fast/channel.pxi"
 include "fast/output.pxi"
 include "fast/session.pxi"
 include "fast/routes.pxi"
+include "fast/outlook.pxi"
 include "fast/log.pxi"
 include "fast/engine.pxi"
 

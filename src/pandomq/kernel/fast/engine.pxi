@@ -48,8 +48,9 @@ cdef class Engine:
         cdef Publish* item
         cdef Message message
         cdef Channel channel = None
-        cdef Plan plan = None
-        cdef bytes routing = None  # that of plan
+        cdef RouteSlot* slot
+        cdef Outlook outlook
+        outlook.routes = NULL
         for at in range(run.size):
             item = &run.items[at]
             if channel is None or channel.number != item.channel:
@@ -58,24 +59,22 @@ cdef class Engine:
                     if not session.closed:
                         self.hooks.unknown_channel(session, item.channel, C_BASIC, C_PUBLISH)
                     return
+            slot = outlook_turn_to(&outlook, session.routes, run, at)
             if not channel.open:
                 continue
             self.published += 1
             channel.count_publish()
             message = <Message>item.message
-            if message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
+            if slot == NULL or message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
                 # After a hook nothing is as it was: it may have closed channels, opened others, changed routes.
-                self.hooks.publish(channel, message, item.flags)
-                channel = plan = None
+                self.hooks.publish(channel, run.routed_message(item), item.flags)
+                channel = None
                 continue
-            if plan is None or message.routing is not routing:
-                routing = message.routing
-                plan = session.routes.plans.get(routing)
-            if plan is None or not plan.valid:
-                self.hooks.publish(channel, message, item.flags)
-                channel = plan = None
+            message.routing = <bytes>slot.routing
+            if (<Plan>slot.plan).only != NULL:
+                self.distribute_to_one(channel, message, <Plan>slot.plan, now_ms)
             else:
-                self.distribute(channel, message, plan.queues, item.flags, now_ms)
+                self.distribute(channel, message, (<Plan>slot.plan).queues, item.flags, now_ms)
 
     def enqueue(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms):
         return self.distribute(channel, message, queue_tuple(queues), flags, now_ms)
@@ -101,6 +100,16 @@ cdef class Engine:
             if not (<Queue>queue).deleted:
                 (<Queue>queue).insert(message, now_ms)
         return True
+
+    cdef inline int distribute_to_one(self, Channel channel, Message message, Plan plan, int64_t now_ms) except -1:
+        # As distribute, to the only queue of a plan.
+        cdef Queue queue = <Queue>plan.only
+        if queue.may_refuse:
+            self.distribute_to_willing(channel, message, plan.queues, now_ms)
+            return 0
+        if message.persistent and log_enqueue(&self.log, message, plan.queues, 0):
+            channel.publish_logged()
+        return 0 if queue.deleted else queue.insert(message, now_ms)
 
     cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
         # As distribute, if some of the queues may refuse: first all are asked, then the willing ones get it.

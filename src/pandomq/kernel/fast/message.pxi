@@ -53,9 +53,9 @@ cdef bytes message_field(Message message, bytes name):
     return PyBytes_FromStringAndSize(<const char*>header + start, end - start)
 
 
-cdef inline Message new_message(bytes routing, bytes header, bytes body, uint64_t body_size, const Traits* traits):
+cdef inline Message new_message(bytes header, bytes body, uint64_t body_size, const Traits* traits):
+    # Without its routing, which comes when it is taken out of its run.
     cdef Message message = Message.__new__(Message)
-    message.routing = routing
     message.header = header
     message.body = body
     message.body_size = body_size

@@ -28,6 +28,11 @@ cdef extern from *:
         __builtin_prefetch(p, 1, 3);
         __builtin_prefetch((const char *)p + 64, 1, 3);
     }
+    static inline void fetch_line(const void *p) { __builtin_prefetch(p, 1, 3); }
+    static inline void fetch_lines(const void *first, const void *last) {
+        for (const char *p = (const char *)first; p < (const char *)last; p += 64) __builtin_prefetch(p, 1, 3);
+        __builtin_prefetch(last, 1, 3);
+    }
     """
     ctypedef unsigned char octet
     uint16_t load16(const octet* p) nogil
@@ -42,6 +47,8 @@ cdef extern from *:
     octet* little64(octet* p, uint64_t v) nogil
     int highest_bit(uint64_t v) nogil  # of a number that is not 0
     void fetch_ahead(const void* p) nogil  # two cache lines that will be wanted soon
+    void fetch_line(const void* p) nogil
+    void fetch_lines(const void* first, const void* last) nogil  # all lines between these addresses
 
 
 cdef inline octet* store_bytes(octet* p, const octet* data, size_t size) noexcept nogil:

@@ -99,10 +99,16 @@ cdef class Queue:
     cdef inline int insert(self, Message message, int64_t now_ms) except -1:
         # Takes the message under the next sequence.
         cdef Entry entry
+        cdef PyObject* consumer
         self.engine.hold(message)
         self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
         self.next_sequence += 1
         self.published += 1
+        if self.ready.count == 0 and self.rotation != NULL and self.last_values is None:
+            # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
+            consumer = rotation_next(self.rotation)
+            if consumer != NULL:
+                return (<Consumer>consumer).deliver(&entry, now_ms)
         ready_push(&self.ready, &entry)
         if self.last_values is not None:
             self.supersede(&entry, True)
@@ -110,7 +116,6 @@ cdef class Queue:
             self.hand_out(now_ms)
             queue_drop_surplus(self)
         elif self.ready.count == 1 and self.rotation != NULL:
-            # Nobody waits before it: if a consumer is ready it goes at once, while it is at hand.
             self.hand_out(now_ms)
         if self.ready.count:
             queue_activate(self)

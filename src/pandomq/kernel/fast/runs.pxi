@@ -2,6 +2,9 @@
 
 cdef struct Publish:
     PyObject* message
+    uint64_t hashed  # its routing
+    size_t routing_at  # in the run's octets
+    uint16_t routing_size
     uint16_t channel
     uint16_t flags
 
@@ -16,34 +19,63 @@ cdef struct Settlement:
 
 @cython.final
 cdef class PublishRun:
+    # Routings stay octets until somebody wants them: most messages get an object that is remembered with their plan.
     cdef Publish* items
     cdef size_t size
     cdef size_t capacity
+    cdef octet* routings
+    cdef size_t routings_size
+    cdef size_t routings_capacity
 
     def __dealloc__(self):
         cdef size_t at
         for at in range(self.size):
             Py_DECREF(<object>self.items[at].message)
         free(self.items)
+        free(self.routings)
 
     def __len__(self):
         return self.size
 
     def __getitem__(self, Py_ssize_t position):
-        position = run_position(position, self.size)
-        return self.items[position].channel, <Message>self.items[position].message, self.items[position].flags
+        cdef Publish* item = &self.items[run_position(position, self.size)]
+        return item.channel, self.routed_message(item), item.flags
 
-    cdef inline int add(self, uint16_t channel, Message message, uint16_t flags) except -1:
+    cdef inline Message routed_message(self, Publish* item):
+        cdef Message message = <Message>item.message
+        if message.routing is None:
+            message.routing = known_routing(self.routings + item.routing_at, item.routing_size, item.hashed)
+        return message
+
+    cdef inline int add(self, uint16_t channel, Message message, const octet* routing, uint16_t routing_size,
+                        uint16_t flags) except -1:
         cdef Publish* item
         if self.size == self.capacity:
             self.items = <Publish*>grown(self.items, &self.capacity, sizeof(Publish))
         item = &self.items[self.size]
+        if self.size and self.same_routing(item - 1, routing, routing_size):
+            item[0] = (item - 1)[0]
+        else:
+            item.hashed = hash_octets(routing, routing_size)
+            item.routing_at = self.keep_routing(routing, routing_size)
+            item.routing_size = routing_size
         Py_INCREF(message)
         item.message = <PyObject*>message
         item.channel = channel
         item.flags = flags
         self.size += 1
         return 0
+
+    cdef inline bint same_routing(self, Publish* item, const octet* routing, uint16_t size) noexcept:
+        return item.routing_size == size and memcmp(self.routings + item.routing_at, routing, size) == 0
+
+    cdef inline size_t keep_routing(self, const octet* routing, uint16_t size) except? 0:
+        cdef size_t at = self.routings_size
+        while at + size > self.routings_capacity:
+            self.routings = <octet*>grown(self.routings, &self.routings_capacity, 1)
+        memcpy(self.routings + at, routing, size)
+        self.routings_size = at + size
+        return at
 
 
 @cython.final

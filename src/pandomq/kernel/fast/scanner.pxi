@@ -21,7 +21,6 @@ cdef class Scanner:
     cdef list outputs
     cdef PublishRun publishes  # the last output, if it is a run of this kind
     cdef SettleRun settlements
-    cdef bytes last_routing
     cdef bytes last_header
     cdef Traits last_traits
     cdef PyObject* recent_headers[RECENT_HEADERS]  # owned; a publisher may take turns between a few
@@ -51,7 +50,7 @@ cdef class Scanner:
         if self.failed:
             return outputs
         self.outputs = outputs
-        self.last_routing = self.last_header = NO_BYTES
+        self.last_header = NO_BYTES
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             if self.scan(<const octet*>view.buf, view.len):
@@ -62,7 +61,7 @@ cdef class Scanner:
         finally:
             PyBuffer_Release(&view)
             self.outputs = self.publishes = self.settlements = self.fault = None
-            self.last_routing = self.last_header = None
+            self.last_header = None
             if self.has_recent_headers:
                 self.forget_headers()
         return outputs
@@ -171,7 +170,7 @@ cdef class Scanner:
         cdef const octet* header = method + method_size + FRAME_OVERHEAD
         cdef const octet* end = data + size
         cdef size_t header_size, body_size
-        cdef bytes routing, body
+        cdef bytes body
         if method_size < 9 or load32(method) != (C_BASIC << 16 | C_PUBLISH) or number == 0:
             return 0
         if end - header < PROPERTIES_OFFSET + 1 or method[method_size] != C_FRAME_END:
@@ -199,9 +198,8 @@ cdef class Scanner:
         else:
             body = NO_BYTES
             data = header + header_size + 1
-        routing = self.shared_routing(method + 6, method_size - 7)
-        self.emit(number, new_message(routing, self.shared_header(header, header_size), body, body_size,
-                                      &self.last_traits), method[method_size - 1] & 3)
+        self.emit(number, new_message(self.shared_header(header, header_size), body, body_size, &self.last_traits),
+                  method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
         return data - (method - 7)
 
     # --- methods
@@ -233,7 +231,7 @@ cdef class Scanner:
         if number == 0:
             return self.fail(faults.method_on_channel_0(C_BASIC, C_PUBLISH))
         content = Content.__new__(Content)
-        content.routing = self.shared_routing(payload + 6, size - 7)
+        content.routing = copied(payload + 6, size - 7)
         content.flags = payload[size - 1] & 3
         if self.contents is None:
             self.contents = {}
@@ -318,8 +316,8 @@ cdef class Scanner:
         return 0
 
     cdef int complete(self, uint16_t number, Content content, bytes body, uint16_t flags) except -1:
-        return self.emit(number, new_message(content.routing, content.header, body, content.body_size,
-                                             &content.traits), flags)
+        return self.emit(number, new_message(content.header, body, content.body_size, &content.traits),
+                         octets_of(content.routing), <uint16_t>PyBytes_GET_SIZE(content.routing), flags)
 
     # --- outputs
 
@@ -329,17 +327,13 @@ cdef class Scanner:
         self.settlements = None
         return 0
 
-    cdef inline int emit(self, uint16_t number, Message message, uint16_t flags) except -1:
+    cdef inline int emit(self, uint16_t number, Message message, const octet* routing, uint16_t routing_size,
+                         uint16_t flags) except -1:
         if self.publishes is None:
             run = PublishRun.__new__(PublishRun)
             self.add_output(run)
             self.publishes = run
-        return self.publishes.add(number, message, flags)
-
-    cdef inline bytes shared_routing(self, const octet* data, size_t size):
-        if not same_bytes(self.last_routing, data, size):
-            self.last_routing = known_routing(data, size)
-        return self.last_routing
+        return self.publishes.add(number, message, routing, routing_size, flags)
 
     cdef inline bytes shared_header(self, const octet* data, size_t size):
         # Messages of one publisher mostly have equal headers, or a few different ones; each is kept and read once. Sets

@@ -1,0 +1,18 @@
+# Routings that came before, as bytes objects that all messages and connections share. Only a matter of memory: whatever is
+# not here is made, and what was in its place is forgotten.
+
+cdef enum:
+    KNOWN_ROUTINGS = 4096
+
+cdef PyObject* known_routings[KNOWN_ROUTINGS]
+
+
+cdef bytes known_routing(const octet* data, size_t size, uint64_t hashed):
+    cdef PyObject** known = &known_routings[hashed % KNOWN_ROUTINGS]
+    if known[0] == NULL or not same_bytes(<bytes>known[0], data, size):
+        fresh = copied(data, size)
+        Py_XDECREF(known[0])
+        Py_INCREF(fresh)
+        known[0] = <PyObject*>fresh
+        return fresh
+    return <bytes>known[0]

@@ -1,0 +1,77 @@
+# Looks ahead in a run of publishes. With many keys and queues in use, what one message needs is in far memory, at the end
+# of a chain of pointers: slot, plan, queue, turn, consumer, tag. Each message's chain is followed by a step while those
+# before it are dealt with, so that the memory of a dozen messages is under way at once.
+
+cdef enum:
+    OUTLOOK_SIZE = 32  # a power of two, more than the farthest step
+    STEP_SLOT = 20
+    STEP_PLAN = 15
+    STEP_QUEUE = 11
+    STEP_TURN = 7
+    STEP_CONSUMER = 4
+    STEP_TAG = 2
+
+
+cdef struct Outlook:
+    RouteSlot* slots[OUTLOOK_SIZE]  # by the position in the run; free ones for routings that are not known
+    size_t reached  # the first position that has none yet
+    PyObject* routes  # of the session then; may be gone
+    uint64_t changed  # what routes_changed was then
+
+
+cdef inline RouteSlot* outlook_turn_to(Outlook* outlook, Routes routes, PublishRun run, size_t at) noexcept:
+    # The slot of the item's routing if it has a plan that holds; else NULL.
+    cdef Publish* item = &run.items[at]
+    cdef RouteSlot* slot
+    if outlook.changed != routes_changed or outlook.routes != <PyObject*>routes:
+        outlook.changed = routes_changed
+        outlook.routes = <PyObject*>routes
+        outlook.reached = at
+    if at + STEP_SLOT < run.size:
+        fetch_line(&routes.slots[run.items[at + STEP_SLOT].hashed & routes.mask])
+    while outlook.reached < run.size and outlook.reached <= at + STEP_PLAN:
+        outlook_reach(outlook, routes, run)
+    if at + STEP_QUEUE < outlook.reached:
+        outlook_fetch(outlook, at)
+    slot = outlook.slots[at % OUTLOOK_SIZE]
+    if slot.routing != NULL and not same_bytes(<bytes>slot.routing, run.routings + item.routing_at, item.routing_size):
+        # Two routings have the same hash.
+        slot = routes.slot_of(run.routings + item.routing_at, item.routing_size, item.hashed)
+    return slot if slot.routing != NULL and (<Plan>slot.plan).valid else NULL
+
+
+cdef inline void outlook_reach(Outlook* outlook, Routes routes, PublishRun run) noexcept:
+    cdef RouteSlot* slot = routes.first_slot(run.items[outlook.reached].hashed)
+    outlook.slots[outlook.reached % OUTLOOK_SIZE] = slot
+    outlook.reached += 1
+    if slot.routing != NULL:
+        fetch_line(slot.plan)
+        fetch_line(slot.routing)
+
+
+cdef inline PyObject* outlook_queue(Outlook* outlook, size_t at) noexcept:
+    # NULL if there are none, or many, or it is the same as that of the message before: then it is at hand.
+    cdef RouteSlot* slot = outlook.slots[at % OUTLOOK_SIZE]
+    if slot.routing == NULL or slot == outlook.slots[(at - 1) % OUTLOOK_SIZE]:
+        return NULL
+    return (<Plan>slot.plan).only
+
+
+cdef inline void outlook_fetch(Outlook* outlook, size_t at) noexcept:
+    cdef PyObject* queue = outlook_queue(outlook, at + STEP_QUEUE)
+    cdef Turn* turn
+    if queue != NULL:
+        fetch_lines(queue, &(<Queue>queue).deleted)
+    queue = outlook_queue(outlook, at + STEP_TURN)
+    if queue != NULL:
+        fetch_line((<Queue>queue).rotation)
+    queue = outlook_queue(outlook, at + STEP_CONSUMER)
+    if queue != NULL:
+        turn = (<Queue>queue).rotation
+        if turn != NULL and turn.ready.first != NULL:
+            fetch_lines(turn.ready.first, &(<Consumer>turn.ready.first).after)
+    queue = outlook_queue(outlook, at + STEP_TAG)
+    if queue != NULL:
+        turn = (<Queue>queue).rotation
+        if turn != NULL and turn.ready.first != NULL:
+            fetch_line(<PyObject*>(<Consumer>turn.ready.first).tag)
