@@ -47,8 +47,8 @@ class EpochBegins(msgspec.Struct, frozen=True, array_like=True, tag="e"):
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="w"):
-    """Committed without the learner's help, after it came. A candidate for whom the learner may have voted before it
-    lost its memory does not have this entry, and can no longer win."""
+    """Held by half of the voters without the learner's help, after it came. A candidate for whom the learner may have
+    voted before it lost its memory does not have this entry, and can no longer win."""
 
     name: NodeName
     life: int

@@ -24,6 +24,8 @@ IN_FLIGHT_BYTES_MAX: Final = 8 * MIB
 """Their payloads; a backup that is slower than that no longer gets what is new at once."""
 TAIL_BYTES_MAX: Final = 32 * MIB
 """Entries kept in memory for sending. A backup that needs older ones is out of sync and gets them from disk."""
+TAIL_ENTRIES_MAX: Final = 65_536
+"""Of these, however small they are."""
 UNCOMMITTED_BYTES_MAX: Final = 64 * MIB
 """Proposed and not committed; past it publishers are to be held back."""
 HELD_MESSAGES_MAX: Final = 1024

@@ -128,8 +128,10 @@ class SnapshotAnswer(Header, frozen=True, array_like=True, tag=11):
     life: int
     joining: bool
     source: str
-    wanted: int
-    """The next piece; all before it are kept."""
+    taken: int
+    """So many pieces are kept."""
+    wanted: int | None
+    """A piece was lost or came damaged: those from this one on are to be sent again."""
     installed: bool
     """The receiver's log now reaches to the snapshot's entry."""
 

@@ -15,24 +15,43 @@ Pure: time arrives as tick(), peers as step(), chance is injected, the disk answ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica.completions import Completion
-from pandomq.replica.effects import Effect
-from pandomq.replica.hard_state import HardState, StoreFacts
+from pandomq.replica import change, dispatch, hand_over, lease, snapshot_in, startup
+from pandomq.replica.completions import (
+    Completion,
+    CutDone,
+    Fetched,
+    HandOverPrepared,
+    Missing,
+    NoSnapshot,
+    PieceRead,
+    PieceTaken,
+    SnapshotBad,
+    SnapshotInstalled,
+    StateSaved,
+    StoreEmptied,
+    Synced,
+)
+from pandomq.replica.core import Core
+from pandomq.replica.effects import ChangeEnded, Effect
+from pandomq.replica.hard_state import StoreFacts
+from pandomq.replica.invariants import check
+from pandomq.replica.limits import GREETING_MS
 from pandomq.replica.membership import Member
-from pandomq.replica.messages import Message
+from pandomq.replica.messages import Greeting, Message
 from pandomq.replica.ports import Chance, LogPort
+from pandomq.replica.promotion import Promotion
+from pandomq.replica.record import first_state
+from pandomq.replica.roles import choice
+from pandomq.replica.roles.recovering import Recovering
+from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.replica.view import ReplicaView
+from pandomq.replica.view import ReplicaView, view_of
 
-
-def first_state(members: Sequence[Member]) -> HardState:
-    """What a store begins with whose cluster begins with these voters. To be saved before `recovered`, on all of them,
-    and only if all are there and empty or a person says so (R21): a broker that lost its store and begins like this
-    may vote twice."""
-    raise NotImplementedError
+__all__ = ["NotRoot", "Replica", "first_state"]
 
 
 class NotRoot(Exception):
@@ -50,9 +69,19 @@ class Replica:
         observer: bool = False,
     ) -> None:
         """Begins as recovering: it answers nobody. `log` is not asked before `recovered`."""
+        self._core = core = Core(name, settings, log, chance, observer=observer)
+        core.new_follower = choice.new_follower
+        core.new_root = Root
+        core.handlers = Recovering(core)
+        self._promotion: Promotion | None = None
+        self._greeted_ms = 0
 
     def recovered(self, facts: StoreFacts, now_ms: int) -> None:
         """The store is open, and all that is in it is synced."""
+        assert self.role is Role.RECOVERING
+        startup.begin(self._core, facts, now_ms)
+        self._greet(sorted(self._core.links))
+        self._core.handlers.tick()
 
     # Inputs.
 
@@ -60,73 +89,169 @@ class Replica:
         """What time it is, by a clock that never goes back. To be told before any input of that time, and some ten
         times within a lease: a root whose lease ran out while it was stopped resigns here, before it does anything
         else."""
+        core = self._core
+        assert now_ms >= core.now_ms, "the clock went back"
+        paused_ms, core.now_ms = now_ms - core.now_ms, now_ms
+        if self.role is Role.RECOVERING:
+            return
+        if paused_ms > core.settings.lease_ms and self.role is Role.BACKUP and core.others:
+            # It was stopped itself: that it heard nothing says nothing about the root. What came meanwhile comes now.
+            core.promise_until_ms = max(core.promise_until_ms, now_ms + core.settings.heartbeat_ms)
+        core.handlers.tick()
+        if self._promotion is not None and self._promotion.is_over():
+            self._promotion = None
+        if now_ms - self._greeted_ms >= GREETING_MS:
+            self._greet(sorted(core.links))
+        choice.settle(core)
 
     def connected(self, peer: NodeName) -> None:
         """There is a link to this broker. It may be said again when the link was replaced."""
+        self._core.links.add(peer)
+        if self.role is not Role.RECOVERING:
+            self._greet([peer])
+            self._core.handlers.connected(peer)
 
     def disconnected(self, peer: NodeName, *, by_peer: bool) -> None:
         """`by_peer`: the other end closed it, as a system does for a process that died; not if it was given up here.
         A root that closes links counts them as lost at once, so a closed link also ends the promise to it."""
+        self._core.links.discard(peer)
+        self._core.handlers.disconnected(peer, by_peer=by_peer)
 
-    def step(self, sender: NodeName, message: Message) -> None: ...
+    def step(self, sender: NodeName, message: Message) -> None:
+        """A message of a peer. It may be old, doubled, or from another epoch."""
+        if self.role is not Role.RECOVERING:
+            dispatch.dispatch(self._core, self._promotion, sender, message)
+            choice.settle(self._core)
 
-    def completed(self, completion: Completion) -> None: ...
+    def _greet(self, peers: Sequence[NodeName]) -> None:
+        core = self._core
+        self._greeted_ms = core.now_ms
+        age_ms = core.now_ms - core.started_ms
+        greeting = Greeting(*core.header, core.life, age_ms, core.record.joining, core.observer, core.end)
+        for peer in peers:
+            core.send(peer, greeting)
+
+    def completed(self, completion: Completion) -> None:
+        core = self._core
+        match completion:
+            case StateSaved(number):
+                core.state_saved(number)
+                core.handlers.state_saved()
+                core.handlers.synced()
+            case Synced(index):
+                core.synced(index)
+                core.handlers.synced()
+            case CutDone():
+                core.cutting = False
+            case StoreEmptied():
+                core.store_emptied()
+            case Fetched():
+                core.handlers.fetched(completion)
+            case Missing():
+                core.handlers.missing(completion)
+            case PieceRead():
+                core.handlers.piece_read(completion)
+            case NoSnapshot():
+                core.handlers.no_snapshot(completion)
+            case PieceTaken(source, number):
+                snapshot_in.piece_taken(core, source, number)
+            case SnapshotInstalled(source):
+                snapshot_in.installed(core, source)
+            case SnapshotBad(source, reason):
+                snapshot_in.bad(core, source, reason)
+            case HandOverPrepared():
+                core.handlers.hand_over_prepared(completion)
+            case _:
+                assert_never(completion)
+        choice.settle(core)
 
     def propose(self, payloads: Sequence[bytes], *, prompt: bool = False) -> LogIndex:
         """Entries for the log; returns the index of the last. `prompt` asks for `Received` before they are committed.
         Raises NotRoot."""
-        raise NotImplementedError
+        root = self._core.handlers
+        if not isinstance(root, Root) or root.hand_over is not None:
+            raise NotRoot
+        return root.write(payloads, prompt=prompt)
 
     def take_effects(self) -> list[Effect]:
-        raise NotImplementedError
+        return self._core.outbox.take()
 
     # What a person asks for. Each is answered by ChangeEnded, at once if it cannot be.
 
     def change_members(self, members: Sequence[Member]) -> None:
         """On a root: these are to be the voters. New ones must be linked; they catch up first."""
+        root = self._core.handlers
+        wanted = tuple(sorted(members, key=lambda member: member.name))
+        reason = change.refusal(root, wanted) if isinstance(root, Root) else "this broker is not root"
+        if reason is None and isinstance(root, Root):
+            root.change = change.Change(root, wanted)
+            root.change.tick()
+        else:
+            self._core.outbox.put(ChangeEnded(False, str(reason)))
 
     def hand_over(self, successor: NodeName | None = None) -> None:
         """On a root: another voter, or the one that is furthest, is to be root, and to know what was delivered."""
+        root = self._core.handlers
+        chosen = hand_over.choose_successor(root, successor) if isinstance(root, Root) else None
+        if isinstance(root, Root) and chosen is not None and root.ready and root.hand_over is None:
+            root.hand_over = hand_over.HandOver(root, chosen)
+            root.hand_over.advance()
+        else:
+            self._core.outbox.put(ChangeEnded(False, "this broker is not root, or no backup is in sync"))
 
     def resign(self, reason: str) -> None:
         """On a root: at once, to nobody in particular."""
+        if isinstance(self._core.handlers, Root):
+            self._core.handlers.resign(reason)
 
     def promote(self, dead: Sequence[NodeName], epoch_id: str) -> None:
         """By force: this broker begins a new epoch without the dead. What only they have is lost to the cluster. It
         is refused if one of them answers, or if a broker that lives has a newer log or hears a root."""
+        self._promotion = Promotion(self._core, dead, epoch_id)
+        if self._promotion.refusal is not None:
+            self._promotion.is_over()
+            self._promotion = None
 
     # What others may know.
 
     @property
     def role(self) -> Role:
-        raise NotImplementedError
+        return self._core.handlers.role
 
     @property
     def root(self) -> NodeName | None:
         """Who is root, as far as is known here; None if nobody was heard of within the promise."""
-        raise NotImplementedError
+        return self._core.root
 
     @property
     def commit_index(self) -> LogIndex:
-        raise NotImplementedError
+        return self._core.commit_index
 
     @property
     def serving(self) -> bool:
         """A root that has committed an entry of its term, whose lease holds, and that is not handing over."""
-        raise NotImplementedError
+        root = self._core.handlers
+        if not isinstance(root, Root) or not root.ready or root.hand_over is not None:
+            return False
+        return lease.holds(self._core, root.peers.values())
 
     @property
     def holds_back(self) -> bool:
         """Publishers are to wait: what is proposed does not get committed fast enough, or at all."""
-        raise NotImplementedError
+        root = self._core.handlers
+        return isinstance(root, Root) and root.holds_back
 
     @property
     def needed_from(self) -> LogIndex:
         """Entries from here on are needed by backups that are in sync; the log is not to be reclaimed past it."""
-        raise NotImplementedError
+        root = self._core.handlers
+        peers = root.peers.values() if isinstance(root, Root) else ()
+        last_index = self._core.tail.last_index
+        return LogIndex(min((peer.received_index for peer in peers if peer.in_sync), default=last_index) + 1)
 
     def view(self) -> ReplicaView:
-        raise NotImplementedError
+        return view_of(self._core)
 
     def check(self) -> None:
         """The invariants; raises AssertionError. The simulator calls it after every step."""
+        check(self._core)

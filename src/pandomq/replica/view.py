@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.replica import lease
 from pandomq.replica.membership import Membership
+from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
+
+if TYPE_CHECKING:
+    from pandomq.replica.core import Core
+    from pandomq.replica.progress import Progress
 
 
 class PeerView(msgspec.Struct, frozen=True):
@@ -29,7 +37,6 @@ class ReplicaView(msgspec.Struct, frozen=True):
     term: Term
     vote: NodeName | None
     root: NodeName | None
-    first_index: LogIndex
     last_index: LogIndex
     last_term: Term
     synced_index: LogIndex
@@ -44,3 +51,41 @@ class ReplicaView(msgspec.Struct, frozen=True):
     membership: Membership | None
     peers: tuple[PeerView, ...]
     """Of a root."""
+
+
+def view_of(core: Core) -> ReplicaView:
+    root = core.handlers if isinstance(core.handlers, Root) else None
+    left_ms = None
+    if root is not None and core.others:
+        left_ms = lease.until_ms(core, root.peers.values()) - core.now_ms
+    return ReplicaView(
+        name=core.name,
+        role=core.handlers.role,
+        epoch=core.state.epoch,
+        epoch_id=core.state.epoch_id,
+        term=core.term,
+        vote=None if core.state.vote is None else NodeName(core.state.vote),
+        root=core.root,
+        last_index=core.tail.last_index,
+        last_term=core.tail.last_term,
+        synced_index=core.tail.synced_index,
+        commit_index=core.commit_index,
+        joining=core.record.joining,
+        repairing=core.record.floor is not None,
+        serving=root is not None and root.ready and root.hand_over is None and (left_ms is None or left_ms > 0),
+        lease_left_ms=left_ms,
+        membership=core.record.membership,
+        peers=() if root is None else tuple(_peer(core, peer) for _, peer in sorted(root.peers.items())),
+    )
+
+
+def _peer(core: Core, peer: Progress) -> PeerView:
+    return PeerView(
+        name=peer.name,
+        voter=peer.name in core.membership.names,
+        observer=peer.observer,
+        joining=peer.joining,
+        in_sync=peer.in_sync,
+        received_index=peer.received_index,
+        synced_index=peer.synced_index,
+    )

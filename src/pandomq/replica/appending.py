@@ -1,0 +1,114 @@
+"""How a broker takes entries from its root: only where they continue its own log, and then as they are.
+
+If the entry before those that come is in the log, everything up to it is the same on both sides: that was so when it
+was written (Raft's log matching). If it is not, the answer says where to look next. What stands where the root has
+another entry was never committed, and goes.
+"""
+
+from __future__ import annotations
+
+from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.replica.core import Core
+from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.messages import Append, Appended, Refused
+
+
+def receive(core: Core, root: NodeName, append: Append) -> None:
+    if core.emptying:
+        return
+    if not continues(core, append):
+        refuse(core, root, append)
+        return
+    conflict, fresh = compare(core, append)
+    if (conflict is not None or fresh) and not make_way(core, append, conflict):
+        return
+    if fresh:
+        core.write(fresh)
+    reached = LogIndex(append.prev_index + len(append.entries))
+    core.matched_index = max(core.matched_index, reached)
+    # What lies behind the entries of this append may still be another root's, whatever the root has committed there.
+    core.commit(min(append.commit_index, reached))
+    if append.prompt or not append.entries or core.synced_index >= reached:
+        acknowledge(core, append.round)
+
+
+def continues(core: Core, append: Append) -> bool:
+    """Whether the entry before is in this log: of the same term, and of the same epoch, since two sides of a split may
+    have used a term's number twice."""
+    index = append.prev_index
+    if index == 0:
+        return True
+    start = core.record.epoch_at(index)
+    if start is None or start.epoch_id != append.prev_epoch_id:
+        return False
+    term = core.tail.term_at(index)
+    if term is None:
+        # Long reclaimed, so committed; and what is committed in an epoch is so on every log of that epoch.
+        return index <= core.commit_index and core.end.epoch == core.state.epoch
+    return term == append.prev_term
+
+
+def compare(core: Core, append: Append) -> tuple[LogIndex | None, tuple[LogEntry, ...]]:
+    """The first entry of this log that the root has otherwise, if any, and the entries that are new here."""
+    index = append.prev_index
+    epoch_id = append.prev_epoch_id
+    for place, entry in enumerate(append.entries):
+        index = LogIndex(index + 1)
+        if index > core.tail.last_index:
+            return None, append.entries[place:]
+        epoch_id = epoch_of(entry, epoch_id)
+        if not is_same(core, index, entry.term, epoch_id):
+            return index, append.entries[place:]
+    return None, ()
+
+
+def epoch_of(entry: LogEntry, epoch_id: str) -> str:
+    """The epoch of an entry, given that of the one before."""
+    own = decode_entry(entry.payload) if is_own(entry.payload) else None
+    return own.epoch_id if isinstance(own, EpochBegins) else epoch_id
+
+
+def is_same(core: Core, index: LogIndex, term: Term, epoch_id: str) -> bool:
+    start = core.record.epoch_at(index)
+    if start is None or start.epoch_id != epoch_id:
+        return False
+    own_term = core.tail.term_at(index)
+    return own_term == term if own_term is not None else index <= core.commit_index
+
+
+def make_way(core: Core, append: Append, conflict: LogIndex | None) -> bool:
+    """What must go before the new entries can be written; False if they have to come again when it is gone."""
+    if core.damaged_from is not None:
+        if not core.cutting:
+            core.cut_damage()
+        return False
+    if conflict is None:
+        return True
+    if core.cutting:
+        return False
+    overtaken = core.end.epoch < append.epoch
+    if conflict <= core.commit_index:
+        # Within an epoch this cannot be: it would mean that something committed is lost. A forced promotion may do it.
+        assert overtaken, f"entry {conflict} is committed here, and {append.epoch}/{append.term} has another"
+        core.set_aside(f"a forced promotion began epoch {append.epoch} without entry {conflict}, committed here")
+        return False
+    core.cut(conflict, keep_aside=overtaken)
+    return True
+
+
+def refuse(core: Core, root: NodeName, append: Append) -> None:
+    """Says where the two logs may agree: not after this log's end, nor where its terms are newer than the root's."""
+    index = LogIndex(min(append.prev_index - 1, core.tail.last_index))
+    hint = core.tail.last_not_after(index, append.prev_term)
+    term = core.tail.term_at(hint) or Term(0)
+    message = Refused(*core.header, append.round, core.life, core.record.joining, append.prev_index, hint, term)
+    core.send(root, message)
+
+
+def acknowledge(core: Core, round_: int = 0) -> None:
+    """Never more than the disk has said: the root commits by it."""
+    if core.root is None:
+        return
+    synced_index = LogIndex(min(core.synced_index, core.matched_index))
+    message = Appended(*core.header, round_, core.life, core.record.joining, core.matched_index, synced_index)
+    core.send(core.root, message)

@@ -1,0 +1,279 @@
+"""What all roles share: identity, hard state, the log's end, who is root, and the few ways in which these change.
+
+Roles decide; whatever they decide goes through here, so that what must be saved, told or taken back with it is never
+forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.replica.effects import Alarm, AlarmKind, Committed, Cut, MembersChanged, RoleChanged, SetAside, Write
+from pandomq.replica.entries import EpochBegins, LogEntry, Members, decode_entry, is_own
+from pandomq.replica.hard_state import HardState
+from pandomq.replica.membership import Membership
+from pandomq.replica.messages import Header, Message
+from pandomq.replica.outbox import Outbox
+from pandomq.replica.ports import Chance, LogPort
+from pandomq.replica.position import Position
+from pandomq.replica.record import Config, EpochStart, Record, encode_record
+from pandomq.replica.roles.transitions import is_legal
+from pandomq.replica.settings import ReplicaSettings
+from pandomq.replica.tail import Tail
+
+if TYPE_CHECKING:
+    from pandomq.replica.roles.handlers import Handlers
+    from pandomq.replica.snapshot_in import Incoming
+
+NOBODY = Membership(())
+
+
+class Core:
+    def __init__(
+        self, name: NodeName, settings: ReplicaSettings, port: LogPort, chance: Chance, *, observer: bool
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.port = port
+        self.chance = chance
+        self.observer = observer
+        self.outbox = Outbox()
+        self.now_ms = 0
+        self.started_ms = 0
+        self.life = 0
+        self.state = HardState()
+        self.record = Record()
+        self.tail = Tail(port, LogIndex(0), Term(0))
+        self.commit_index = LogIndex(0)
+        self.handlers: Handlers
+        self.new_follower: Callable[[Core, int], Handlers]
+        self.new_root: Callable[[Core, Collection[NodeName], int, bytes | None], Handlers]
+        self.membership = NOBODY
+        # Links, and since when the broker at the other end has run, on this broker's clock.
+        self.links: set[NodeName] = set()
+        self.born_ms: dict[NodeName, int] = {}
+        # Who is root in this term, and the promise to vote for nobody else for a while.
+        self.root: NodeName | None = None
+        self.promised_to: NodeName | None = None
+        self.promise_until_ms = 0
+        # The log is the root's up to here, as it said in this term.
+        self.matched_index = LogIndex(0)
+        self.cutting = False
+        self.emptying = False
+        self.incoming: Incoming | None = None
+        self.damaged_from: LogIndex | None = None
+        """The disk must be told to cut here before anything can be written."""
+        self._config_unsaved: LogIndex | None = None
+        self._alarms: set[AlarmKind] = set()
+
+    # Who and when.
+
+    @property
+    def term(self) -> Term:
+        return Term(self.state.term)
+
+    @property
+    def end(self) -> Position:
+        """Of the log in memory."""
+        return self.end_at(self.tail.last_index, self.tail.last_term)
+
+    def end_at(self, index: LogIndex, term: Term) -> Position:
+        start = self.record.epoch_at(index)
+        return Position(0 if start is None else start.epoch, term, index)
+
+    @property
+    def header(self) -> tuple[int, str, Term]:
+        """What every message begins with."""
+        return self.state.epoch, self.state.epoch_id, self.term
+
+    @property
+    def others(self) -> list[NodeName]:
+        """The other voters, in an order that is the same on every run."""
+        return sorted(self.membership.names - {self.name})
+
+    def is_voter(self) -> bool:
+        return self.name in self.membership.names
+
+    def age_of(self, message: Header) -> int:
+        """Whether a message is of an older term than ours (-1), the same, or a newer one (1)."""
+        theirs, ours = (message.epoch, message.term), (self.state.epoch, self.state.term)
+        return (theirs > ours) - (theirs < ours)
+
+    def send(self, peer: NodeName, message: Message) -> None:
+        self.outbox.send(peer, message)
+
+    # The hard state.
+
+    def save(self, **changes: object) -> None:
+        self.state = msgspec.structs.replace(self.state, membership=encode_record(self.record), **changes)
+        self.outbox.save(self.state)
+
+    def note(self, record: Record) -> None:
+        """Saves a changed record."""
+        before, self.record = self.membership, record
+        self.membership = record.membership or NOBODY
+        self.save()
+        if self.membership != before:
+            self.outbox.put(MembersChanged(self.membership))
+
+    def adopt(self, message: Header) -> None:
+        """A newer term was heard of. Whoever was root in the old one is no longer."""
+        self.save(epoch=message.epoch, epoch_id=message.epoch_id, term=message.term, vote=None)
+        self.root = None
+        self.forget_match()
+
+    def forget_match(self) -> None:
+        """A new term begins: its root's log is known to be the same only as far as both are committed; and in a new
+        epoch not even that."""
+        is_shared = self.end.epoch == self.state.epoch
+        self.matched_index = self.commit_index if is_shared else LogIndex(0)
+
+    def state_saved(self, number: int) -> None:
+        self.outbox.saved(number)
+        if not self.outbox.must_wait():
+            self._config_unsaved = None
+
+    # Roles.
+
+    def become(self, handlers: Handlers) -> None:
+        assert is_legal(self.handlers.role, handlers.role), (self.handlers.role, handlers.role)
+        self.handlers = handlers
+        self.tell_role()
+        handlers.enter()
+
+    def become_follower(self, *, rest_ms: int = 0) -> None:
+        """Backup, learner or observer, as the record has it."""
+        self.become(self.new_follower(self, rest_ms))
+
+    def elected(self, granted: Collection[NodeName], stood_ms: int, payload: bytes | None) -> None:
+        self.root = self.name
+        self.become(self.new_root(self, granted, stood_ms, payload))
+
+    def tell_role(self) -> None:
+        self.outbox.put(RoleChanged(self.handlers.role, self.term, self.root))
+
+    # Who is root.
+
+    def follow(self, root: NodeName) -> None:
+        """This term's root was heard of."""
+        if self.root != root:
+            self.root = root
+            self.tell_role()
+        self.promise(root)
+
+    def promise(self, to: NodeName) -> None:
+        """Nobody else gets this broker's vote for a while, so that the one it trusts can rely on its lease."""
+        self.promised_to = to
+        self.promise_until_ms = self.now_ms + self.settings.promise_ms
+
+    def release_promise(self) -> None:
+        self.promise_until_ms = self.now_ms
+        self.promised_to = None
+
+    # The log.
+
+    def write(self, entries: Sequence[LogEntry]) -> None:
+        """At the end of the log, in memory at once and on disk soon."""
+        assert entries and not self.emptying and self.damaged_from is None
+        index = self.tail.last_index
+        first_index = index + 1
+        record = self.record
+        for entry in entries:
+            index = LogIndex(index + 1)
+            self.tail.append(entry)
+            if is_own(entry.payload):
+                record = self._with_own(record, index, entry)
+        if record is not self.record:
+            self.note(record)
+        for term, run in groupby(entries, lambda entry: entry.term):
+            payloads = tuple(entry.payload for entry in run)
+            self.outbox.put(Write(LogIndex(first_index), term, payloads))
+            first_index += len(payloads)
+
+    def _with_own(self, record: Record, index: LogIndex, entry: LogEntry) -> Record:
+        own = decode_entry(entry.payload)
+        if isinstance(own, EpochBegins):
+            record = record.with_epoch(EpochStart(index, own.epoch, own.epoch_id))
+        elif not isinstance(own, Members):
+            return record
+        # A snapshot may have brought newer members, which are committed, before the log gets there.
+        if not record.configs or index > record.configs[-1].index:
+            record = record.with_config(Config(index, entry.term, own.membership))
+        if self._config_unsaved is None:
+            self._config_unsaved = index
+        return record
+
+    @property
+    def synced_index(self) -> LogIndex:
+        """What this broker may say it has on disk: an entry that changes the members counts when the record of it is
+        on the disk as well, since that is where it will be looked for after a crash."""
+        if self._config_unsaved is None:
+            return self.tail.synced_index
+        return LogIndex(min(self.tail.synced_index, self._config_unsaved - 1))
+
+    def synced(self, index: LogIndex) -> None:
+        # While a cut is on its way the disk may still speak of entries that are gone.
+        if self.cutting or self.emptying:
+            return
+        self.tail.synced(index)
+        floor = self.record.floor
+        if floor is not None and self.end_at(self.synced_index, self._synced_term()) >= floor:
+            self.note(msgspec.structs.replace(self.record, floor=None))
+
+    def _synced_term(self) -> Term:
+        term = self.tail.term_at(self.synced_index)
+        assert term is not None
+        return term
+
+    def cut(self, first_index: LogIndex, *, keep_aside: bool) -> None:
+        assert first_index > self.commit_index, "what is committed stays"
+        assert not self.cutting
+        self.cutting = True
+        self.tail.cut(first_index)
+        self.matched_index = LogIndex(min(self.matched_index, first_index - 1))
+        self.outbox.put(Cut(first_index, keep_aside))
+        record = self.record.cut(first_index)
+        if record != self.record:
+            self.note(record)
+
+    def cut_damage(self) -> None:
+        """The damaged part of the log goes; what was known of it is the floor for votes."""
+        assert self.damaged_from is not None and not self.cutting
+        first_index, self.damaged_from = self.damaged_from, None
+        self.cutting = True
+        self.outbox.put(Cut(first_index, keep_aside=True))
+        self.alarm(AlarmKind.DAMAGED_LOG, raised=False, text="the damaged part of the log was cut off and kept aside")
+
+    def set_aside(self, reason: str) -> None:
+        """Another epoch has overtaken what this broker took for committed. Its store goes aside as a whole, and it
+        begins again as one that has forgotten everything."""
+        self.emptying = True
+        self.outbox.put(SetAside(reason))
+
+    def store_emptied(self) -> None:
+        self.emptying = self.cutting = False
+        self.damaged_from = None
+        self.commit_index = self.matched_index = LogIndex(0)
+        self.tail.reset(LogIndex(0), Term(0))
+        self.note(Record(joining=True))
+
+    def commit(self, index: LogIndex) -> None:
+        if index <= self.commit_index:
+            return
+        assert index <= self.tail.last_index, "only what is in the log is committed"
+        self.commit_index = index
+        self.record = self.record.committed(index)
+        self.outbox.put(Committed(index))
+
+    # What a person should know.
+
+    def alarm(self, kind: AlarmKind, *, raised: bool, text: str) -> None:
+        """Told when it changes."""
+        if raised != (kind in self._alarms):
+            self._alarms ^= {kind}
+            self.outbox.put(Alarm(kind, raised, text))

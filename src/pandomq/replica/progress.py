@@ -1,0 +1,155 @@
+"""What a root knows of another broker: how far its log is, and what is on its way to it.
+
+PROBING      where the two logs part is looked for, one append at a time
+STREAMING    appends follow each other without waiting, within a window
+SNAPSHOT     what it needs is no longer in the log
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from typing import NamedTuple
+
+from pandomq.ids import LogIndex, NodeName
+from pandomq.replica.limits import IN_FLIGHT_APPENDS_MAX, IN_FLIGHT_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX
+
+
+class Phase(enum.Enum):
+    PROBING = "probing"
+    STREAMING = "streaming"
+    SNAPSHOT = "snapshot"
+
+
+class InFlight(NamedTuple):
+    last_index: LogIndex
+    size_bytes: int
+    round: int
+
+
+class Transfer:
+    """A snapshot on its way."""
+
+    __slots__ = ("index", "next_number", "progress_ms", "reading", "source", "taken", "whole")
+
+    def __init__(self, now_ms: int) -> None:
+        self.source = ""
+        self.index = LogIndex(0)
+        self.next_number = 0
+        """The piece to be read and sent next."""
+        self.taken = 0
+        """Pieces that the peer keeps."""
+        self.reading = False
+        self.whole = False
+        """The last piece was sent."""
+        self.progress_ms = now_ms
+
+    @property
+    def has_room(self) -> bool:
+        return not self.reading and not self.whole and self.next_number - self.taken < SNAPSHOT_PIECES_IN_FLIGHT_MAX
+
+    def rewind(self, number: int) -> None:
+        self.next_number = number
+        self.whole = False
+
+
+class Progress:
+    __slots__ = (
+        "_in_flight",
+        "_in_flight_bytes",
+        "fetching",
+        "heard_ms",
+        "in_sync",
+        "joining",
+        "life",
+        "name",
+        "next_index",
+        "observer",
+        "phase",
+        "received_index",
+        "round",
+        "synced_index",
+        "transfer",
+        "waiting",
+        "welcome_index",
+    )
+
+    def __init__(self, name: NodeName, next_index: LogIndex, *, observer: bool = False) -> None:
+        self.name = name
+        self.observer = observer
+        self.life: int | None = None
+        self.joining = False
+        self.welcome_index: LogIndex | None = None
+        self.next_index = next_index
+        self.received_index = LogIndex(0)
+        self.synced_index = LogIndex(0)
+        self.heard_ms = -1
+        self.round = -1
+        """When the newest append was sent that it has answered: its part of the lease begins there."""
+        self.in_sync = False
+        self.phase = Phase.PROBING
+        self.waiting = False
+        """While probing: for the answer to an append."""
+        self.fetching = False
+        self.transfer: Transfer | None = None
+        self._in_flight: deque[InFlight] = deque()
+        self._in_flight_bytes = 0
+
+    def begins_life(self, life: int, last_index: LogIndex, *, joining: bool) -> None:
+        """If it started anew, what it had in memory only is gone; and if it is in doubt about the rest, so are we.
+        Where its log ends is looked for from the end of ours."""
+        if joining and (self.life != life or not self.joining):
+            self.synced_index = LogIndex(0)
+            self.welcome_index = None
+        if self.life is not None and self.life != life:
+            self.probe(LogIndex(last_index + 1))
+            self.round = -1
+        self.life = life
+        self.joining = joining
+
+    def probe(self, next_index: LogIndex) -> None:
+        """What was sent may be lost; only what is synced is known to be there."""
+        self.received_index = self.synced_index
+        self.next_index = next_index
+        self.phase = Phase.PROBING
+        self.waiting = self.fetching = self.in_sync = False
+        self.transfer = None
+        self._in_flight.clear()
+        self._in_flight_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        if self.phase is Phase.PROBING:
+            return not self.waiting
+        return len(self._in_flight) < IN_FLIGHT_APPENDS_MAX and self._in_flight_bytes < IN_FLIGHT_BYTES_MAX
+
+    def sent(self, last_index: LogIndex, size_bytes: int, round_: int) -> None:
+        if self.phase is Phase.PROBING:
+            self.waiting = True
+            return
+        self.next_index = LogIndex(last_index + 1)
+        self._in_flight.append(InFlight(last_index, size_bytes, round_))
+        self._in_flight_bytes += size_bytes
+
+    def acknowledged(self, received_index: LogIndex, synced_index: LogIndex, round_: int) -> None:
+        self.received_index = max(self.received_index, received_index)
+        self.synced_index = max(self.synced_index, synced_index)
+        self.waiting = False
+        while self._in_flight and self._in_flight[0].last_index <= self.received_index:
+            self._in_flight_bytes -= self._in_flight.popleft().size_bytes
+        if self.phase is not Phase.STREAMING:
+            if self.received_index >= self.next_index - 1:
+                self.phase = Phase.STREAMING
+                self.transfer = None
+                self.next_index = LogIndex(self.received_index + 1)
+        elif self._in_flight and self._in_flight[0].round < round_:
+            # It has answered something that was sent later: the older one is lost.
+            self.probe_from_received()
+        self.next_index = max(self.next_index, LogIndex(self.received_index + 1))
+
+    def probe_from_received(self) -> None:
+        received_index = self.received_index
+        in_sync = self.in_sync
+        self.probe(LogIndex(received_index + 1))
+        self.received_index = received_index
+        self.in_sync = in_sync

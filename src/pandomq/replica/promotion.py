@@ -1,0 +1,93 @@
+"""A forced promotion (D2): a person says that some primaries are gone for good, and this broker goes on without them.
+
+What only they had is lost to the cluster, so it is asked first who lives: if one of the dead answers, or a broker that
+lives has a newer log or hears a root, it is refused. Then a new epoch begins with an entry in this broker's log that
+names the voters that are left. Epochs outrank terms: whoever hears of a newer one follows it, and what it wrote in the
+old one and the new one does not have is set aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.replica.core import Core
+from pandomq.replica.effects import ChangeEnded
+from pandomq.replica.entries import EpochBegins, LogEntry, encode_entry
+from pandomq.replica.limits import PROBE_MS, PROMOTION_TERM_STEP
+from pandomq.replica.membership import Membership
+from pandomq.replica.messages import Probe, ProbeAnswer
+from pandomq.replica.roles.candidate import Candidate
+from pandomq.replica.roles.transitions import Role
+
+
+class Promotion:
+    """One at a time, on one broker."""
+
+    def __init__(self, core: Core, dead: Sequence[NodeName], epoch_id: str) -> None:
+        self._core = core
+        self._dead = tuple(sorted(set(dead)))
+        self._epoch_id = epoch_id
+        self._number = core.chance.randrange(2**62)
+        self._deadline_ms = core.now_ms + PROBE_MS
+        self.refusal = refusal(core, self._dead, epoch_id)
+        if self.refusal is None:
+            for peer in core.others:
+                core.send(peer, Probe(*core.header, self._number))
+
+    def answered(self, sender: NodeName, answer: ProbeAnswer) -> None:
+        if answer.number != self._number or self.refusal is not None:
+            return
+        if sender in self._dead:
+            self.refusal = f"{sender} is not dead: it answered"
+        elif answer.end > self._core.end:
+            self.refusal = f"{sender} has a newer log: promote that one"
+        elif answer.root is not None:
+            self.refusal = f"{sender} hears {answer.root} as root"
+
+    def is_over(self) -> bool:
+        """Ends with a refusal, or with a candidacy in the new epoch."""
+        core = self._core
+        if self.refusal is None and core.now_ms < self._deadline_ms:
+            return False
+        reason = self.refusal or refusal(core, self._dead, self._epoch_id)
+        if reason is not None:
+            core.outbox.put(ChangeEnded(False, reason))
+        else:
+            self._begin()
+        return True
+
+    def _begin(self) -> None:
+        core = self._core
+        members = core.membership.members
+        left = tuple(member for name, member in sorted(members.items()) if name not in self._dead)
+        epoch, term = core.state.epoch + 1, Term(max(core.term, core.tail.last_term) + PROMOTION_TERM_STEP)
+        core.save(epoch=epoch, epoch_id=self._epoch_id, term=term, vote=None)
+        core.root = None
+        entry = EpochBegins(epoch, self._epoch_id, Membership(left), self._dead)
+        # In the log before the election: by this entry the voters tell who may stand in the epoch.
+        core.write([LogEntry(term, encode_entry(entry))])
+        core.matched_index = LogIndex(0)
+        core.outbox.put(ChangeEnded(True, f"epoch {epoch} begins without {', '.join(self._dead) or 'anybody missing'}"))
+        if core.handlers.role is Role.CANDIDATE:
+            core.become_follower()
+        core.become(Candidate(core, at_once=len(left) == 1))
+
+
+def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:
+    names = core.membership.names
+    if not epoch_id or epoch_id == core.state.epoch_id:
+        return "a new epoch needs a new id"
+    if core.handlers.role is Role.ROOT:
+        return "this broker is root"
+    if core.record.joining or core.observer or core.emptying:
+        return "this broker's own store is empty or in doubt"
+    if core.damaged_from is not None or core.cutting:
+        return "this broker's log is damaged or being cut: it must be repaired first"
+    if core.name not in names or core.name in dead:
+        return "this broker is not among the primaries that are left"
+    if not set(dead) <= names:
+        return f"{', '.join(sorted(set(dead) - names))} is no primary"
+    if core.root is not None and core.now_ms < core.promise_until_ms:
+        return f"{core.root} is root and was heard just now"
+    return None

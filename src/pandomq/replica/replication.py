@@ -1,0 +1,184 @@
+"""How a root brings its log to others: from memory to those who keep up, from disk to those who do not, by snapshot to
+those whose next entry is gone.
+
+A slow peer costs a bounded window and nothing else (D13): what does not fit into the window waits, and what has left
+memory by then is fetched from disk for that peer alone.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from pandomq.ids import LogIndex
+from pandomq.replica.completions import Fetched, Missing, NoSnapshot, PieceRead
+from pandomq.replica.core import Core
+from pandomq.replica.effects import Fetch, ReadPiece
+from pandomq.replica.entries import LogEntry
+from pandomq.replica.limits import APPEND_BYTES_MAX
+from pandomq.replica.messages import Append, Refused, SnapshotAnswer, SnapshotPiece
+from pandomq.replica.progress import Phase, Progress, Transfer
+from pandomq.replica.record import encode_record
+
+
+class Replication:
+    """For one root, in one term."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.prompt_index = LogIndex(0)
+        """Up to here somebody waits for the entries to be received."""
+
+    # Appends.
+
+    def send(self, peer: Progress) -> None:
+        """Whatever fits into the window."""
+        tail = self._core.tail
+        while peer.phase is not Phase.SNAPSHOT and peer.has_room and peer.next_index <= tail.last_index:
+            if peer.next_index < tail.first_index:
+                self._fetch(peer)
+                return
+            self._append(peer, tail.entries_from(peer.next_index, APPEND_BYTES_MAX))
+
+    def beat(self, peer: Progress) -> None:
+        """Keeps the lease, tells how far the log is committed, and finds out what was lost on the way."""
+        if peer.phase is Phase.PROBING and peer.next_index >= self._core.tail.first_index:
+            self._append(peer, self._core.tail.entries_from(peer.next_index, APPEND_BYTES_MAX))
+            return
+        # The entry before is one that the peer is known to have, so that it never has to refuse.
+        index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
+        self._core.send(peer.name, self._message(index, (), prompt=True))
+        if peer.phase is Phase.PROBING:
+            self.send(peer)
+        elif peer.phase is Phase.SNAPSHOT:
+            self._resume_snapshot(peer)
+
+    def _append(self, peer: Progress, entries: tuple[LogEntry, ...]) -> None:
+        first_index = peer.next_index
+        last_index = LogIndex(first_index + len(entries) - 1)
+        if self._core.tail.term_at(LogIndex(first_index - 1)) is None:
+            self._begin_snapshot(peer)
+            return
+        prompt = peer.phase is Phase.PROBING or first_index <= self.prompt_index
+        peer.sent(last_index, sum(len(entry.payload) for entry in entries), self._core.now_ms)
+        self._core.send(peer.name, self._message(LogIndex(first_index - 1), entries, prompt=prompt))
+
+    def _message(self, prev_index: LogIndex, entries: tuple[LogEntry, ...], *, prompt: bool) -> Append:
+        core = self._core
+        term, epoch = core.tail.term_at(prev_index), core.record.epoch_at(prev_index)
+        assert term is not None
+        return Append(
+            *core.header,
+            core.now_ms,
+            prev_index,
+            term,
+            "" if epoch is None else epoch.epoch_id,
+            entries,
+            core.commit_index,
+            prompt,
+        )
+
+    def refused(self, peer: Progress, message: Refused) -> None:
+        """Looks for an entry that both have, from where the peer says that one may be."""
+        peer.waiting = False
+        if message.prev_index <= peer.received_index or message.prev_index >= peer.next_index:
+            # An answer to an append that is no longer of interest: the peer is known to have that entry.
+            return
+        last_index = self._core.tail.last_not_after(message.last_index, message.last_term)
+        peer.probe_from_received()
+        peer.next_index = LogIndex(max(last_index, peer.received_index) + 1)
+        self.send(peer)
+
+    # Entries from disk.
+
+    def _fetch(self, peer: Progress) -> None:
+        if not peer.fetching:
+            peer.fetching = True
+            peer.in_sync = False
+            self._core.outbox.put(Fetch(peer.name, peer.next_index, APPEND_BYTES_MAX))
+
+    def fetched(self, peer: Progress, completion: Fetched) -> None:
+        if not peer.fetching:
+            return
+        peer.fetching = False
+        if completion.first_index == peer.next_index and peer.phase is not Phase.SNAPSHOT and peer.has_room:
+            self._append(peer, completion.entries)
+        self.send(peer)
+
+    def missing(self, peer: Progress, completion: Missing) -> None:
+        if peer.fetching and completion.first_index == peer.next_index:
+            peer.fetching = False
+            self._begin_snapshot(peer)
+
+    # Snapshots.
+
+    def _begin_snapshot(self, peer: Progress) -> None:
+        peer.phase = Phase.SNAPSHOT
+        peer.waiting = peer.in_sync = False
+        peer.transfer = Transfer(self._core.now_ms)
+        self._read_piece(peer, peer.transfer)
+
+    def _read_piece(self, peer: Progress, transfer: Transfer) -> None:
+        """One at a time is read, and a few may be on their way."""
+        if transfer.has_room:
+            transfer.reading = True
+            self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number))
+
+    def piece_read(self, peer: Progress, piece: PieceRead) -> None:
+        core, transfer = self._core, peer.transfer
+        if transfer is None or not transfer.reading:
+            return
+        transfer.reading = False
+        if piece.number == transfer.next_number and transfer.source in ("", piece.source):
+            transfer.source = piece.source
+            transfer.index = piece.index
+            transfer.next_number += 1
+            transfer.whole = piece.last
+            record = encode_record(core.record.as_of(piece.index)) if piece.number == 0 else b""
+            message = SnapshotPiece(
+                *core.header,
+                core.now_ms,
+                piece.source,
+                piece.index,
+                piece.term,
+                record,
+                piece.number,
+                piece.data,
+                crc32(piece.data),
+                piece.last,
+            )
+            core.send(peer.name, message)
+        self._read_piece(peer, transfer)
+
+    def no_snapshot(self, peer: Progress, completion: NoSnapshot) -> None:
+        """A newer one has taken its place, or there is none yet: another attempt comes with the next heartbeat."""
+        transfer = peer.transfer
+        if transfer is not None and transfer.reading and completion.source == transfer.source:
+            peer.transfer = None
+
+    def _resume_snapshot(self, peer: Progress) -> None:
+        """With each heartbeat. A peer that has taken nothing for a lease is sent everything again that it has not
+        said to have."""
+        transfer = peer.transfer
+        if transfer is None:
+            self._begin_snapshot(peer)
+            return
+        if self._core.now_ms - transfer.progress_ms > self._core.settings.lease_ms:
+            transfer.progress_ms = self._core.now_ms
+            transfer.rewind(transfer.taken)
+        self._read_piece(peer, transfer)
+
+    def snapshot_answered(self, peer: Progress, message: SnapshotAnswer) -> None:
+        transfer = peer.transfer
+        if transfer is None or message.source != transfer.source:
+            return
+        if message.installed:
+            peer.probe(LogIndex(transfer.index + 1))
+            self.send(peer)
+            return
+        if message.taken != transfer.taken:
+            # Fewer than before if it had to begin again.
+            transfer.taken = message.taken
+            transfer.progress_ms = self._core.now_ms
+        if message.wanted is not None and message.wanted < transfer.next_number:
+            transfer.rewind(message.wanted)
+        self._read_piece(peer, transfer)

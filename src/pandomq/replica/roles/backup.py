@@ -1,0 +1,45 @@
+"""A voter that follows a root, or waits for one, and stands itself when none was heard of for too long."""
+
+from __future__ import annotations
+
+from pandomq.ids import NodeName
+from pandomq.replica import seniority, votes
+from pandomq.replica.core import Core
+from pandomq.replica.messages import TakeOver
+from pandomq.replica.roles.candidate import Candidate
+from pandomq.replica.roles.follower import Follower
+from pandomq.replica.roles.transitions import Role
+
+
+class Backup(Follower):
+    role = Role.BACKUP
+
+    def __init__(self, core: Core, *, rest_ms: int = 0) -> None:
+        """`rest_ms`: it has just been defeated, and lets others stand first."""
+        super().__init__(core)
+        self._stand_at_ms = core.now_ms + rest_ms if rest_ms else None
+
+    def tick(self) -> None:
+        core = self.core
+        if core.now_ms < core.promise_until_ms:
+            self._stand_at_ms = None
+            return
+        if core.root is not None:
+            core.root = None
+            core.tell_role()
+        if self._stand_at_ms is None:
+            # The election begins now; seniority says who stands first.
+            self._stand_at_ms = core.now_ms + self._delay_ms()
+        if core.now_ms >= self._stand_at_ms and votes.may_stand(core):
+            core.become(Candidate(core))
+
+    def _delay_ms(self) -> int:
+        alone = self.core.membership.names == {self.core.name}
+        return 0 if alone else seniority.delay_ms(self.core)
+
+    def on_take_over(self, sender: NodeName, message: TakeOver) -> None:
+        """The root has resigned in this broker's favour. Nobody delivers anything until there is a new root, so what
+        it says of deliveries stays true if this candidacy succeeds."""
+        core = self.core
+        if sender == core.root and message.last_index == core.tail.last_index and votes.may_stand(core):
+            core.become(Candidate(core, handed_over=True, payload=message.payload))

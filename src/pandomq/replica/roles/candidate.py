@@ -1,0 +1,94 @@
+"""A voter that asks to be root: first whether it would win, then in a term of its own.
+
+The first question, the pre-vote, changes nothing anywhere. A broker that was cut off and comes back thus does not force
+an election on a cluster that works: those who hear their root say no. Only with a majority of yes does it begin a term,
+vote for itself, and ask in earnest.
+"""
+
+from __future__ import annotations
+
+from pandomq.ids import NodeName, Term
+from pandomq.replica import appending, seniority, snapshot_in
+from pandomq.replica.core import Core
+from pandomq.replica.messages import Append, AskVote, SnapshotPiece, Vote
+from pandomq.replica.roles.handlers import Handlers
+from pandomq.replica.roles.transitions import Role
+
+
+class Candidate(Handlers):
+    role = Role.CANDIDATE
+
+    def __init__(
+        self, core: Core, *, handed_over: bool = False, payload: bytes | None = None, at_once: bool = False
+    ) -> None:
+        """`handed_over`: the root asked for it, with what it had to say of deliveries. `at_once`: without pre-vote."""
+        super().__init__(core)
+        self._handed_over = handed_over
+        self._payload = payload
+        self._pre = not (handed_over or at_once)
+        self._granted: set[NodeName] = set()
+        self._stood_ms = core.now_ms
+        self._own_vote_number = 0
+
+    def enter(self) -> None:
+        if self._pre:
+            self._granted = {self.core.name}
+            self._ask(Term(self.core.term + 1))
+            self._count()
+        else:
+            self._stand()
+
+    def _stand(self) -> None:
+        """A new term, with the first vote for itself; it counts like any other once it is on the disk."""
+        core = self.core
+        self._pre = False
+        self._granted = set()
+        self._stood_ms = core.now_ms
+        core.save(term=core.term + 1, vote=core.name)
+        core.root = None
+        core.forget_match()
+        core.tell_role()
+        self._own_vote_number = core.outbox.saving_number
+        self._ask(core.term)
+
+    def _ask(self, candidacy: Term) -> None:
+        core = self.core
+        ask = AskVote(*core.header, candidacy, self._pre, core.end, self._handed_over)
+        for peer in core.others:
+            core.send(peer, ask)
+
+    def on_vote(self, sender: NodeName, message: Vote) -> None:
+        candidacy = self.core.term + self._pre
+        if message.granted and message.pre == self._pre and message.candidacy == candidacy:
+            self._granted.add(sender)
+            self._count()
+
+    def state_saved(self) -> None:
+        if not self._pre and self.core.outbox.saved_number >= self._own_vote_number:
+            self._granted.add(self.core.name)
+            self._count()
+
+    def _count(self) -> None:
+        core = self.core
+        if not core.membership.has_elected(self._granted):
+            return
+        if self._pre:
+            self._stand()
+        elif core.outbox.saved_number >= self._own_vote_number:
+            core.elected(self._granted, self._stood_ms, self._payload)
+
+    def tick(self) -> None:
+        if self.core.now_ms - self._stood_ms >= self.core.settings.candidacy_ms:
+            self.core.become_follower(rest_ms=1 + seniority.delay_after_defeat_ms(self.core))
+
+    # Another has won this term.
+
+    def on_append(self, sender: NodeName, message: Append) -> None:
+        self.core.become_follower()
+        self.core.follow(sender)
+        appending.receive(self.core, sender, message)
+
+    def on_snapshot_piece(self, sender: NodeName, message: SnapshotPiece) -> None:
+        self.core.become_follower()
+        self.core.follow(sender)
+        snapshot_in.receive(self.core, sender, message)

@@ -1,0 +1,36 @@
+"""What backup, learner and observer have in common: they take the log from a root."""
+
+from __future__ import annotations
+
+from pandomq.ids import NodeName
+from pandomq.replica import appending, snapshot_in
+from pandomq.replica.messages import Append, Farewell, SnapshotPiece
+from pandomq.replica.roles.handlers import Handlers
+
+
+class Follower(Handlers):
+    def on_append(self, sender: NodeName, message: Append) -> None:
+        self.core.follow(sender)
+        appending.receive(self.core, sender, message)
+
+    def on_snapshot_piece(self, sender: NodeName, message: SnapshotPiece) -> None:
+        self.core.follow(sender)
+        snapshot_in.receive(self.core, sender, message)
+
+    def on_farewell(self, sender: NodeName, message: Farewell) -> None:
+        if sender == self.core.root:
+            self.core.root = None
+            self.core.release_promise()
+            self.core.tell_role()
+
+    def synced(self) -> None:
+        appending.acknowledge(self.core)
+
+    def disconnected(self, peer: NodeName, *, by_peer: bool) -> None:
+        """A process that is gone needs its lease no more, and one that closed the link counts it as lost."""
+        core = self.core
+        if by_peer and peer == core.promised_to:
+            core.release_promise()
+            if core.root is not None:
+                core.root = None
+                core.tell_role()

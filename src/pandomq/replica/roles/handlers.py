@@ -1,0 +1,87 @@
+"""One handler per message and completion; a role overrides those that mean something to it.
+
+What is here holds for every role. Terms were compared before: a handler sees messages of its own term only, but for
+greetings and probes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pandomq.ids import NodeName
+from pandomq.replica import votes
+from pandomq.replica.messages import (
+    Admit,
+    Append,
+    Appended,
+    AskVote,
+    Farewell,
+    Greeting,
+    Refused,
+    SnapshotAnswer,
+    SnapshotPiece,
+    TakeOver,
+    Vote,
+)
+from pandomq.replica.roles.transitions import Role
+
+if TYPE_CHECKING:
+    from pandomq.replica.completions import Fetched, HandOverPrepared, Missing, NoSnapshot, PieceRead
+    from pandomq.replica.core import Core
+
+
+class Handlers:
+    role: ClassVar[Role]
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    def enter(self) -> None:
+        """The role was told to the owner, and begins."""
+
+    def tick(self) -> None: ...
+
+    def connected(self, peer: NodeName) -> None: ...
+
+    def disconnected(self, peer: NodeName, *, by_peer: bool) -> None: ...
+
+    # Messages.
+
+    def on_greeting(self, sender: NodeName, message: Greeting) -> None: ...
+
+    def on_ask_vote(self, sender: NodeName, message: AskVote) -> None:
+        votes.answer(self.core, sender, message)
+
+    def on_vote(self, sender: NodeName, message: Vote) -> None: ...
+
+    def on_append(self, sender: NodeName, message: Append) -> None: ...
+
+    def on_appended(self, sender: NodeName, message: Appended) -> None: ...
+
+    def on_refused(self, sender: NodeName, message: Refused) -> None: ...
+
+    def on_admit(self, sender: NodeName, message: Admit) -> None: ...
+
+    def on_farewell(self, sender: NodeName, message: Farewell) -> None: ...
+
+    def on_take_over(self, sender: NodeName, message: TakeOver) -> None: ...
+
+    def on_snapshot_piece(self, sender: NodeName, message: SnapshotPiece) -> None: ...
+
+    def on_snapshot_answer(self, sender: NodeName, message: SnapshotAnswer) -> None: ...
+
+    # Completions. Those that concern the log itself have been noted before.
+
+    def state_saved(self) -> None: ...
+
+    def synced(self) -> None: ...
+
+    def fetched(self, completion: Fetched) -> None: ...
+
+    def missing(self, completion: Missing) -> None: ...
+
+    def piece_read(self, completion: PieceRead) -> None: ...
+
+    def no_snapshot(self, completion: NoSnapshot) -> None: ...
+
+    def hand_over_prepared(self, completion: HandOverPrepared) -> None: ...

@@ -1,0 +1,26 @@
+"""A broker that takes the log and does not stand: it is in doubt about its own past, or not among the voters.
+
+A learner in doubt does not vote either, and nobody counts it (R21), until a root admits it. By then it holds an entry
+that half of the voters hold without its help, written after it came. So it holds all that it might have helped to
+commit before; and a candidate that still has its old vote can no longer win: each majority with the learner's old vote
+in it has a member that holds the entry, and the candidate does not.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pandomq.ids import NodeName
+from pandomq.replica.messages import Admit
+from pandomq.replica.roles.follower import Follower
+from pandomq.replica.roles.transitions import Role
+
+
+class Learner(Follower):
+    role = Role.LEARNER
+
+    def on_admit(self, sender: NodeName, message: Admit) -> None:
+        core = self.core
+        # An admission that was on its way when this broker lost its memory once more is not meant for it.
+        if core.record.joining and message.life == core.life and sender == core.root:
+            core.note(msgspec.structs.replace(core.record, joining=False))

@@ -1,0 +1,301 @@
+"""The one that orders all changes: it writes entries, brings them to the others, and says when they are safe.
+
+It stays root as long as it hears from half of the voters within a lease, its disk answers, and nobody tells it of a
+newer term. None of that makes a commit safe; only the count of synced copies does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+
+from pandomq.ids import LogIndex, NodeName
+from pandomq.replica import commitment, lease, quorum, votes
+from pandomq.replica.change import Change
+from pandomq.replica.completions import Fetched, HandOverPrepared, Missing, NoSnapshot, PieceRead
+from pandomq.replica.core import Core
+from pandomq.replica.effects import AlarmKind, Received, Resigned, Serve
+from pandomq.replica.entries import LogEntry, Members, TermBegins, Welcome, encode_entry
+from pandomq.replica.hand_over import HandOver
+from pandomq.replica.limits import LISTENERS_MAX, UNCOMMITTED_BYTES_MAX
+from pandomq.replica.messages import Admit, Append, Appended, Farewell, Greeting, Refused, SnapshotAnswer
+from pandomq.replica.progress import Phase, Progress
+from pandomq.replica.replication import Replication
+from pandomq.replica.roles.handlers import Handlers
+from pandomq.replica.roles.transitions import Role
+
+
+class Root(Handlers):
+    role = Role.ROOT
+
+    def __init__(self, core: Core, granted: Collection[NodeName], stood_ms: int, payload: bytes | None) -> None:
+        super().__init__(core)
+        self.peers: dict[NodeName, Progress] = {}
+        self._replication = Replication(core)
+        self._granted = granted
+        self._stood_ms = stood_ms
+        self._payload = payload
+        self._received_index = LogIndex(0)
+        self._beat_ms = core.now_ms
+        self._uncommitted: deque[tuple[LogIndex, int]] = deque()
+        self._uncommitted_bytes = 0
+        self.ready = False
+        """An entry of this term is committed."""
+        self.hand_over: HandOver | None = None
+        self.change: Change | None = None
+
+    def enter(self) -> None:
+        core = self.core
+        for name in core.others:
+            peer = self._add(name)
+            if name in self._granted:
+                # Who votes promises, so the lease begins with the candidacy.
+                peer.round = self._stood_ms
+        self.write([encode_entry(TermBegins(core.name))])
+        self._beat()
+
+    def _add(self, name: NodeName, *, observer: bool = False) -> Progress:
+        peer = Progress(name, LogIndex(self.core.tail.last_index + 1), observer=observer)
+        self.peers[name] = peer
+        return peer
+
+    # The log.
+
+    def write(self, payloads: Sequence[bytes], *, prompt: bool = False) -> LogIndex:
+        core = self.core
+        core.write([LogEntry(core.term, payload) for payload in payloads])
+        index = core.tail.last_index
+        size_bytes = sum(map(len, payloads))
+        self._uncommitted.append((index, size_bytes))
+        self._uncommitted_bytes += size_bytes
+        if prompt:
+            self._replication.prompt_index = index
+        for name in core.others:
+            if name not in self.peers:
+                self._add(name)
+        for peer in self.peers.values():
+            self._replication.send(peer)
+        return index
+
+    @property
+    def holds_back(self) -> bool:
+        return self._uncommitted_bytes > UNCOMMITTED_BYTES_MAX
+
+    def synced(self) -> None:
+        self._advance()
+
+    def _advance(self) -> None:
+        """Somebody has more of the log than before."""
+        core = self.core
+        received = commitment.received_by_enough(core, self.peers)
+        if received > self._received_index and commitment.is_of_this_term(core, received):
+            self._received_index = received
+            if core.commit_index < received <= self._replication.prompt_index:
+                core.outbox.put(Received(received))
+        index = commitment.synced_by_enough(core, self.peers)
+        if index > core.commit_index and commitment.is_of_this_term(core, index):
+            self._committed(index)
+        if self.hand_over is not None:
+            self.hand_over.advance()
+
+    def _committed(self, index: LogIndex) -> None:
+        core = self.core
+        core.commit(index)
+        while self._uncommitted and self._uncommitted[0][0] <= index:
+            self._uncommitted_bytes -= self._uncommitted.popleft()[1]
+        if not self.ready:
+            self.ready = True
+            core.outbox.put(Serve(core.term, index, self._payload))
+            self._payload = None
+        self._settle_members()
+
+    def _settle_members(self) -> None:
+        """The second half of a change follows when the first is committed, whoever began it."""
+        core = self.core
+        if core.handlers is not self or core.record.configs[-1].index > core.commit_index:
+            return
+        if core.membership.joint:
+            self.write([encode_entry(Members(core.membership.settled()))])
+        elif self.change is not None and self.change.is_done():
+            self.change.end(done=True, text="the members are changed")
+        if not core.membership.joint and not core.is_voter():
+            self.resign("it is no longer among the primaries")
+
+    # Answers.
+
+    def _heard(self, message: Appended | Refused | SnapshotAnswer, sender: NodeName) -> Progress | None:
+        peer = self.peers.get(sender)
+        if peer is None:
+            return None
+        peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
+        peer.heard_ms = self.core.now_ms
+        peer.round = max(peer.round, message.round)
+        return peer
+
+    def on_appended(self, sender: NodeName, message: Appended) -> None:
+        peer = self._heard(message, sender)
+        if peer is None:
+            return
+        peer.acknowledged(message.received_index, message.synced_index, message.round)
+        self._update_in_sync(peer)
+        self._welcome(peer)
+        self._advance()
+        if self.core.handlers is self:
+            self._replication.send(peer)
+
+    def on_refused(self, sender: NodeName, message: Refused) -> None:
+        peer = self._heard(message, sender)
+        if peer is not None:
+            self._replication.refused(peer, message)
+
+    def on_snapshot_answer(self, sender: NodeName, message: SnapshotAnswer) -> None:
+        peer = self._heard(message, sender)
+        if peer is not None:
+            self._replication.snapshot_answered(peer, message)
+
+    def on_append(self, sender: NodeName, message: Append) -> None:
+        raise AssertionError(f"{sender} and {self.core.name} are both root in term {message.term}")
+
+    def fetched(self, completion: Fetched) -> None:
+        if completion.peer in self.peers:
+            self._replication.fetched(self.peers[completion.peer], completion)
+
+    def missing(self, completion: Missing) -> None:
+        if completion.peer in self.peers:
+            self._replication.missing(self.peers[completion.peer], completion)
+
+    def piece_read(self, completion: PieceRead) -> None:
+        if completion.peer in self.peers:
+            self._replication.piece_read(self.peers[completion.peer], completion)
+
+    def no_snapshot(self, completion: NoSnapshot) -> None:
+        if completion.peer in self.peers:
+            self._replication.no_snapshot(self.peers[completion.peer], completion)
+
+    def hand_over_prepared(self, completion: HandOverPrepared) -> None:
+        if self.hand_over is not None:
+            self.hand_over.prepared(completion.payload)
+
+    # Those who come.
+
+    def on_greeting(self, sender: NodeName, message: Greeting) -> None:
+        peer = self.peers.get(sender)
+        if peer is None:
+            if len(self.peers) >= LISTENERS_MAX + len(self.core.membership.names):
+                return
+            peer = self._add(sender, observer=message.observer)
+        peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
+        if peer.phase is Phase.PROBING:
+            self._replication.beat(peer)
+
+    def _welcome(self, peer: Progress) -> None:
+        """A learner in doubt gets an entry of its own: once half of the others have that on disk, and the learner as
+        well, it may vote and count again."""
+        core = self.core
+        if not peer.joining or peer.observer or peer.life is None:
+            return
+        if peer.welcome_index is None:
+            if is_caught_up(peer, core):
+                peer.welcome_index = self.write([encode_entry(Welcome(peer.name, peer.life))])
+        elif may_admit(core, peer, self.peers):
+            core.send(peer.name, Admit(*core.header, peer.life))
+
+    def connected(self, peer: NodeName) -> None:
+        """What was sent over an older link may be lost."""
+        if peer in self.peers:
+            self.peers[peer].probe_from_received()
+            self._replication.beat(self.peers[peer])
+
+    def disconnected(self, peer: NodeName, *, by_peer: bool) -> None:
+        progress = self.peers.get(peer)
+        if progress is None:
+            return
+        # It may help another into office from now on, since it takes the end of the link for the end of this broker.
+        progress.round = -1
+        progress.in_sync = False
+        if peer not in self.core.membership.names:
+            del self.peers[peer]
+        self._check_office()
+
+    # Time.
+
+    def tick(self) -> None:
+        core = self.core
+        self._check_office()
+        if core.handlers is not self:
+            return
+        if core.now_ms - self._beat_ms >= core.settings.heartbeat_ms:
+            self._beat()
+        if self.hand_over is not None:
+            self.hand_over.tick()
+        if self.change is not None:
+            self.change.tick()
+
+    def _check_office(self) -> None:
+        core = self.core
+        if not lease.holds(core, self.peers.values()):
+            self.resign("it has not heard from half of the primaries within its lease")
+        elif votes.disk_stalls(core):
+            self.resign("its disk does not answer")
+
+    def _beat(self) -> None:
+        self._beat_ms = self.core.now_ms
+        for peer in list(self.peers.values()):
+            self._update_in_sync(peer)
+            self._replication.beat(peer)
+        self._update_alarms()
+        # With `last_man_standing` a backup that is missing may have been all that was waited for.
+        self._advance()
+
+    def _update_in_sync(self, peer: Progress) -> None:
+        core = self.core
+        is_heard = peer.heard_ms >= 0 and core.now_ms - peer.heard_ms <= core.settings.lease_ms
+        is_near = peer.phase is Phase.STREAMING and peer.next_index >= core.tail.first_index
+        has_committed = peer.in_sync or peer.received_index >= core.commit_index
+        peer.in_sync = is_heard and is_near and has_committed and lease.counts(peer)
+
+    def _update_alarms(self) -> None:
+        core = self.core
+        if core.now_ms - self._stood_ms < core.settings.lease_ms:
+            # In a new term nobody has had the time to answer.
+            return
+        missing = lacking = False
+        for names in core.membership.sets:
+            count = commitment.in_sync_count(core, self.peers, names)
+            missing |= count < min(core.settings.min_copies, len(names))
+            lacking |= count < commitment.copies_wanted(core, self.peers, names)
+        alone = missing and core.settings.last_man_standing and not lacking
+        core.alarm(AlarmKind.LAST_MAN_STANDING, raised=alone, text="commits have fewer copies than min_copies")
+        core.alarm(AlarmKind.TOO_FEW_COPIES, raised=lacking, text="backups are missing: nothing can be committed")
+
+    # The end.
+
+    def resign(self, reason: str, *, successor: NodeName | None = None) -> None:
+        """At once; the others are told, so that they need not wait. If there is a successor, they are to wait for
+        it."""
+        core = self.core
+        if successor is None:
+            for peer in self.peers:
+                core.send(peer, Farewell(*core.header))
+        core.outbox.put(Resigned(reason))
+        core.root = None
+        core.forget_match()
+        core.become_follower()
+        if successor is None:
+            core.release_promise()
+        else:
+            core.promise(successor)
+
+
+def is_caught_up(peer: Progress, core: Core) -> bool:
+    return peer.phase is Phase.STREAMING and peer.received_index >= core.commit_index
+
+
+def may_admit(core: Core, peer: Progress, peers: Mapping[NodeName, Progress]) -> bool:
+    """At least half of the voters hold the entry of welcome, without the learner's help; `min_copies` is not asked for,
+    since with two brokers there would be nobody to make the second copy."""
+    index = peer.welcome_index
+    if index is None or peer.synced_index < index:
+        return False
+    values = commitment.synced_values(core, peers)
+    return core.membership.reached(values, quorum.half) >= index

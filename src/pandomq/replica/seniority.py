@@ -1,0 +1,35 @@
+"""In which order brokers stand when there is no root (R4): the one that has run longest first.
+
+It only orders: each waits a step for every one that is senior and linked, and the first one who asks is usually elected
+before the second one would ask. No vote is ever refused for it.
+"""
+
+from __future__ import annotations
+
+from pandomq.ids import NodeName
+from pandomq.replica.core import Core
+from pandomq.replica.limits import CANDIDACY_JITTER_MS, CANDIDACY_STEP_MS
+
+
+def rank(core: Core) -> int:
+    """How many linked voters are senior to this broker."""
+
+    def key(name: NodeName, born_ms: int) -> tuple[int, NodeName]:
+        # Ages are compared in whole steps: messages take time, and who is equal by age is told apart by name.
+        return born_ms // CANDIDACY_STEP_MS, name
+
+    own = key(core.name, core.started_ms)
+    return sum(
+        name in core.links and key(name, born_ms) < own
+        for name, born_ms in core.born_ms.items()
+        if name in core.membership.names
+    )
+
+
+def delay_ms(core: Core) -> int:
+    return rank(core) * CANDIDACY_STEP_MS + core.chance.randrange(CANDIDACY_JITTER_MS)
+
+
+def delay_after_defeat_ms(core: Core) -> int:
+    """Nobody won: chance parts those who stood at the same time."""
+    return delay_ms(core) + core.chance.randrange(core.settings.candidacy_ms)

@@ -1,0 +1,152 @@
+"""How a broker that is too far behind takes a snapshot: piece by piece, beside its store, and checked before it counts.
+
+Pieces come in order; one that does not is answered with the number that is wanted. A transfer belongs to one snapshot
+of one root: when the root changes, or either side starts again, it begins again at piece 0. The old store stays until
+all pieces were put together and found whole.
+
+The members that the snapshot brings are saved before it takes the place of the log, as *arriving*: if the broker
+crashes in between, it finds out from the log which of the two are in force.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import msgspec
+
+from pandomq.ids import LogIndex, NodeName
+from pandomq.replica.core import Core
+from pandomq.replica.effects import AlarmKind, InstallSnapshot, TakePiece
+from pandomq.replica.limits import SNAPSHOT_PIECE_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX
+from pandomq.replica.messages import SnapshotAnswer, SnapshotPiece
+from pandomq.replica.record import Arriving, Record, decode_record
+
+
+class Incoming:
+    """A transfer on its way."""
+
+    __slots__ = ("index", "installing", "offered", "record", "source", "taken", "term", "whole")
+
+    def __init__(self, piece: SnapshotPiece) -> None:
+        self.source = piece.source
+        self.index = piece.index
+        self.term = piece.snapshot_term
+        self.record = decode_record(piece.record)
+        self.taken = 0
+        """Pieces that are kept."""
+        self.offered = 0
+        """Pieces that were given to the disk."""
+        self.whole = False
+        """The last one was."""
+        self.installing = False
+
+
+def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
+    if core.emptying:
+        return
+    if has_it_all(core, piece):
+        answer(core, root, piece.source, installed=True, round_=piece.round)
+        return
+    if core.end.epoch < core.state.epoch and core.tail.last_index > 0:
+        # Another epoch has overtaken this log, and is so far ahead that nobody can say where they part.
+        core.set_aside(f"epoch {core.state.epoch} was begun by a forced promotion and has outrun this log")
+        return
+    incoming = core.incoming
+    if incoming is None or incoming.source != piece.source:
+        if (incoming is not None and incoming.installing) or core.cutting:
+            return
+        if piece.number != 0:
+            answer(core, root, piece.source, wanted=0, round_=piece.round)
+            return
+        incoming = core.incoming = Incoming(piece)
+    if piece.number < incoming.offered or incoming.whole:
+        answer(core, root, piece.source, incoming.taken, round_=piece.round)
+    elif is_next(incoming, piece) and is_whole(piece):
+        incoming.offered += 1
+        incoming.whole = piece.last
+        core.outbox.put(TakePiece(piece.source, piece.number, piece.data))
+    else:
+        answer(core, root, piece.source, incoming.taken, wanted=incoming.offered, round_=piece.round)
+
+
+def has_it_all(core: Core, piece: SnapshotPiece) -> bool:
+    """What is on the disk already need not be sent again (R18)."""
+    if core.end.epoch != core.state.epoch:
+        return False
+    return piece.index <= core.commit_index or core.tail.term_at(piece.index) == piece.snapshot_term
+
+
+def is_next(incoming: Incoming, piece: SnapshotPiece) -> bool:
+    """The sender's window bounds what the disk has not taken yet; a sender without one is not followed."""
+    return piece.number == incoming.offered < incoming.taken + SNAPSHOT_PIECES_IN_FLIGHT_MAX
+
+
+def is_whole(piece: SnapshotPiece) -> bool:
+    return len(piece.data) <= SNAPSHOT_PIECE_BYTES_MAX and crc32(piece.data) == piece.checksum
+
+
+def piece_taken(core: Core, source: str, number: int) -> None:
+    incoming = core.incoming
+    if incoming is None or incoming.source != source or number != incoming.taken:
+        return
+    incoming.taken += 1
+    if incoming.whole and incoming.taken == incoming.offered:
+        install(core, incoming)
+    elif core.root is not None:
+        answer(core, core.root, source, incoming.taken)
+
+
+def install(core: Core, incoming: Incoming) -> None:
+    incoming.installing = True
+    arriving = Arriving(incoming.index, incoming.record.configs, incoming.record.epochs)
+    # Saved before the log is replaced: the effects are carried out in this order.
+    core.note(msgspec.structs.replace(core.record, arriving=arriving))
+    core.outbox.put(InstallSnapshot(incoming.source, incoming.index, incoming.term))
+
+
+def installed(core: Core, source: str) -> None:
+    incoming = core.incoming
+    if incoming is None or incoming.source != source or not incoming.installing:
+        return
+    core.incoming = None
+    core.tail.reset(incoming.index, incoming.term)
+    core.damaged_from = None
+    core.matched_index = incoming.index
+    core.commit_index = LogIndex(0)
+    core.note(arrived(core.record))
+    core.commit(incoming.index)
+    if core.root is not None:
+        answer(core, core.root, source, incoming.taken, installed=True)
+
+
+def arrived(record: Record) -> Record:
+    """The members and epochs of the snapshot take the place of those of the log."""
+    arriving = record.arriving
+    assert arriving is not None
+    return msgspec.structs.replace(record, configs=arriving.configs, epochs=arriving.epochs, arriving=None)
+
+
+def bad(core: Core, source: str, reason: str) -> None:
+    incoming = core.incoming
+    if incoming is None or incoming.source != source:
+        return
+    core.incoming = None
+    core.note(msgspec.structs.replace(core.record, arriving=None))
+    core.alarm(AlarmKind.BAD_SNAPSHOT, raised=True, text=reason)
+    core.alarm(AlarmKind.BAD_SNAPSHOT, raised=False, text="asked for again")
+    if core.root is not None:
+        answer(core, core.root, source, wanted=0)
+
+
+def answer(
+    core: Core,
+    root: NodeName,
+    source: str,
+    taken: int = 0,
+    *,
+    wanted: int | None = None,
+    installed: bool = False,
+    round_: int = 0,
+) -> None:
+    message = SnapshotAnswer(*core.header, round_, core.life, core.record.joining, source, taken, wanted, installed)
+    core.send(root, message)

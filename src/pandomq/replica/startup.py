@@ -1,0 +1,91 @@
+"""What a broker is after its store was read: what it remembers decides which role it begins with.
+
+nothing, or in doubt           a learner, until a root admits it
+a damaged log                  votes by what it is known to have had, and does not stand (D12)
+a snapshot that was arriving   is there or not: the log tells, and so whose members are in force
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.replica.core import NOBODY, Core
+from pandomq.replica.effects import AlarmKind, MembersChanged
+from pandomq.replica.hard_state import StoreFacts
+from pandomq.replica.position import Position
+from pandomq.replica.record import Record, decode_record
+from pandomq.replica.snapshot_in import arrived
+
+
+def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
+    core.now_ms = core.started_ms = now_ms
+    core.life = 1 + core.chance.randrange(2**62)
+    last_index, last_term = core.port.last_index, core.port.last_term
+    core.tail.reset(last_index, last_term)
+    record = read_record(facts)
+    record = settle_snapshot(record, LogIndex(facts.snapshot_index))
+    if facts.damage is not None:
+        damage = facts.damage
+        core.damaged_from = LogIndex(damage.first_index)
+        record = with_floor(record, Term(damage.known_term), LogIndex(damage.known_index))
+        core.alarm(AlarmKind.DAMAGED_LOG, raised=True, text=f"the log is damaged from entry {damage.first_index} on")
+    record = drop_unwritten(core, record)
+    core.state, core.record = facts.state, record
+    core.membership = record.membership or NOBODY
+    # An entry of a term proves that the term began, even if the note of it did not get to the disk.
+    if last_term > facts.state.term and core.end.epoch >= facts.state.epoch:
+        core.save(term=last_term, vote=None)
+    core.save()
+    core.commit_index = LogIndex(facts.snapshot_index)
+    core.forget_match()
+    if core.membership is not NOBODY:
+        core.outbox.put(MembersChanged(core.membership))
+    remember_promises(core)
+    core.become_follower()
+
+
+def read_record(facts: StoreFacts) -> Record:
+    """An empty store is in doubt: it may have been another broker's memory yesterday (R21)."""
+    if is_empty(facts):
+        return Record(joining=True)
+    record = decode_record(facts.state.membership)
+    return msgspec.structs.replace(record, joining=True) if facts.doubtful else record
+
+
+def is_empty(facts: StoreFacts) -> bool:
+    return not facts.state.membership
+
+
+def settle_snapshot(record: Record, snapshot_index: LogIndex) -> Record:
+    """The broker stopped while a snapshot took the place of its log."""
+    if record.arriving is None:
+        return record
+    if snapshot_index >= record.arriving.index:
+        return arrived(record)
+    return msgspec.structs.replace(record, arriving=None)
+
+
+def with_floor(record: Record, term: Term, index: LogIndex) -> Record:
+    start = record.epoch_at(index)
+    floor = Position(0 if start is None else start.epoch, term, index)
+    # It may have been damaged before, and not be repaired yet.
+    return msgspec.structs.replace(record, floor=max(floor, record.floor) if record.floor is not None else floor)
+
+
+def drop_unwritten(core: Core, record: Record) -> Record:
+    """Members are saved before their entry is written. If the entry did not get to the disk nobody heard of it. In a
+    damaged log it was there, and the newest set that is known holds."""
+    if record.floor is not None:
+        return record
+    for place, config in enumerate(record.configs[1:], start=1):
+        term = core.tail.term_at(config.index)
+        if config.index > core.tail.last_index or term not in (None, config.term):
+            return record.cut(record.configs[place].index)
+    return record
+
+
+def remember_promises(core: Core) -> None:
+    """Before it stopped it may have promised its vote to a root that still relies on it."""
+    names: frozenset[NodeName] = core.membership.names
+    core.promise_until_ms = core.now_ms + (core.settings.promise_ms if names - {core.name} else 0)
