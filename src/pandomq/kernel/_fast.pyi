@@ -228,7 +228,7 @@ class Engine:
         limits: replay."""
     def replay(self, entry: bytes, term: int, hooks: ReplayHooks) -> None:
         """Applies a log entry: messages are restored and dropped here, all else is asked of the hooks. Raises
-        records.BadEntry; then what came before in the entry was applied. Pages go out between entries, if asked."""
+        records.BadEntry, and nothing was applied. Pages may go out between entries."""
     def seal(self, now_ms: int) -> bytes | None:
         """The batch's records as one log entry (see records.py), or None if nothing has to survive."""
     def sealed(self, index: int) -> None:
@@ -347,10 +347,10 @@ class Queue:
         withdrawable: bool = False,
     ) -> None:
         """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
-        from now on. priority_max and last_value_key are set before the first message, single_active before the first
-        consumer; later they stay as they are. Without dead_letters, messages that die are dropped and only counted;
-        with it they are put into Engine.dead. Messages of a withdrawable queue never leave memory, and replay tells of
-        them."""
+        from now on. priority_max, last_value_key and withdrawable are set before the first message, single_active
+        before the first consumer; later they stay as they are. Without dead_letters, messages that die are dropped and
+        only counted; with it they are put into Engine.dead. Messages of a withdrawable queue never leave memory, and
+        replay tells of them."""
     @property
     def ready_count(self) -> int: ...
     @property

@@ -32,6 +32,8 @@ class World:
         self.table: dict[str, list[Any]] = {}
         self.plans: list[Any] = []
         self.events: list[Row] = []
+        self.blobs: list[bytes] = []  # of pages; a page's owner is its number
+        self.wanted: list[Any] = []  # pages that are being read
 
     # --- hooks
 
@@ -129,6 +131,30 @@ class World:
             self.engine.committed(self.index)
         return entry
 
+    # --- paging
+
+    def use_pages(self, page_messages: int = 3, page_bytes: int = 1 << 20, paging_bytes: int = 1) -> None:
+        self.engine.page_messages = page_messages
+        self.engine.page_bytes = page_bytes
+        self.engine.paging_bytes = paging_bytes
+
+    def page_out(self, bytes_max: int = 1 << 30) -> list[bytes]:
+        pages = self.engine.page_out(bytes_max)
+        for page, data in pages:
+            page.owner = len(self.blobs)
+            self.blobs.append(data)
+        return [data for _, data in pages]
+
+    def load(self, number: int = 0) -> bool:
+        """One of the pages that are wanted is read; False if there is none."""
+        self.wanted += self.engine.wanted
+        self.engine.wanted.clear()
+        if not self.wanted:
+            return False
+        page = self.wanted.pop(number % len(self.wanted))
+        self.engine.loaded(page, self.blobs[page.owner])
+        return True
+
     def run(self, session: Any) -> list[Any]:
         """A batch, and what the session gets by it."""
         self.end_batch()
@@ -202,6 +228,10 @@ class World:
             channel.outstanding(0, True),
             [consumer.owner for consumer in channel.consumers()],
         )
+
+    def check_if_plain(self) -> None:
+        if self.kernel.KIND == "plain":
+            self.check()
 
     def check(self) -> None:
         """The invariants of the plain twin."""

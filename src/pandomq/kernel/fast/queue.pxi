@@ -35,6 +35,7 @@ cdef class Queue:
     cdef bint may_refuse  # it has a limit, and keeps messages out
     cdef bint may_drop  # it has a limit, and drops from its head
     cdef bint is_active  # in the engine's list of queues to run
+    cdef bint withdrawable
     cdef public bint logged
     cdef readonly bint deleted
 
@@ -53,7 +54,8 @@ cdef class Queue:
 
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
-                  bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False):
+                  bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
+                  bint withdrawable=False):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
         self.ttl_ms = ttl_ms
         self.length_max = length_max
@@ -69,6 +71,7 @@ cdef class Queue:
                 raise ValueError(f"priority_max is {priority_max}")
             self.ready.priority_max = priority_max
             self.last_values = None if last_value_key is None else new_last_values(last_value_key)
+            self.withdrawable = withdrawable
         if self.members is None:
             self.single_active = single_active
         if self.ready.count:

@@ -8,16 +8,19 @@ from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSAC
 from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
+from pandomq.kernel.plain.paging import EnginePaging
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.queue_exits import QueueExits
+from pandomq.kernel.plain.replay import replay
 from pandomq.kernel.plain.runs import PublishRun, SettleRun
 from pandomq.kernel.plain.session import Session
 
 
-class Engine:
+class Engine(EnginePaging):
     """See the contract."""
 
     def __init__(self, hooks: Any) -> None:
+        super().__init__()
         self.hooks = hooks
         self.term = 0
         self.commit_index = 0
@@ -113,6 +116,9 @@ class Engine:
             if not queue.deleted:
                 queue.restore(message, sequence, term, now_ms)
 
+    def replay(self, entry: bytes, term: int, hooks: Any) -> None:
+        replay(entry, term, hooks)
+
     def settle(self, session: Session, run: SettleRun, now_ms: int) -> None:
         for number, method_id, tag, multiple, requeue in run.items:
             channel = session.channels.get(number)
@@ -138,14 +144,14 @@ class Engine:
     def hold(self, message: Message) -> None:
         if not message.holders:
             self.held_messages += 1
-            self.held_bytes += len(message.header) + len(message.body)
+            self.held_bytes += message.held_bytes
         message.holders += 1
 
     def let_go(self, message: Message) -> None:
         message.holders -= 1
         if not message.holders:
             self.held_messages -= 1
-            self.held_bytes -= len(message.header) + len(message.body)
+            self.held_bytes -= message.held_bytes
 
     # --- out
 
@@ -204,6 +210,7 @@ class Engine:
 
     def check(self) -> None:
         self.log.check()
+        self.check_paging()
         assert self.held_messages >= 0
         assert (self.held_messages == 0) == (self.held_bytes == 0)
         assert all(queue.is_active for queue in self.active_queues)

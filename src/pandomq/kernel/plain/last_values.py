@@ -4,7 +4,7 @@ A key is remembered as long as its newest message is in the queue, ready or unac
 meanwhile is out of date.
 """
 
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.message import Message
 
 
 class LastValues:
@@ -16,20 +16,22 @@ class LastValues:
         self._header = header
         self._newest: dict[bytes, int] = {}
 
-    def arrive(self, entry: Entry) -> int | None:
-        """Notes an entry that enters the queue or comes back. The sequence that it makes out of date: of an older
+    def key_of(self, message: Message) -> bytes | None:
+        """None if the message has no such header; then it is out of date never, and makes nothing so."""
+        return message.find_header(self._header)
+
+    def arrive(self, key: bytes | None, sequence: int) -> int | None:
+        """Notes a message that enters the queue or comes back. The sequence that it makes out of date: of an older
         message (which need not be ready), its own if a newer one is there, or None."""
-        key = entry.message.find_header(self._header)
         if key is None:
             return None
         newest = self._newest.get(key)
-        if newest is not None and newest > entry.sequence:
-            return entry.sequence
-        self._newest[key] = entry.sequence
-        return newest if newest != entry.sequence else None
+        if newest is not None and newest > sequence:
+            return sequence
+        self._newest[key] = sequence
+        return newest if newest != sequence else None
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, key: bytes | None, sequence: int) -> None:
         """Forgets the key if the message that leaves was its newest."""
-        key = entry.message.find_header(self._header)
-        if key is not None and self._newest.get(key) == entry.sequence:
+        if key is not None and self._newest.get(key) == sequence:
             del self._newest[key]

@@ -38,6 +38,11 @@ class Message:
         self.holders = 0
 
     @property
+    def held_bytes(self) -> int:
+        """What a holder keeps in memory."""
+        return len(self.header) + len(self.body)
+
+    @property
     def exchange(self) -> str:
         return self.routing[1 : 1 + self.routing[0]].decode("utf-8", "surrogateescape")
 

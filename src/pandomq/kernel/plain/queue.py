@@ -15,6 +15,7 @@ from pandomq.kernel.constants import (
 )
 from pandomq.kernel.plain.last_values import LastValues
 from pandomq.kernel.plain.message import Message
+from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.ring import Entry
 from pandomq.kernel.plain.settings import Settings
@@ -28,8 +29,7 @@ class Queue(QueueExits):
     """See the contract."""
 
     def __init__(self, engine: "Engine", owner: Any, queue_id: int, logged: bool) -> None:
-        super().__init__()
-        self.engine = engine
+        super().__init__(engine)
         self.owner = owner
         self.queue_id = queue_id
         self.logged = logged
@@ -57,6 +57,7 @@ class Queue(QueueExits):
         counts_deliveries: bool = False,
         last_value_key: bytes | None = None,
         single_active: bool = False,
+        withdrawable: bool = False,
     ) -> None:
         self.settings = Settings(
             ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
@@ -69,6 +70,7 @@ class Queue(QueueExits):
                 raise ValueError(f"priority_max is {priority_max}")
             self.ready.priority_max = priority_max
             self.last_values = None if last_value_key is None else LastValues(last_value_key)
+            self.withdrawable = withdrawable
         if not self.consumer_count:
             self.single_active = single_active
         self.activate_if_ready()
@@ -104,8 +106,7 @@ class Queue(QueueExits):
         self.published += 1
         engine.hold(message)
         self.ready.push(entry)
-        if self.last_values is not None:
-            self._supersede(entry, log=True)
+        self._arrived(entry, log=True)
         if self._may_drop and self.settings.overflowed_by(self.ready, 0, 0):
             self._hand_out(now_ms)
             self.drop_surplus()
@@ -123,8 +124,7 @@ class Queue(QueueExits):
             self.ready.push(entry)
         else:
             self.ready.give_back(entry)
-        if self.last_values is not None:
-            self._supersede(entry, log=False)
+        self._arrived(entry, log=False)
         self.watch_time()
         self.activate()
 
@@ -156,13 +156,28 @@ class Queue(QueueExits):
     def _come_back(self, entry: Entry, log: bool) -> None:
         self.engine.hold(entry.message)
         self.ready.give_back(entry)
-        if self.last_values is not None:
-            self._supersede(entry, log=log)
+        self._arrived(entry, log)
         self.activate()
+
+    def reinstate_page(self, index: tuple[bytes, bytes], owner: Any) -> Page:
+        page = Page(self, index[0], owner)
+        page.take_state(index[1])
+        if (page.keys is None) != (self.last_values is None) or self.withdrawable:
+            raise ValueError("not a page of this queue")
+        self.ready.reinstate(page)
+        self.next_sequence = max(self.next_sequence, page.last + 1)
+        if self.last_values is not None and page.keys is not None:
+            for position in list(page.positions()):
+                self._supersede(page.keys[position], page.first + page.offset(position), log=False)
+        self.watch_time()
+        self.activate()
+        return page
 
     def suspect(self) -> None:
         for entry in self.ready.entries():
             entry.redelivered = True
+        for page in self.pages():
+            page.suspect = True
 
     def requeue(self, entry: Entry) -> None:
         """An unacked message comes back, if it may."""
@@ -176,21 +191,30 @@ class Queue(QueueExits):
             self.die(entry, DELIVERY_LIMIT)
             return
         self.ready.give_back(entry)
-        if self.last_values is not None:
-            self._supersede(entry, log=True)
+        self._arrived(entry, log=True)
         self.activate()
 
-    def _supersede(self, entry: Entry, log: bool) -> None:
+    def _arrived(self, entry: Entry, log: bool) -> None:
+        if self.last_values is not None:
+            self._supersede(self.last_values.key_of(entry.message), entry.sequence, log)
+
+    def _supersede(self, key: bytes | None, sequence: int, log: bool) -> None:
+        """In a last-value queue: a message came, and what it makes out of date goes."""
         assert self.last_values is not None
-        sequence = self.last_values.arrive(entry)
-        old = None if sequence is None else self.ready.remove(sequence)
-        if old is None:
+        outdated = self.last_values.arrive(key, sequence)
+        if outdated is None:
             return
-        self.dropped += 1
-        if log:
-            self.gone(old)
-        else:
-            self.forget(old)
+        old = self.ready.remove(outdated)
+        if old is not None:
+            self.dropped += 1
+            (self.gone if log else self.forget)(old)
+            return
+        for page in self.pages():
+            position = page.find(outdated)
+            if position is not None:
+                self.dropped += 1
+                (self.gone_from_page if log else self.forget_paged)(page, position)
+                self.remove_paged(page, position)
 
     # --- out
 
@@ -201,11 +225,16 @@ class Queue(QueueExits):
             self.drop_surplus()
         if self.ready.with_deadline:
             self.expire(now_ms)
+        self.weigh()
 
     def _hand_out(self, now_ms: int) -> None:
         # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
         ready = self.ready
         while ready.count:
+            if ready.head_missing:
+                if ready.head_deadline_ms < now_ms or self.rotation.is_waiting:
+                    ready.want_head()
+                return
             if ready.with_deadline and ready.first().deadline_ms < now_ms:
                 self.die(ready.pop_first(), EXPIRED)
                 continue
@@ -217,6 +246,9 @@ class Queue(QueueExits):
     def take(self, channel: "Channel", no_ack: bool, now_ms: int) -> tuple[int, bool, Message, int] | None:
         self.expire(now_ms)
         if not self.ready.count:
+            return None
+        if self.head_missing:
+            self.ready.want_head()
             return None
         entry = self.ready.pop_first()
         message = self.delivered_form(entry)
@@ -253,12 +285,10 @@ class Queue(QueueExits):
 
     def delete(self) -> int:
         self.deleted = True
-        entries = self.ready.clear()
-        for entry in entries:
-            self.forget(entry)
+        count = self.clear(log=False)
         for consumer in self.consumers():
             consumer.cancel()
-        return len(entries)
+        return count
 
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
         return [
@@ -268,6 +298,7 @@ class Queue(QueueExits):
 
     def check(self) -> None:
         self.check_consumers()
+        self.check_pages()
         self.ready.check()
         assert self.unacked_count >= 0
         assert all(entry.sequence < self.next_sequence for entry in self.ready.entries())

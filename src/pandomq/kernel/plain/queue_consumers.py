@@ -22,11 +22,11 @@ def _highest_first(consumer: "Consumer") -> int:
 class QueueConsumers:
     """The half of a queue that faces its consumers."""
 
-    engine: "Engine"
     ready: "Ready"
     deleted: bool
 
-    def __init__(self) -> None:
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
         self.single_active = False
         self.is_active = False  # in the engine's list of queues to run
         self.rotation = Rotation()

@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING
 
 from pandomq.kernel.constants import EXPIRED, MAXLEN, NEVER_MS
 from pandomq.kernel.plain.message import Message
-from pandomq.kernel.plain.queue_consumers import QueueConsumers
-from pandomq.kernel.plain.ready import Ready
+from pandomq.kernel.plain.page import Page
+from pandomq.kernel.plain.queue_pages import QueuePages
 from pandomq.kernel.plain.ring import Entry
 from pandomq.kernel.plain.settings import Settings
 
 if TYPE_CHECKING:
-    from pandomq.kernel.plain.last_values import LastValues
+    from pandomq.kernel.plain.engine import Engine
 
 
-class QueueExits(QueueConsumers):
+class QueueExits(QueuePages):
     """The half of a queue that faces its end."""
 
     queue_id: int
     logged: bool
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.ready = Ready()
+    def __init__(self, engine: "Engine") -> None:
+        super().__init__(engine)
         self.settings = Settings()
-        self.last_values: LastValues | None = None
         self.deleted = False
         self.dropped = 0
         self.gone_first = 0  # a range of dequeued sequences that the log batch has not written yet
@@ -35,14 +33,26 @@ class QueueExits(QueueConsumers):
 
     def gone(self, entry: Entry) -> None:
         """The message left the queue for good."""
-        if self.logged and entry.message.persistent and not self.deleted:
-            self.engine.log.dequeue(self, entry.sequence)
+        self._log(entry.sequence, entry.message.persistent)
         self.forget(entry)
 
     def forget(self, entry: Entry) -> None:
         if self.last_values is not None:
-            self.last_values.leave(entry)
+            self.last_values.leave(self.last_values.key_of(entry.message), entry.sequence)
         self.engine.let_go(entry.message)
+
+    def gone_from_page(self, page: Page, position: int) -> None:
+        """The same for a message that is not in memory."""
+        self._log(page.first + page.offset(position), page.is_persistent(position))
+        self.forget_paged(page, position)
+
+    def forget_paged(self, page: Page, position: int) -> None:
+        if self.last_values is not None and page.keys is not None:
+            self.last_values.leave(page.keys[position], page.first + page.offset(position))
+
+    def _log(self, sequence: int, persistent: bool) -> None:
+        if self.logged and persistent and not self.deleted:
+            self.engine.log.dequeue(self, sequence)
 
     def die(self, entry: Entry, reason: int) -> None:
         """The message goes to the dead letters, if there is such a thing here."""
@@ -54,6 +64,9 @@ class QueueExits(QueueConsumers):
     def drop_surplus(self) -> None:
         # From the head: the message that would be delivered next goes first, even if it has the highest priority.
         while self.ready.count and self.settings.overflowed_by(self.ready, 0, 0):
+            if self.ready.head_missing:
+                self.ready.want_head()
+                return
             self.die(self.ready.pop_first(), MAXLEN)
 
     def withdraw(self, sequence: int) -> Message | None:
@@ -65,33 +78,46 @@ class QueueExits(QueueConsumers):
         return entry.message
 
     def purge(self) -> int:
-        entries = self.ready.clear()
-        for entry in entries:
-            self.gone(entry)
-        return len(entries)
+        return self.clear(log=True)
+
+    def clear(self, log: bool) -> int:
+        """All ready messages leave."""
+        pages = self.ready.pages()
+        everything = self.ready.clear()
+        for one in everything:
+            if isinstance(one, Entry):
+                (self.gone if log else self.forget)(one)
+            else:
+                (self.gone_from_page if log else self.forget_paged)(*one)
+        for page in pages:
+            self.free(page)
+        self.weigh()
+        return len(everything)
 
     def drop(self, sequence_first: int, count: int) -> None:
-        # A range may be far longer than what is left of it.
-        if count > self.ready.count:
-            sequences = [entry.sequence for entry in self.ready if 0 <= entry.sequence - sequence_first < count]
-        else:
-            sequences = list(range(sequence_first, sequence_first + count))
-        for sequence in sequences:
+        for sequence in self.ready.in_memory(sequence_first, count):
             entry = self.ready.remove(sequence)
-            if entry is not None:
-                self.forget(entry)
+            assert entry is not None
+            self.forget(entry)
+        for page in self.ready.pages():
+            for position in page.find_range(sequence_first, count):
+                self.forget_paged(page, position)
+                self.remove_paged(page, position)
         self.watch_time()
 
     # --- time
 
     def expire(self, now_ms: int) -> None:
-        ready = self.ready
-        while ready.with_deadline:
-            late = next((entry for entry in ready.heads() if entry.deadline_ms <= now_ms), None)
-            if late is None:
-                break
-            ready.remove(late.sequence)
-            self.die(late, EXPIRED)
+        if self.ready.with_deadline:
+            for level in self.ready.levels():
+                while len(level.head) and level.head.first.deadline_ms <= now_ms:
+                    self.die(self.ready.pop_head(level), EXPIRED)
+                if level.head_missing:
+                    if level.next_deadline_ms <= now_ms:
+                        self.engine.wanted += level.read_ahead()
+                    # Lower ones wait, lest the dead come in another order.
+                    if level.pages[0].wanted:
+                        break
         self.watch_time()
 
     @property

@@ -45,12 +45,13 @@ def _sequence(slot: Entry | Hole) -> int:
 class Ring:
     """A list whose front slots up to `_head` are used up."""
 
-    __slots__ = ("_head", "_holes", "_slots")
+    __slots__ = ("_head", "_holes", "_slots", "held_bytes")
 
     def __init__(self) -> None:
         self._slots: list[Entry | Hole] = []
         self._head = 0
         self._holes = 0
+        self.held_bytes = 0  # headers and bodies
 
     def __len__(self) -> int:
         return len(self._slots) - self._head - self._holes
@@ -66,10 +67,12 @@ class Ring:
 
     def append(self, entry: Entry) -> None:
         self._slots.append(entry)
+        self.held_bytes += entry.message.held_bytes
 
     def pop_first(self) -> Entry:
         entry = self._slots[self._head]
         assert isinstance(entry, Entry)
+        self.held_bytes -= entry.message.held_bytes
         self._head += 1
         if self._holes or self._head >= COMPACT_MIN:
             self._skip_holes()
@@ -85,8 +88,32 @@ class Ring:
             return None
         self._slots[at] = Hole(sequence)
         self._holes += 1
+        self.held_bytes -= entry.message.held_bytes
         self._skip_holes()
         return entry
+
+    def find_range(self, sequence_first: int, count: int) -> list[int]:
+        """The sequences of its entries in this range."""
+        at = bisect_left(self._slots, sequence_first, lo=self._head, key=_sequence)
+        end = bisect_left(self._slots, sequence_first + count, lo=at, key=_sequence)
+        return [slot.sequence for slot in self._slots[at:end] if isinstance(slot, Entry)]
+
+    def pop_below(self, sequence: int) -> list[Entry]:
+        """All entries with a lower sequence."""
+        at = bisect_left(self._slots, sequence, lo=self._head, key=_sequence)
+        return self._replace(slots=self._slots[at:], popped=self._slots[self._head : at])
+
+    def pop_above(self, sequence: int) -> list[Entry]:
+        """All entries with a higher sequence."""
+        at = bisect_left(self._slots, sequence + 1, lo=self._head, key=_sequence)
+        return self._replace(slots=self._slots[self._head : at], popped=self._slots[at:])
+
+    def _replace(self, slots: list[Entry | Hole], popped: list[Entry | Hole]) -> list[Entry]:
+        entries = [slot for slot in popped if isinstance(slot, Entry)]
+        self._slots = [slot for slot in slots if isinstance(slot, Entry)]
+        self._head = self._holes = 0
+        self.held_bytes -= sum(entry.message.held_bytes for entry in entries)
+        return entries
 
     def merge(self, entries: list[Entry]) -> None:
         """Puts entries, sorted by sequence, to their places; cheap if those are near the front."""
@@ -95,6 +122,7 @@ class Ring:
         # Both parts are sorted, so this is one merge.
         self._slots[:at] = sorted([*entries, *front], key=_sequence) if front else entries
         self._head = 0
+        self.held_bytes += sum(entry.message.held_bytes for entry in entries)
 
     def _skip_holes(self) -> None:
         slots, head = self._slots, self._head
@@ -114,3 +142,4 @@ class Ring:
         assert sum(isinstance(slot, Hole) for slot in live) == self._holes
         assert not live or isinstance(live[0], Entry)
         assert all(one.sequence < next_one.sequence for one, next_one in pairwise(live))
+        assert self.held_bytes == sum(entry.message.held_bytes for entry in self)

@@ -54,11 +54,24 @@ class Rotation:
 
     def next(self) -> "Consumer | None":
         """The consumer that gets the next message, already moved to the end of its turn."""
+        turn = self._next_turn()
+        if turn is None:
+            return None
+        consumer = turn.first
+        turn.rotate()
+        return consumer
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether somebody would take a message now."""
+        return self._next_turn() is not None
+
+    def _next_turn(self) -> Turn | None:
+        """Its first consumer may take a message."""
         for turn in self._turns:
             while (consumer := turn.first) is not None:
                 if not consumer.has_obstacle():
-                    turn.rotate()
-                    return consumer
+                    return turn
                 turn.remove(consumer)
                 consumer.rest()
         return None
