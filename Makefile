@@ -12,7 +12,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz bench bench-peers docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-campaign bench bench-peers docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,16 @@ types: setup  ## mypy --strict, and both kernels against their stub
 
 torture: setup  ## kill a loaded broker 50 times, and look for a broken promise
 	PANDOMQ_KILL_ROUNDS=50 PANDOMQ_KILL_SEED=$$$$ $(PYTEST) --kernel=fast tests/integration/test_kill_broker.py
+
+sim: setup  ## simulate brokers, clients and failing disks from seeds
+	$(BIN)/pandomq sim --seeds 1..1000
+
+sim-mutants: setup  ## plant one bug after the other, and see the simulator find it
+	$(BIN)/pandomq sim --mutants
+
+MINUTES ?= 10
+sim-campaign: setup  ## simulate for MINUTES with new seeds, and write down what was found
+	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --record docs/campaigns.jsonl
 
 fuzz: setup  ## a million hostile inputs
 	$(BIN)/python tools/fuzz.py

@@ -21,7 +21,7 @@ RABBITMQ_SHA512: Final = "rabbit_password_hashing_sha512"
 HASHINGS: Final = (SCRYPT, RABBITMQ_SHA256, RABBITMQ_SHA512)
 
 SALT_BYTES: Final = 16
-_LOG_COST: Final = 14
+LOG_COST: Final = 14
 _BLOCK: Final = 8
 _PARALLEL: Final = 1
 """16 MiB and some 50 ms of one core for each guess."""
@@ -38,10 +38,10 @@ _DIGESTS: Final[dict[str, tuple[Callable[[bytes], Any], int]]] = {
 }
 
 
-def hash_password(password: bytes, salt: bytes) -> str:
+def hash_password(password: bytes, salt: bytes, log_cost: int = LOG_COST) -> str:
     """The slow hash: `scrypt$14$8$1$SALT$HASH`. Takes some 50 ms."""
-    key = _derive(password, salt, _LOG_COST, _BLOCK, _PARALLEL)
-    return f"{SCRYPT}${_LOG_COST}${_BLOCK}${_PARALLEL}${_text(salt)}${_text(key)}"
+    key = _derive(password, salt, log_cost, _BLOCK, _PARALLEL)
+    return f"{SCRYPT}${log_cost}${_BLOCK}${_PARALLEL}${_text(salt)}${_text(key)}"
 
 
 def verify_password(password: bytes, password_hash: str, hashing: str) -> bool:

@@ -17,6 +17,7 @@ from pandomq.cli.listing import LISTINGS
 from pandomq.cli.output import say
 from pandomq.cli.permissions import permissions_app
 from pandomq.cli.policies import policies_app
+from pandomq.cli.sim import sim
 from pandomq.cli.start import start
 from pandomq.cli.status import status
 from pandomq.cli.store import store_app
@@ -58,6 +59,7 @@ app.add_typer(definitions_app)
 app.command("ctl")(ctl)
 app.add_typer(store_app)
 app.add_typer(bench_app, name="bench")
+app.command("sim")(sim)
 
 
 def _print_version(wanted: bool) -> None:

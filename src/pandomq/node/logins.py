@@ -62,7 +62,7 @@ class Logins:
         self.change_settings(settings)
         self._credentials = Credentials(secrets.key)
         password = settings.password.encode()
-        self._nobody = hash_password(password, secrets.salt)
+        self._nobody = hash_password(password, secrets.salt, settings.password_log_cost)
         self._first_user = settings.user
         self._credentials.remember(settings.user, self._nobody, password)
 

@@ -4,6 +4,7 @@ import msgspec
 
 from pandomq import limits
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.passwords import LOG_COST
 from pandomq.wire import sasl
 
 
@@ -13,6 +14,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the server properties call us; for clients that insist on another broker's name."""
     user: str = "guest"
     password: str = "guest"
+    password_log_cost: int = LOG_COST
+    """Of the first user's hash. Whoever restarts a broker ten times in a moment takes a smaller one."""
     loopback_only_users: tuple[str, ...] = ("guest",)
     mechanisms: tuple[str, ...] = sasl.MECHANISMS
     """How clients may log in. EXTERNAL has to be listed to let certificates do: whom an authority signed for other ends

@@ -90,7 +90,6 @@ class Server:
         """Until the node has what it had before. Raises StoreFault."""
         self._step()
         await self._until(lambda: self._node.ready)
-        self._clock.go_on_from(self._node.last_ms)
 
     async def _until(self, fulfilled: Callable[[], bool]) -> None:
         while not fulfilled():
@@ -117,6 +116,8 @@ class Server:
         except StoreFault as fault:
             self.failure.set_exception(fault)
             return
+        # Before the first batch: its entry would take the log's time back, if the wall clock was set back.
+        self._clock.go_on_from(self._node.last_ms)
         self._changed.set()
         # At once: confirms have waited long enough, and the disk waits for what comes next.
         self._step()

@@ -62,9 +62,12 @@ class SimDisk:
         self._lanes: dict[Lane, deque[tuple[int, Request]]] = {lane: deque() for lane in Lane}
         self._busy_until_us: Counter[Lane] = Counter()
         self._joined: dict[Lane, list[Ticket]] = {lane: [] for lane in Lane}
+        self._stalled_until_us = 0
         self._failures: Counter[tuple[type[Effect], int]] = Counter()
         self.capacity_bytes = capacity_bytes
         self.read_only = False
+        self.slowness = 1
+        """How many times as long as usual everything takes."""
 
     # What a runtime does with it.
 
@@ -96,6 +99,8 @@ class SimDisk:
             self._joined[lane].append(request.ticket)
             return []
         error = self._injected(request.effect)
+        if error is not None and isinstance(request.effect, SyncFile):
+            self._file(request.effect.file).fail_sync(self._random)
         result: Result = None
         if error is None:
             try:
@@ -131,7 +136,7 @@ class SimDisk:
         duration_us = self._random.randint(*span)
         if self._random.random() < pace.stall_chance:
             duration_us += self._random.randint(*pace.stall_us)
-        return duration_us
+        return duration_us * self.slowness
 
     def _perform(self, effect: Effect) -> Result:
         directory = self._directory
@@ -209,6 +214,15 @@ class SimDisk:
             # Nobody is left to hear of it.
             return
 
+    def stall(self, now_ms: int, for_ms: int) -> None:
+        """Nothing is done for a while; then it goes on where it was."""
+        until_us = max(self._stalled_until_us, (now_ms + for_ms) * 1000)
+        more_us = until_us - max(self._stalled_until_us, now_ms * 1000)
+        self._stalled_until_us = until_us
+        for lane, waiting in self._lanes.items():
+            self._lanes[lane] = deque((due_us + more_us, request) for due_us, request in waiting)
+            self._busy_until_us[lane] = max(self._busy_until_us[lane] + more_us, until_us)
+
     def fail_next(self, kind: type[Effect], number: int, count: int = 1) -> None:
         """The next so many effects of this kind fail with this number of `errno`."""
         self._failures[kind, number] += count
@@ -216,6 +230,7 @@ class SimDisk:
     def heal(self) -> None:
         """Nothing that was to fail fails any more."""
         self._failures.clear()
+        self.slowness = 1
 
     def _injected(self, effect: Effect) -> int | None:
         for (kind, number), count in self._failures.items():
@@ -239,6 +254,10 @@ class SimDisk:
         """Another disk takes its place, after a crash."""
         self.crash(Loss.ALL)
         self._directory = SimDirectory()
+
+    @property
+    def used_bytes(self) -> int:
+        return self._directory.used_bytes
 
     def sizes(self) -> dict[FileName, int]:
         return {info.file: info.size_bytes for info in self._directory.list()}

@@ -3,7 +3,8 @@
 What a sync has covered is safe. Of everything since then a crash keeps or loses each part on its own: every sector of a
 file is as it was at the last sync or as any later write left it; the size is the old one or any it has had since; each
 change of the directory happened or did not. That is more than a good file system does to its users, and no more than it
-promises.
+promises. A sync that fails leaves parts of what it should have written clean in memory and old on the disk: later syncs
+pass over them, and who reads the file after the process has ended may find them old.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Loss(enum.Enum):
 
 
 class SimFile:
-    __slots__ = ("_sizes", "_synced", "_versions", "content", "reserved_bytes")
+    __slots__ = ("_dropped", "_sizes", "_synced", "_versions", "content", "reserved_bytes")
 
     def __init__(self, reserved_bytes: int = 0) -> None:
         self.content = bytearray()
@@ -37,6 +38,8 @@ class SimFile:
         self._versions: dict[int, list[bytes]] = {}
         """What each sector was since the last sync."""
         self._sizes = [0]
+        self._dropped: dict[int, bytes] = {}
+        """Sectors that a failed sync did not write, and what the disk has in their place."""
 
     @property
     def used_bytes(self) -> int:
@@ -68,12 +71,23 @@ class SimFile:
         self._versions.clear()
         self._sizes = [len(self.content)]
 
+    def fail_sync(self, random: Random) -> None:
+        for sector in list(self._versions):
+            if random.random() < 0.5:
+                del self._versions[sector]
+                at = sector * SECTOR_BYTES
+                self._dropped[sector] = self._synced[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
+
     def crash(self, random: Random, loss: Loss) -> None:
         """Afterwards everything that is left is safe."""
         if loss is Loss.ALL:
             self.content = bytearray(self._synced)
         elif loss is Loss.SOME:
             self.content = self._lottery(random)
+        for sector, old in self._dropped.items():
+            at = sector * SECTOR_BYTES
+            self.content[at : at + SECTOR_BYTES] = old[: max(0, len(self.content) - at)]
+        self._dropped.clear()
         self.sync()
 
     def _lottery(self, random: Random) -> bytearray:
@@ -99,6 +113,7 @@ class SimFile:
             at = sector * SECTOR_BYTES
             version = bytes(self.content[at : at + SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
             self._versions.setdefault(sector, []).append(version)
+            self._dropped.pop(sector, None)
 
 
 class SimDirectory:

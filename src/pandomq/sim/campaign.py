@@ -1,0 +1,73 @@
+"""Runs many seeds, on several cores: a range of them, or as many as fit a time; with a planted bug or without.
+
+Each process runs whole worlds, one after the other. What comes back from it is small: a hash, counts, and the story of
+what went wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from typing import Final
+
+import msgspec
+
+from pandomq.sim.mutations.catalogue import MUTATIONS
+from pandomq.sim.world import Outcome, run_seed
+
+MUTANT_SEEDS_MAX: Final = 2_000
+"""A planted bug that these many schedules do not find counts as not found."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    seed: int
+    nodes: int = 1
+    mutant: str = ""
+
+
+def run_job(job: Job) -> Outcome:
+    quieten()
+    planted = MUTATIONS[job.mutant].planted() if job.mutant else nullcontext()
+    with planted:
+        return run_seed(job.seed)
+
+
+def quieten() -> None:
+    """The log of a simulated broker is of no use to a person: the story is."""
+    logging.getLogger("pandomq").setLevel(logging.CRITICAL)
+
+
+def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:
+    """In the order in which they are done; with one process in this one, and then in the order of the jobs."""
+    if processes == 1:
+        yield from map(run_job, jobs)
+        return
+    # Spawned, not forked: a child that inherits nothing has nothing to inherit a difference from.
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap_unordered(run_job, jobs, chunksize=4)
+
+
+def seeds_from(first: int) -> Iterator[int]:
+    return itertools.count(first)
+
+
+class Catch(msgspec.Struct, frozen=True):
+    """How a planted bug was found."""
+
+    name: str
+    about: str
+    schedules: int
+    """Until it was found; 0 if it was not."""
+    promise: str = ""
+
+
+def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
+    mutation = MUTATIONS[name]
+    for count, seed in enumerate(range(first_seed, first_seed + seeds_max), start=1):
+        outcome = run_job(Job(seed, mutation.nodes, name))
+        if outcome.broken:
+            return Catch(name, mutation.about, count, outcome.promise)
+    return Catch(name, mutation.about, 0)

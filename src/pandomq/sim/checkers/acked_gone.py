@@ -1,0 +1,17 @@
+"""A message whose ack is proven never comes again (P3)."""
+
+from __future__ import annotations
+
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.ledger import BrokenPromise, Delivery
+from pandomq.sim.machine import Machine
+
+PROMISE = "no acked message comes back"
+
+
+class AckedGone(Checker):
+    def emitted(self, delivery: Delivery, machine: Machine) -> None:
+        if delivery.place in self.ledger.proven:
+            raise BrokenPromise(
+                PROMISE, f"{delivery.message} came again from {delivery.queue} after its ack was proven"
+            )

@@ -1,0 +1,60 @@
+"""What each kind of queue promises about the messages that it does not keep: limits, times, last values, refusals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.ledger import BrokenPromise, Delivery, Message
+from pandomq.sim.machine import Machine
+from pandomq.sim.queues import QueueKind
+
+PROMISE = "a queue keeps to its arguments"
+LATE_MS = 0
+"""How late an expired message may leave the broker."""
+
+
+class KindsKept(Checker):
+    def emitted(self, delivery: Delivery, machine: Machine) -> None:
+        message = delivery.message
+        if message.refused and len(message.queues) == 1:
+            raise BrokenPromise(PROMISE, f"{message} was refused, and delivered from {delivery.queue} all the same")
+
+    def finished(self, machine: Machine) -> None:
+        published: dict[str, list[Message]] = defaultdict(list)
+        for message in self.ledger.messages.values():
+            for queue in message.queues:
+                published[queue].append(message)
+        for queue, messages in published.items():
+            kind = self.ledger.kinds[queue]
+            left = set(self.ledger.left.get(queue, ()))
+            if kind.length_max and not kind.refuses and len(left) > kind.length_max:
+                raise BrokenPromise(PROMISE, f"{queue} held {len(left)} messages, at most {kind.length_max} may be")
+            if kind.last_value:
+                self._check_values(kind, messages, left)
+            if kind.ttl_ms and kind.dead_letters_to is None:
+                self._check_times(kind, messages, left, machine)
+
+    def _check_values(self, kind: QueueKind, messages: list[Message], left: set[Message]) -> None:
+        by_key: dict[str | None, list[Message]] = defaultdict(list)
+        for message in messages:
+            by_key[message.value_key].append(message)
+        for key, rivals in by_key.items():
+            kept = [message for message in rivals if message in left]
+            if len(kept) > 1:
+                raise BrokenPromise(PROMISE, f"{kind.name} held {len(kept)} messages with the key {key}")
+            # A key has one publisher: its newest message has nobody to give way to.
+            newest = max(rivals, key=lambda message: (message.channel, message.number))
+            settled = (kind.name, newest) in self.ledger.settled
+            if newest.confirmed and newest.persistent and not settled and newest not in left:
+                raise BrokenPromise(PROMISE, f"{newest}, the last value of {key}, is gone from {kind.name}")
+
+    def _check_times(self, kind: QueueKind, messages: list[Message], left: set[Message], machine: Machine) -> None:
+        """What must still be there, had its time not come."""
+        now_ms = machine.clock.now_ms()
+        for message in messages:
+            early = now_ms < message.sent_ms + kind.ttl_ms
+            safe = message.persistent or message.confirmed_life == machine.life
+            settled = (kind.name, message) in self.ledger.settled
+            if early and safe and message.confirmed and not settled and message not in left:
+                raise BrokenPromise(PROMISE, f"{message} is gone from {kind.name} before its time")

@@ -1,0 +1,42 @@
+"""First deliveries of a channel's messages from a queue are in the order of publishing (P4), priority by priority.
+
+One step may write to several consumers, whose order among each other nobody can see: so a delivery is compared with
+those of earlier steps, and with those on its own connection.
+"""
+
+from __future__ import annotations
+
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.ledger import BrokenPromise, Delivery
+from pandomq.sim.machine import Machine
+
+PROMISE = "order"
+
+Line = tuple[str, int, int]
+"""Queue, channel, priority."""
+
+
+class InOrder(Checker):
+    def __init__(self, ledger: object) -> None:
+        super().__init__(ledger)  # type: ignore[arg-type]
+        self._last: dict[Line, int] = {}
+        """The highest number that an earlier step delivered."""
+        self._step: dict[Line, int] = {}
+
+    def emitted(self, delivery: Delivery, machine: Machine) -> None:
+        message, queue = delivery.message, delivery.queue
+        kind = self.ledger.kinds[queue]
+        if not kind.ordered or delivery.asked or delivery.place in self.ledger.emitted:
+            return
+        level = min(message.priority, kind.priorities)
+        line = (queue, message.channel, level)
+        last = self._last.get(line, 0)
+        if message.number < last:
+            raise BrokenPromise(PROMISE, f"{message} was first delivered from {queue} after number {last}")
+        self._step[line] = max(self._step.get(line, 0), message.number)
+
+    def stepped(self, machine: Machine) -> None:
+        if self._step:
+            for line, number in self._step.items():
+                self._last[line] = max(self._last.get(line, 0), number)
+            self._step.clear()

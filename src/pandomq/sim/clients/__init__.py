@@ -1,0 +1,1 @@
+"""Those who use a simulated broker. They speak AMQP, in bytes."""

@@ -1,0 +1,194 @@
+"""Declares, binds, deletes and administers, one thing at a time, beside a model of what should be there.
+
+A change that was not answered before the connection broke is in doubt: a restart shows it or does not, and then it is
+asked for again, which does no harm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pandomq.broker.administration import OnDone
+from pandomq.broker.commands import (
+    AdministrativeCommand,
+    DeletePolicy,
+    DeleteUser,
+    DeleteVhost,
+    PutPolicy,
+    PutUser,
+    PutVhost,
+)
+from pandomq.errors import Fault
+from pandomq.methods import (
+    ExchangeBind,
+    ExchangeDeclare,
+    ExchangeDelete,
+    ExchangeUnbind,
+    Method,
+    QueueBind,
+    QueueDeclare,
+    QueueDelete,
+    QueueUnbind,
+)
+from pandomq.sim.cable import Cable
+from pandomq.sim.clients.client import Client
+from pandomq.sim.configuration import PREFIX, Change, Configuration, configuration_of
+from pandomq.sim.ledger import BrokenPromise
+
+if TYPE_CHECKING:
+    from pandomq.sim.machine import Machine
+    from pandomq.sim.scene import Scene
+
+NAMES: Final = 3
+PROMISE: Final = "configuration equals the model"
+REST_MS: Final = 40
+"""Before it comes back: what it sent on its last connection has arrived by then, or never will."""
+
+
+class Configurer(Client):
+    def __init__(self, scene: Scene, name: str, wanted: int) -> None:
+        super().__init__(scene, name)
+        self._think_ms = self.random.choice((0, 10, 60))
+        self._wanted = wanted
+        self._model = Configuration()
+        self._change: Change | None = None
+        self.done = 0
+
+    @property
+    def content(self) -> bool:
+        return self.done >= self._wanted and self._change is None
+
+    def end_wish(self) -> None:
+        self._wanted = self.done + 2
+        self._later()
+
+    # Compared with the broker.
+
+    def restarted(self, machine: Machine) -> None:
+        """The broker serves again."""
+        assert machine.node is not None
+        found = configuration_of(machine.node.broker)
+        for candidate in self._candidates():
+            if candidate.restarted() == found:
+                self._model = found
+                return
+        raise BrokenPromise(PROMISE, self._model.restarted().difference(found) + f" (in doubt: {self._change})")
+
+    def check(self, machine: Machine) -> None:
+        assert machine.node is not None
+        found = configuration_of(machine.node.broker)
+        if found not in self._candidates():
+            raise BrokenPromise(PROMISE, self._model.difference(found) + f" (in doubt: {self._change})")
+
+    def _candidates(self) -> list[Configuration]:
+        return [self._model] if self._change is None else [self._model, self._model.after(self._change)]
+
+    # Changes.
+
+    def opened(self) -> None:
+        if self._change is None:
+            self._later()
+        else:
+            self._ask(self._change)
+
+    def closed(self, cable: Cable) -> None:
+        if cable is self.cable:
+            self.cable = None
+            self.ready = False
+            self.scene.agenda.after(REST_MS, self.connect)
+
+    def _later(self) -> None:
+        cable = self.cable
+
+        def begin() -> None:
+            if self.cable is cable and self.ready and self._change is None and self.done < self._wanted:
+                self._change = self._draw()
+                self._ask(self._change)
+
+        self.scene.agenda.after(self.random.randint(0, self._think_ms), begin)
+
+    def _ask(self, change: Change) -> None:
+        if isinstance(change, Method):
+            if not self._possible(change):
+                # A restart took what it is about.
+                self._answered()
+                return
+            self.send(change)
+            return
+        assert self.cable is not None
+        node = self.cable.machine.node
+        if node is None:
+            # The connection is about to be found dead; then it is asked for again.
+            return
+        self.scene.trace.detail(self.name, f"> {change}")
+        node.administer(change, self._administered(change, self.cable))
+        self.cable.machine.wake()
+
+    def _administered(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
+        def done(fault: Fault | None) -> None:
+            if self.cable is not cable or self._change is not change:
+                return
+            if fault is not None and not isinstance(change, DeletePolicy | DeleteUser | DeleteVhost):
+                raise BrokenPromise("legal requests are served", f"{change}: {fault}")
+            self._answered()
+
+        return done
+
+    def method(self, method: Method, body: bytes) -> None:
+        if self._change is None:
+            raise BrokenPromise("legal requests are served", f"{self.name} heard {method}, and asked for nothing")
+        self._answered()
+
+    def _answered(self) -> None:
+        assert self._change is not None
+        if not isinstance(self._change, Method) or self._possible(self._change):
+            self._model = self._model.after(self._change)
+        self._change = None
+        self.done += 1
+        self._later()
+
+    def _possible(self, change: Method) -> bool:
+        exchanges, queues = self._model.exchanges, self._model.queues
+        match change:
+            case QueueBind(queue, source) | QueueUnbind(queue, source):
+                return queue in queues and source in exchanges
+            case ExchangeBind(destination, source) | ExchangeUnbind(destination, source):
+                return destination in exchanges and source in exchanges
+            case QueueDeclare(name, _, durable):
+                return queues.get(name, durable) == durable
+            case ExchangeDeclare(name, kind, _, durable):
+                return exchanges.get(name, (kind, durable)) == (kind, durable)
+            case _:
+                return True
+
+    def _draw(self) -> Change:
+        while True:
+            change = self._draw_any()
+            if not isinstance(change, Method) or self._possible(change):
+                return change
+
+    def _draw_any(self) -> Change:
+        random = self.random
+        exchange, other = (f"{PREFIX}exchange-{random.randrange(NAMES)}" for _ in range(2))
+        queue = f"{PREFIX}queue-{random.randrange(NAMES)}"
+        name = f"{PREFIX}{random.randrange(NAMES)}"
+        key = random.choice(("a", "b.c"))
+        durable = random.random() < 0.7
+        choices: tuple[tuple[int, Change], ...] = (
+            (4, ExchangeDeclare(exchange, random.choice(("direct", "topic", "fanout")), durable=durable)),
+            (1, ExchangeDelete(exchange)),
+            (4, QueueDeclare(queue, durable=durable)),
+            (1, QueueDelete(queue)),
+            (4, QueueBind(queue, exchange, key)),
+            (3, QueueUnbind(queue, exchange, key)),
+            (2, ExchangeBind(other, exchange, key)),
+            (2, ExchangeUnbind(other, exchange, key)),
+            (1, PutPolicy("/", name, f"^{PREFIX}", "queues", random.randrange(5), b'{"max-length":1000}')),
+            (1, DeletePolicy("/", name)),
+            (1, PutUser(name, "", "scrypt", ())),
+            (1, DeleteUser(name)),
+            (1, PutVhost(name)),
+            (1, DeleteVhost(name)),
+        )
+        weights = [weight for weight, _ in choices]
+        return random.choices([change for _, change in choices], weights)[0]

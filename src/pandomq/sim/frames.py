@@ -1,0 +1,68 @@
+"""What a broker writes, read as a client reads it: frames to methods with their bodies."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from pandomq.methods import Method
+from pandomq.properties import body_size
+from pandomq.wire.codec import BODY_FRAME, FRAME_START, HEADER_FRAME, HEARTBEAT_FRAME, METHOD_FRAME, decode_method
+
+START_BYTES: Final = FRAME_START.size
+
+
+class Heard(NamedTuple):
+    channel: int
+    method: Method
+    body: bytes = b""
+
+
+class FrameReader:
+    """Of one connection. What it reads must be right: a broker that writes anything else has a bug."""
+
+    __slots__ = ("_contents", "_held")
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._contents: dict[int, tuple[Method, bytearray, int]] = {}
+        """By channel: a method whose content is not complete, its body so far, and what is missing (-1: all)."""
+
+    def feed(self, data: bytes) -> list[Heard]:
+        data = self._held + data if self._held else data
+        heard: list[Heard] = []
+        at, size = 0, len(data)
+        while size - at >= START_BYTES:
+            kind, channel, length = FRAME_START.unpack_from(data, at)
+            end = at + START_BYTES + length
+            if end >= size:
+                break
+            assert data[end] == 0xCE, "a frame that does not end"
+            self._frame(kind, channel, data[at + START_BYTES : end], heard)
+            at = end + 1
+        self._held = data[at:]
+        return heard
+
+    def _frame(self, kind: int, channel: int, payload: bytes, heard: list[Heard]) -> None:
+        if kind == METHOD_FRAME:
+            method = decode_method(payload)
+            assert channel not in self._contents, "a method in the middle of a content"
+            if method.has_content:
+                self._contents[channel] = (method, bytearray(), -1)
+            else:
+                heard.append(Heard(channel, method))
+            return
+        if kind == HEARTBEAT_FRAME:
+            return
+        method, body, missing = self._contents[channel]
+        if missing < 0:
+            assert kind == HEADER_FRAME
+            missing = body_size(payload)
+        else:
+            assert kind == BODY_FRAME
+            body += payload
+            missing -= len(payload)
+        if missing:
+            self._contents[channel] = (method, body, missing)
+        else:
+            del self._contents[channel]
+            heard.append(Heard(channel, method, bytes(body)))

@@ -1,0 +1,87 @@
+"""Looks at all that brokers write and tells the checkers, in terms of messages and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pandomq.journal.faults import StoreFault
+from pandomq.methods import BasicDeliver, BasicGetOk
+from pandomq.sim.cable import Cable
+from pandomq.sim.clients.client import Client
+from pandomq.sim.frames import Heard
+from pandomq.sim.ledger import Delivery, Ledger, Message, Transaction
+
+if TYPE_CHECKING:
+    from pandomq.sim.checkers.checker import Checker
+    from pandomq.sim.machine import Machine
+
+
+class Observer:
+    def __init__(self, ledger: Ledger, checkers: Sequence[Checker]) -> None:
+        self._ledger = ledger
+        self.checkers = checkers
+        self.on_opened: Callable[[Machine], None] = lambda machine: None
+        self.on_ended: Callable[[Machine, StoreFault | None], None] = lambda machine, fault: None
+
+    # Of machines.
+
+    def emitted(self, cable: Cable, methods: list[Heard]) -> None:
+        client = cable.client
+        assert isinstance(client, Client)
+        for _, method, body in methods:
+            if isinstance(method, BasicDeliver):
+                queue, asked = method.consumer_tag, False
+            elif isinstance(method, BasicGetOk):
+                queue, asked = client.get_queue(), True
+            else:
+                continue
+            message = self._ledger.message_of(body)
+            delivery = Delivery(message, queue, method.redelivered, asked)
+            for checker in self.checkers:
+                checker.emitted(delivery, cable.machine)
+            self._delivered(client, queue, message, cable.machine)
+
+    def _delivered(self, client: Client, queue: str, message: Message, machine: Machine) -> None:
+        self._ledger.emitted.setdefault((queue, message), machine.life)
+        if client.no_ack:
+            self._ledger.settle((queue, message))
+
+    def stepped(self, machine: Machine) -> None:
+        for checker in self.checkers:
+            checker.stepped(machine)
+
+    def opened(self, machine: Machine) -> None:
+        for checker in self.checkers:
+            checker.opened(machine)
+        self.on_opened(machine)
+
+    def ended(self, machine: Machine, fault: StoreFault | None) -> None:
+        for checker in self.checkers:
+            checker.ended(machine)
+        self.on_ended(machine, fault)
+
+    # Of clients.
+
+    def published(self, message: Message) -> None:
+        for checker in self.checkers:
+            checker.published(message)
+
+    def confirmed(self, message: Message, machine: Machine) -> None:
+        message.confirmed = True
+        message.confirmed_life = machine.life
+        for checker in self.checkers:
+            checker.confirmed(message, machine)
+
+    def refused(self, message: Message) -> None:
+        message.refused = True
+        for checker in self.checkers:
+            checker.refused(message)
+
+    def committed(self, transaction: Transaction) -> None:
+        for checker in self.checkers:
+            checker.committed(transaction)
+
+    def finished(self, machine: Machine) -> None:
+        for checker in self.checkers:
+            checker.finished(machine)

@@ -1,0 +1,42 @@
+"""What clients share: the time, the seed's chance, the way to the broker, and who writes down what they do."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from pandomq.sim.agenda import Agenda
+from pandomq.sim.cable import Cable
+from pandomq.sim.ledger import Ledger
+from pandomq.sim.trace import Trace
+
+if TYPE_CHECKING:
+    from pandomq.sim.clients.client import Client
+    from pandomq.sim.machine import Machine
+    from pandomq.sim.observer import Observer
+
+
+class Scene:
+    def __init__(self, agenda: Agenda, trace: Trace, random: Random, ledger: Ledger, observer: Observer) -> None:
+        self.agenda = agenda
+        self.trace = trace
+        self.random = random
+        self.ledger = ledger
+        self.observer = observer
+        self.machines: list[Machine] = []
+        self.ending = False
+        """The faults are over; who has had what it wanted begins nothing new."""
+        self._ports = 10_000
+
+    def dial(self, client: Client) -> Cable | None:
+        """To a broker that serves; None if none does."""
+        serving = [machine for machine in self.machines if machine.serving]
+        if not serving:
+            return None
+        machine = serving[0] if len(serving) == 1 else self.random.choice(serving)
+        self._ports += 1
+        window_bytes = client.random.choice((2_000, 100_000, 1_000_000))
+        latency_ms = client.random.choice((0, 0, 1, 1, 2, 7))
+        cable = Cable(self.agenda, self.random, machine, client, latency_ms, window_bytes)
+        machine.connect(cable, self._ports)
+        return cable

@@ -1,0 +1,199 @@
+"""One seed's world with one broker: its machine, its clients, its faults, and the end, when everything is counted.
+
+    faults    clients work, machines die and come back
+    healing   nothing goes wrong any more: everybody gets what they waited for, within a bounded time
+    counting  the clients leave, the queues are emptied, and the checkers look at the whole
+
+Everything in it happens in one thread, and follows from the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import msgspec
+
+from pandomq.journal.limits import JournalSettings
+from pandomq.limits import KIB
+from pandomq.node.settings import NodeSettings
+from pandomq.sim.agenda import Agenda
+from pandomq.sim.checkers.acked_gone import AckedGone
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.checkers.configuration import ConfigurationKept
+from pandomq.sim.checkers.confirmed_kept import ConfirmedKept
+from pandomq.sim.checkers.invariants import Invariants
+from pandomq.sim.checkers.kinds import KindsKept
+from pandomq.sim.checkers.order import InOrder
+from pandomq.sim.checkers.redelivered import RedeliveredSaysSo
+from pandomq.sim.checkers.transactions import TransactionsWhole
+from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.configurer import Configurer
+from pandomq.sim.clients.consumer import Consumer
+from pandomq.sim.clients.drainer import Drainer
+from pandomq.sim.clients.publisher import Publisher
+from pandomq.sim.clients.transactor import Transactor
+from pandomq.sim.disk import DiskPace, SimDisk
+from pandomq.sim.faults import Faults
+from pandomq.sim.files import Loss
+from pandomq.sim.ledger import BrokenPromise, Ledger
+from pandomq.sim.machine import Machine
+from pandomq.sim.observer import Observer
+from pandomq.sim.queues import DEAD_LETTERS, PLAIN, PROOF, WHOLE, QueueKind, draw_kinds
+from pandomq.sim.scene import Scene
+from pandomq.sim.trace import Trace
+
+PROGRESS_MS: Final = 20_000
+"""Within so much time after the faults have ended everybody has had an answer."""
+DISK_BYTES: Final = 8 * 2**20
+SETTINGS: Final = NodeSettings(name="n1", password_log_cost=1)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a seed."""
+
+    seed: int
+    hash: str
+    events: int
+    messages: int
+    lives: int
+    broken: str = ""
+    promise: str = ""
+    story: tuple[str, ...] = ()
+
+
+class World:
+    def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
+        self.seed = seed
+        self.random = random = Random(seed)
+        self.agenda = Agenda()
+        self.trace = Trace(self.agenda, show)
+        self.ledger = Ledger()
+        self._configuration = ConfigurationKept(self.ledger)
+        checkers: list[Checker] = [
+            AckedGone(self.ledger),
+            RedeliveredSaysSo(self.ledger),
+            InOrder(self.ledger),
+            TransactionsWhole(self.ledger),
+            ConfirmedKept(self.ledger),
+            KindsKept(self.ledger),
+            self._configuration,
+            Invariants(self.ledger),
+        ]
+        self.observer = Observer(self.ledger, checkers)
+        self.scene = Scene(self.agenda, self.trace, random, self.ledger, self.observer)
+        self.machine = self._make_machine()
+        self.scene.machines.append(self.machine)
+        self.kinds = draw_kinds(random)
+        if any(kind.dead_letters_to for kind in self.kinds):
+            self.kinds.append(DEAD_LETTERS)
+        for kind in (*self.kinds, PROOF):
+            self.ledger.kinds[kind.name] = kind
+        self.clients = self._make_clients()
+        self.faults = Faults(self.scene, self.clients, Random(random.getrandbits(64)))
+        self.observer.on_ended = self.faults.ended
+
+    def _make_machine(self) -> Machine:
+        random = self.random
+        journal = JournalSettings(
+            segment_bytes=random.choice((8, 16, 64)) * KIB,
+            snapshot_log_bytes=random.choice((8, 32, 128)) * KIB,
+            disk_free_bytes_min=64 * KIB,
+            reserve_bytes=32 * KIB,
+            replay_chunk_bytes=4 * KIB,
+            bulk_chunk_bytes=4 * KIB,
+            bulk_sync_bytes=16 * KIB,
+        )
+        pace = random.choice((DiskPace(), DiskPace(sync_us=(5_000, 30_000)), DiskPace(stall_chance=0.001)))
+        disk = SimDisk(Random(random.getrandbits(64)), pace=pace, capacity_bytes=DISK_BYTES)
+        own = Random(random.getrandbits(64))
+        return Machine("n1", self.agenda, self.trace, own, disk, SETTINGS, journal, self.observer)
+
+    def _make_clients(self) -> list[Client]:
+        random, scene = self.random, self.scene
+        clients: list[Client] = []
+        for number in range(random.randint(1, 3)):
+            kind = random.choice([kind for kind in self.kinds if kind is not DEAD_LETTERS])
+            clients.append(Publisher(scene, f"publisher-{number}", [kind], "", random.randint(10, 120)))
+        for number in range(random.randint(1, 3)):
+            clients.append(Consumer(scene, f"consumer-{number}", random.choice(self.kinds)))
+        targets: list[QueueKind] = [WHOLE, PLAIN]
+        clients.append(Transactor(scene, "transactor", targets, random.randint(2, 25)))
+        configurer = Configurer(scene, "configurer", random.choice((5, 30, 200)))
+        self._configuration.configurer = configurer
+        clients.append(configurer)
+        return clients
+
+    # The course of it.
+
+    def run(self) -> Outcome:
+        broken = promise = ""
+        try:
+            self._live()
+        except BrokenPromise as failure:
+            broken, promise = str(failure), failure.promise
+        except Exception as failure:  # A bug of the broker's shows itself in any way.
+            broken, promise = f"{type(failure).__name__}: {failure}", "no bug shows itself"
+            if self.trace.detailed:
+                raise
+        if broken:
+            self.trace.say("BROKEN", broken)
+        return Outcome(
+            self.seed,
+            self.trace.hash,
+            self.agenda.events,
+            len(self.ledger.messages),
+            self.machine.life,
+            broken,
+            promise,
+            tuple(self.trace.story) if broken else (),
+        )
+
+    def _live(self) -> None:
+        agenda, random = self.agenda, self.random
+        self.trace.say("world", f"queues: {', '.join(kind.name for kind in self.kinds)}")
+        self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
+        self.machine.start()
+        for client in self.clients:
+            agenda.after(random.randint(0, 50), client.connect)
+        self.faults.begin()
+        agenda.run(random.choice((300, 1_000, 2_500)))
+        self.faults.end()
+        self._heal()
+        self._count()
+
+    def _heal(self) -> None:
+        self._await("a broker that serves", lambda: self.machine.serving)
+        for client in self.clients:
+            if isinstance(client, Publisher | Transactor | Configurer):
+                client.end_wish()
+        self._await("answers for everybody", lambda: all(client.content for client in self.clients))
+
+    def _count(self) -> None:
+        self.scene.ending = True
+        for client in self.clients:
+            client.leave()
+        self._await("everybody's farewell", lambda: all(client.gone for client in self.clients))
+        if self.random.random() < 0.5:
+            # What is counted is what a power loss has left.
+            self.machine.crash(Loss.SOME)
+            self._await("a broker that serves", lambda: self.machine.serving)
+        drainer = Drainer(self.scene, self.kinds)
+        drainer.connect()
+        self._await("empty queues", lambda: drainer.content)
+        drainer.leave()
+        self._await("everybody's farewell", lambda: drainer.gone)
+        self.observer.finished(self.machine)
+        self.machine.shut_down()
+        self._await("a clean end", lambda: self.machine.node is None)
+
+    def _await(self, what: str, over: Callable[[], bool]) -> None:
+        self.trace.say("world", f"awaits {what}")
+        if not self.agenda.run(self.agenda.now_ms + PROGRESS_MS, over):
+            waiting = [client.name for client in self.clients if not client.content]
+            raise BrokenPromise("progress", f"no {what} after {PROGRESS_MS} ms; waiting: {', '.join(waiting)}")
+
+
+def run_seed(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
+    return World(seed, show).run()

@@ -1,0 +1,72 @@
+"""What the simulator runs is what `pandomq start` runs: the same files, and nothing in them replaced."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from types import FunctionType, ModuleType
+
+from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.mutations.catalogue import MUTATIONS
+
+ROOMS = ("broker", "cluster", "journal", "kernel", "node", "replica", "wire")
+
+
+def loaded_by(code: str) -> dict[str, str]:
+    """Modules of the rooms and their files, in a process that ran this."""
+    script = (
+        f"import json, sys\n{code}\n"
+        "print(json.dumps({name: getattr(module, '__file__', '') for name, module in sys.modules.items()"
+        f" if name.startswith(tuple('pandomq.' + room for room in {ROOMS!r}))}}))"
+    )
+    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(child.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_same_modules_are_loaded() -> None:
+    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
+    simulated = loaded_by("from pandomq.sim.world import run_seed\nrun_seed(1)")
+    assert {name: started.get(name) for name in simulated} == simulated
+    for room in ("broker", "journal", "kernel", "node", "wire"):
+        assert any(name.startswith(f"pandomq.{room}.") for name in simulated), room
+
+
+def functions(module: ModuleType) -> dict[str, FunctionType]:
+    """All that the module defines, also in its classes."""
+    found: dict[str, FunctionType] = {}
+    for name, value in vars(module).items():
+        if isinstance(value, FunctionType):
+            found[name] = value
+        elif inspect.isclass(value) and value.__module__ == module.__name__:
+            for attribute, member in vars(value).items():
+                inner = member.fget if isinstance(member, property) else member
+                if isinstance(inner, FunctionType):
+                    found[f"{name}.{attribute}"] = inner
+    return found
+
+
+def replaced() -> list[str]:
+    """Functions in the rooms that were not written there."""
+    rooms = tuple(f"pandomq.{room}" for room in ROOMS)
+    modules = [module for name, module in sys.modules.items() if name.startswith(rooms)]
+    return [
+        f"{module.__name__}.{name}"
+        for module in modules
+        for name, function in functions(module).items()
+        if ".sim" in function.__module__ or "tests" in function.__module__
+    ]
+
+
+def test_nothing_in_them_is_replaced() -> None:
+    run_job(Job(2))
+    assert replaced() == []
+
+
+def test_a_planted_bug_is_taken_out_again() -> None:
+    for mutation in MUTATIONS.values():
+        with mutation.planted():
+            assert replaced(), mutation.name
+        assert replaced() == []
