@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from pandomq import __version__
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import say
 from pandomq.kernel import KIND
-from pandomq.sim.campaign import Catch, Job, hunt, quieten, run_jobs, seeds_from
+from pandomq.sim.campaign import Catch, Job, hunt, quiet, run_jobs, seeds_from
 from pandomq.sim.mutations.catalogue import MUTATIONS
 from pandomq.sim.world import Outcome, run_seed
 
@@ -66,12 +67,9 @@ def _range(text: str) -> range:
 
 
 def _show_one(seed: int, mutant: str, *, explain: bool) -> None:
-    quieten()
     show = typer.echo if explain else None
-    if mutant:
-        with MUTATIONS[mutant].planted():
-            outcome = run_seed(seed, show)
-    else:
+    planted = MUTATIONS[mutant].planted() if mutant else nullcontext()
+    with planted, quiet():
         outcome = run_seed(seed, show)
     if not explain:
         _tell(outcome)

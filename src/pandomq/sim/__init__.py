@@ -1,1 +1,1 @@
-"""The second runtime: disks, clocks and clients that follow from a seed, around the brokers that `pandomq start` runs."""
+"""The second runtime: disks, clocks and clients that follow from a seed, around the brokers of `pandomq start`."""

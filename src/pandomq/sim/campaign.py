@@ -10,7 +10,7 @@ import itertools
 import logging
 import multiprocessing
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import msgspec
@@ -29,15 +29,21 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def run_job(job: Job) -> Outcome:
-    quieten()
     planted = MUTATIONS[job.mutant].planted() if job.mutant else nullcontext()
-    with planted:
+    with planted, quiet():
         return run_seed(job.seed)
 
 
-def quieten() -> None:
+@contextmanager
+def quiet() -> Iterator[None]:
     """The log of a simulated broker is of no use to a person: the story is."""
-    logging.getLogger("pandomq").setLevel(logging.CRITICAL)
+    log = logging.getLogger("pandomq")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:
