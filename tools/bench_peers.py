@@ -52,9 +52,9 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round: about two minutes")
+    parser.add_argument("--quick", action="store_true", help="everything, but small: about three minutes")
     parser.add_argument("--rounds", type=int, default=5, help="rounds; medians are reported (5)")
-    parser.add_argument("--minutes", type=float, default=15.0, help="no round begins that would end later (15)")
+    parser.add_argument("--minutes", type=float, default=20.0, help="no round begins that would end later (20)")
     parser.add_argument("--out", type=Path, default=DOCS, help="where benchmarks.json and benchmarks.md go (docs/)")
     parser.add_argument("--page", action="store_true", help="only write the page anew from the JSON")
     return parser.parse_args()

@@ -18,6 +18,15 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
 
 
+def peak_resident_bytes(pid: int) -> int:
+    """The most it ever was."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmHWM":
+            return int(value.split()[0]) * 1024
+    raise OSError(f"process {pid} does not tell its memory")
+
+
 def cpu_seconds(pid: int) -> float:
     """User and system time of the whole process so far."""
     # The command name may hold spaces, so fields are counted from its closing parenthesis.

@@ -46,7 +46,7 @@ def test_a_round_without_a_value_does_not_shift_the_others() -> None:
 
 
 def test_targets_are_met_missed_or_not_measured() -> None:
-    found = {target.name: target for target in targets(ledger_of_three_rounds())}
+    found = {target.name: target for target in targets(ledger_of_three_rounds(), works.QUICK)}
     assert found[f"{SIXTEEN}: {FAST}"].met
     assert found[f"{SIXTEEN}: {PLAIN}"].met
     assert found["cost of a message, 1 to 1,000 queues"].met is False
@@ -74,3 +74,26 @@ def test_the_page_is_written_from_the_json_alone() -> None:
     assert "Other programs" not in text
     comparison.others_share = 0.3
     assert "Other programs used 30% of the machine" in page(comparison)
+
+
+def test_long_queues_are_held_against_their_limits() -> None:
+    ledger = Ledger()
+    large, *_, small = works.long_works(works.QUICK)
+    ledger.note(large.subject, FAST, works.MEMORY_UNIT, 249.0)
+    ledger.note(large.subject, RABBITMQ, works.MEMORY_UNIT, 1300.0)
+    ledger.note(large.subject, FAST, works.RESTART_UNIT, 10.5)
+    ledger.note(small.subject, FAST, works.MEMORY_UNIT, 390.0)
+    ledger.note(works.CHURN_SUBJECT, FAST, works.CHURN_DISK_UNIT, 1.1)
+    ledger.note(works.PERSISTENT_LATENCY_SUBJECT, FAST, works.CONFIRM_P99_UNIT, 9000.0)
+    found = {target.name: target for target in targets(ledger, works.QUICK)}
+    assert found[f"{large.subject}: memory"].met
+    assert found[f"{small.subject}: memory"].met
+    assert found[f"{large.subject}: restart"].measured == 10.5
+    assert not found[f"{large.subject}: restart"].met
+    assert found[f"{large.subject}: restart after a kill"].measured is None
+    assert found[f"{works.CHURN_SUBJECT}: the disk does not grow"].met
+    assert not found[f"{works.CHURN_SUBJECT}: the memory does not grow"].met
+    assert found[f"{works.PERSISTENT_LATENCY_SUBJECT}: confirm p99"].measured == 9.0
+    # In the rounds that follow, what was measured once keeps its place.
+    ledger.rounds = 3
+    assert ledger.median(large.subject, FAST, works.MEMORY_UNIT) == 249.0

@@ -21,7 +21,8 @@ from pandomq.bench.wire import BrokerRefused
 
 RABBITMQ_SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _READY_TIMEOUT_S = 60.0
-_STOP_TIMEOUT_S = 20.0
+_STOP_TIMEOUT_S = 60.0
+_RETRY_S = 0.05
 
 
 class PeerBroker:
@@ -33,7 +34,11 @@ class PeerBroker:
         self.pid = 0
         self.untouched = False
         """Whether it was started and nothing was measured on it since."""
+        self.ready_s = 0.0
+        """From its last start until it answered."""
         self._directory = directory
+        self._home = directory
+        """Of the last start."""
         self._process: subprocess.Popen[bytes] | None = None
         self._port = free_port()
 
@@ -50,11 +55,29 @@ class PeerBroker:
         raise NotImplementedError
 
     def start(self) -> None:
+        self._home = self._directory / secrets.token_hex(4)
+        self._home.mkdir(parents=True)
+        self._launch()
+        process.wait_until_idle(self.pid)
+        self.untouched = True
+
+    def restart(self, *, cleanly: bool) -> None:
+        """With what it has; otherwise it is killed."""
+        if not cleanly and self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
+        self._launch()
+
+    def disk_bytes(self) -> int:
+        """What its directory takes of the disk."""
+        return sum(path.lstat().st_blocks * 512 for path in self._home.rglob("*") if path.exists())
+
+    def _launch(self) -> None:
         self._port = free_port()
-        directory = self._directory / secrets.token_hex(4)
-        directory.mkdir(parents=True)
+        directory = self._home
         command, variables = self.command(directory)
         environment = {name: value for name, value in {**os.environ, **variables}.items() if value}
+        begun = time.monotonic()
         with (directory / "output").open("wb") as output:
             # In a session of its own: ^C is for us, and we end it in order.
             self._process = subprocess.Popen(
@@ -67,6 +90,7 @@ class PeerBroker:
                 start_new_session=True,
             )
         self._wait_until_ready(directory / "output")
+        self.ready_s = time.monotonic() - begun
 
     def _wait_until_ready(self, output: Path) -> None:
         end = time.monotonic() + _READY_TIMEOUT_S
@@ -77,10 +101,8 @@ class PeerBroker:
                 self.version = session.server_version
                 # A start script may stand between us and the broker, so the one that listens is asked for.
                 self.pid = process.listening_pid(self._port) or self._process.pid
-                process.wait_until_idle(self.pid)
-                self.untouched = True
                 return
-            time.sleep(0.1)
+            time.sleep(_RETRY_S)
         words = output.read_text(errors="replace")[-2000:]
         self.close()
         raise RuntimeError(f"{self.name} did not start:\n{words}")
@@ -129,7 +151,7 @@ class RabbitBroker(PeerBroker):
         plugins.write_text("[].\n")
         return [str(RABBITMQ_SCRIPT)], {
             "HOME": str(directory),
-            "RABBITMQ_NODENAME": f"peer{secrets.token_hex(4)}@localhost",
+            "RABBITMQ_NODENAME": f"peer{directory.name}@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODE_PORT": str(self._port),
             "RABBITMQ_DIST_PORT": str(free_port()),

@@ -1,4 +1,4 @@
-"""A whole comparison: starts the brokers, runs the rounds within the time allowed, ends what it started.
+"""A whole comparison: what takes long once, then rounds within the time allowed; ends what it started.
 
 Its result is what docs/benchmarks.json holds, and all that the page is written from.
 """
@@ -16,6 +16,7 @@ import msgspec
 
 from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PandoBroker, PeerBroker, RabbitBroker
+from pandomq.bench.peers.endurance import Endurance
 from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
 from pandomq.bench.peers.machine import Machine, OtherWork, this_machine
 from pandomq.bench.peers.rounds import Rounds
@@ -42,17 +43,21 @@ def compare(rounds: int, scale: works.Scale, minutes_max: float, show: Show) -> 
         brokers = _brokers(Path(stack.enter_context(temporary)))
         for broker in brokers.values():
             stack.callback(broker.close)
+        begun = time.monotonic()
+        ledger = Ledger()
+        Endurance(brokers, scale, ledger, show).run()
+        for broker in brokers.values():
             show(f"start {broker.name}", 0, 0)
             broker.start()
-        turns = Rounds(brokers, scale, show)
-        minutes = _run_rounds(turns, rounds, minutes_max)
+        _run_rounds(Rounds(brokers, scale, ledger, show), rounds, begun + minutes_max * 60)
+        minutes = (time.monotonic() - begun) / 60
     return Comparison(
         day=date.today().isoformat(),
         minutes=round(minutes, 1),
         machine=this_machine(),
         versions={name: broker.version for name, broker in brokers.items()},
         scale=scale,
-        ledger=turns.ledger,
+        ledger=ledger,
         # The brokers have ended by now, so their work counts as ours.
         others_share=round(others.share(), 3),
     )
@@ -66,16 +71,14 @@ def _brokers(directory: Path) -> dict[str, PeerBroker]:
     }
 
 
-def _run_rounds(turns: Rounds, rounds: int, minutes_max: float) -> float:
-    begun = time.monotonic()
+def _run_rounds(turns: Rounds, rounds: int, end_s: float) -> None:
     longest_s = 0.0
     for _ in range(rounds):
-        round_begun = time.monotonic()
-        if round_begun - begun + longest_s > minutes_max * 60:
+        begun_s = time.monotonic()
+        if begun_s + longest_s > end_s:
             break
         turns.run_one()
-        longest_s = max(longest_s, time.monotonic() - round_begun)
-    return (time.monotonic() - begun) / 60
+        longest_s = max(longest_s, time.monotonic() - begun_s)
 
 
 def insist_on_compiled_kernel() -> None:

@@ -15,9 +15,10 @@ def page(comparison: Comparison) -> str:
     ledger = comparison.ledger
     sections = [
         _introduction(comparison),
-        "## Targets\n\n" + _table(("target", "wanted", "measured", ""), _target_rows(ledger)),
+        "## Targets\n\n" + _table(("target", "wanted", "measured", ""), _target_rows(comparison)),
         "## Against RabbitMQ\n\n" + _head_to_head(ledger),
         "## Latency\n\n" + _latency(ledger),
+        "## Long queues\n\n" + _long_queues(comparison),
         "## Connections\n\n" + _connections(ledger),
         "## What queue arguments cost\n\n" + _features(ledger),
         _reproduction(comparison),
@@ -47,8 +48,8 @@ while the others are idle. Messages are counted where they arrive; a run in whic
 One publisher floods, so brokers see large batches; the latency section shows the other end.{warning}"""
 
 
-def _target_rows(ledger: Ledger) -> Rows:
-    for target in targets(ledger):
+def _target_rows(comparison: Comparison) -> Rows:
+    for target in targets(comparison.ledger, comparison.scale):
         yield target.name, target.wanted, _number(target.measured), "met" if target.met else "**missed**"
 
 
@@ -67,14 +68,35 @@ def _head_to_head(ledger: Ledger) -> str:
 
 
 def _latency(ledger: Ledger) -> str:
-    subject = works.LATENCY_SUBJECT
+    return "\n\n".join(_latency_of(ledger, subject) for subject, _ in works.LATENCIES)
+
+
+def _latency_of(ledger: Ledger, subject: str) -> str:
     units = [f"{what} {point} µs" for what in ("delivery", "confirm") for point in ("p50", "p99", "max")]
     rows = [
         (broker, *(_milliseconds(ledger.median(subject, broker, unit)) for unit in units))
         for broker in (RABBITMQ, FAST)
     ]
     table = _table(("ms from publish to", *(unit.removesuffix(" µs") for unit in units)), rows)
-    return "\n\n".join([f"{subject}.", table, *_errors(ledger, subject)])
+    return "\n\n".join([f"{subject[0].upper()}{subject[1:]}.", table, *_errors(ledger, subject)])
+
+
+def _long_queues(comparison: Comparison) -> str:
+    ledger = comparison.ledger
+    units = (works.FILL_UNIT, works.MEMORY_UNIT, works.PEAK_UNIT, works.DISK_UNIT, works.RESTART_UNIT, works.CRASH_UNIT)
+    rows, errors = [], []
+    for work in works.long_works(comparison.scale):
+        for broker in work.brokers:
+            figures = (ledger.median(work.subject, broker, unit) for unit in units)
+            rows.append((work.subject, broker, *map(_small_or_large, figures)))
+        errors += _errors(ledger, work.subject)
+    churn = ("messages/s", works.RATE), ("MiB of memory", works.MEMORY_UNIT), ("MiB of disk", works.DISK_UNIT)
+    at_most = ", ".join(f"{_rate(ledger.median(works.CHURN_SUBJECT, FAST, unit))} {what}" for what, unit in churn)
+    load = works.CHURN_SUBJECT.removeprefix("churn: ")
+    words = f"{comparison.scale.churn_s:g} s of churn on {FAST} ({load}): {at_most} at most."
+    table = _table(("queue", "broker", *units), rows)
+    intro = "Measured once; nobody consumes. Memory is the process's resident set, its own code included."
+    return "\n\n".join([intro, table, words, *errors, *_errors(ledger, works.CHURN_SUBJECT)])
 
 
 def _connections(ledger: Ledger) -> str:
@@ -133,6 +155,10 @@ def _rate(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "not measured" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
+
+
+def _small_or_large(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def _times(value: float | None) -> str:

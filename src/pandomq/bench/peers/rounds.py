@@ -21,19 +21,20 @@ from pandomq.bench.wire import BrokerRefused
 
 
 class Rounds:
-    def __init__(self, brokers: Mapping[str, PeerBroker], scale: works.Scale, show: Show) -> None:
+    def __init__(self, brokers: Mapping[str, PeerBroker], scale: works.Scale, ledger: Ledger, show: Show) -> None:
         self._brokers = brokers
         self._scale = scale
         self._show = show
-        self.ledger = Ledger()
+        self.ledger = ledger
 
     def run_one(self) -> None:
         self._connections()
         for work in works.WORKS:
             for name in self._order(work.brokers):
                 self._work(work, name)
-        for name in self._order((RABBITMQ, FAST)):
-            self._latency(name)
+        for subject, changes in works.LATENCIES:
+            for name in self._order((RABBITMQ, FAST)):
+                self._latency(subject, changes, name)
         self._features()
         self._flatness()
         self.ledger.rounds += 1
@@ -75,13 +76,13 @@ class Rounds:
 
         self._guarded(work.subject, name, work.unit, step)
 
-    def _latency(self, name: str) -> None:
+    def _latency(self, subject: str, changes: Mapping[str, object], name: str) -> None:
         def step() -> None:
-            found = measure(self._load(name, works.LATENCY_CHANGES), self._show_for(name, works.LATENCY_SUBJECT))
+            found = measure(self._load(name, changes), self._show_for(name, subject))
             for unit, value in works.latency_figures(found).items():
-                self.ledger.note(works.LATENCY_SUBJECT, name, unit, value)
+                self.ledger.note(subject, name, unit, value)
 
-        self._guarded(works.LATENCY_SUBJECT, name, "confirm p50 µs", step)
+        self._guarded(subject, name, "confirm p50 µs", step)
 
     def _connections(self) -> None:
         for name, count in ((RABBITMQ, self._scale.rabbit_connections), (FAST, self._scale.connections)):

@@ -24,8 +24,16 @@ class Target(NamedTuple):
         return cls(name, f"≤ {limit:,g} {unit}", measured, measured is not None and measured <= limit)
 
 
-def targets(ledger: Ledger) -> list[Target]:
-    return [*_head_to_head(ledger), *_feature_costs(ledger), *_flatness(ledger), *_connections(ledger)]
+def targets(ledger: Ledger, scale: works.Scale) -> list[Target]:
+    return [
+        *_head_to_head(ledger),
+        *_latency(ledger),
+        *_long_queues(ledger, scale),
+        *_churn(ledger),
+        *_feature_costs(ledger),
+        *_flatness(ledger),
+        *_connections(ledger),
+    ]
 
 
 def _head_to_head(ledger: Ledger) -> list[Target]:
@@ -36,6 +44,34 @@ def _head_to_head(ledger: Ledger) -> list[Target]:
                 name = f"{work.subject}: {broker}"
                 found.append(Target.at_least(name, limit, ledger.ratio(work.subject, work.unit, broker), "× RabbitMQ"))
     return found
+
+
+def _latency(ledger: Ledger) -> list[Target]:
+    subject = works.PERSISTENT_LATENCY_SUBJECT
+    p99_us = ledger.median(subject, FAST, works.CONFIRM_P99_UNIT)
+    measured = None if p99_us is None else p99_us / 1000
+    return [Target.at_most(f"{subject}: confirm p99", works.CONFIRM_P99_MS_MAX, measured, "ms")]
+
+
+def _long_queues(ledger: Ledger, scale: works.Scale) -> list[Target]:
+    found = []
+    for work in works.long_works(scale):
+        memory = ledger.median(work.subject, FAST, works.MEMORY_UNIT)
+        found.append(Target.at_most(f"{work.subject}: memory", work.memory_mib_max, memory, "MiB"))
+        if work.restarts:
+            for unit, how in ((works.RESTART_UNIT, ""), (works.CRASH_UNIT, " after a kill")):
+                name = f"{work.subject}: restart{how}"
+                found.append(Target.at_most(name, works.RESTART_S_MAX, ledger.median(work.subject, FAST, unit), "s"))
+    return found
+
+
+def _churn(ledger: Ledger) -> list[Target]:
+    subject = works.CHURN_SUBJECT
+    return [
+        Target.at_most(f"{subject}: {unit.removeprefix('times ')} does not grow", works.CHURN_MAX, measured, "×")
+        for unit in (works.CHURN_MEMORY_UNIT, works.CHURN_DISK_UNIT)
+        for measured in [ledger.median(subject, FAST, unit)]
+    ]
 
 
 def _feature_costs(ledger: Ledger) -> list[Target]:

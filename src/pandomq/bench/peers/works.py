@@ -11,6 +11,15 @@ RATIO = "times the cost"
 CPU = "broker µs"
 ACKED: dict[str, Any] = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
 
+WINDOW = 2000
+PERSISTENT: dict[str, Any] = {
+    "size_bytes": 1024,
+    **ACKED,
+    "persistent": True,
+    "durable": True,
+    "confirm_window": WINDOW,
+}
+
 
 class Work(NamedTuple):
     subject: str
@@ -28,8 +37,16 @@ WORKS = (
     Work("transient, 1 KiB, acks", {"size_bytes": 1024, **ACKED}, target=7.0, plain_target=1.0),
     Work(
         "persistent, 1 KiB, acks, confirms",
-        {"size_bytes": 1024, **ACKED, "persistent": True, "durable": True, "confirm_window": 1000},
-        remark="both on disk; PandoMQ syncs before every confirm (fsync = always), RabbitMQ's queue is a classic one",
+        PERSISTENT,
+        target=5.0,
+        remark=f"both on disk, window {WINDOW:,}; PandoMQ syncs before every confirm (fsync = always), RabbitMQ's "
+        "queue is a classic one",
+    ),
+    Work(
+        "the same, quorum queue",
+        {**PERSISTENT, "queue_arguments": {"x-queue-type": "quorum"}},
+        target=4.0,
+        remark="of one broker each",
     ),
     Work(
         "fan-out to 200 private queues, 100 B",
@@ -48,7 +65,7 @@ WORKS = (
 OVERVIEW: tuple[dict[str, Any], ...] = (
     {"size_bytes": 16},
     {"size_bytes": 1024, **ACKED},
-    {"size_bytes": 1024, **ACKED, "persistent": True, "durable": True, "confirm_window": 1000},
+    PERSISTENT,
 )
 """What `pandomq bench` measures when it is not told what."""
 
@@ -62,6 +79,12 @@ LATENCY_CHANGES: dict[str, Any] = {
     "ack_every": 1,
     "prefetch": 1000,
 }
+
+PERSISTENT_LATENCY_SUBJECT = f"persistent, {LATENCY_SUBJECT}"
+PERSISTENT_LATENCY_CHANGES = {**LATENCY_CHANGES, "persistent": True, "durable": True}
+LATENCIES = ((LATENCY_SUBJECT, LATENCY_CHANGES), (PERSISTENT_LATENCY_SUBJECT, PERSISTENT_LATENCY_CHANGES))
+CONFIRM_P99_UNIT = "confirm p99 µs"
+CONFIRM_P99_MS_MAX = 8.0
 
 
 def latency_figures(measured: Measurement) -> dict[str, float]:
@@ -104,7 +127,76 @@ class Scale(NamedTuple):
     rabbit_connections: int
     bindings: tuple[int, ...]
     queues: tuple[int, ...]
+    large_messages: int = 0
+    """1 KiB each, in a long queue."""
+    small_messages: int = 0
+    """16 B each, in a longer one."""
+    churn_s: float = 0.0
 
 
-FULL = Scale(1.0, 3.0, 0.3, 1.0, 10_000, 2_000, (10, 1_000, 100_000), (1, 1_000))
-QUICK = Scale(0.5, 1.0, 0.2, 0.4, 2_000, 500, (10, 10_000), (1, 1_000))
+FULL = Scale(1.0, 3.0, 0.3, 1.0, 10_000, 2_000, (10, 1_000, 100_000), (1, 1_000), 1_000_000, 10_000_000, 60.0)
+QUICK = Scale(0.5, 1.0, 0.2, 0.4, 2_000, 500, (10, 10_000), (1, 1_000), 20_000, 100_000, 6.0)
+
+# What takes long.
+
+MEMORY_UNIT = "MiB of memory"
+PEAK_UNIT = "MiB of memory at most"
+DISK_UNIT = "MiB of disk"
+FILL_UNIT = "queued/s"
+RESTART_UNIT = "s to restart"
+CRASH_UNIT = "s to restart, killed"
+LARGE_MEMORY_MIB_MAX = 250.0
+SMALL_MEMORY_MIB_MAX = 400.0
+RESTART_S_MAX = 10.0
+
+
+class LongWork(NamedTuple):
+    """A queue that grows to this many messages, with nobody to consume them."""
+
+    subject: str
+    messages: int
+    changes: dict[str, Any]
+    memory_mib_max: float
+    restarts: bool = False
+    brokers: tuple[str, ...] = (FAST,)
+
+
+def long_works(scale: Scale) -> list[LongWork]:
+    large, small = {"size_bytes": 1024}, {"size_bytes": 16}
+    kept = {"persistent": True, "durable": True}
+    priority: dict[str, Any] = {"queue_arguments": {"x-max-priority": 5}, "priorities": 5}
+    ttl: dict[str, Any] = {"queue_arguments": {"x-message-ttl": 3_600_000}}
+
+    def of_large(
+        what: str, changes: dict[str, Any], *, restarts: bool = False, brokers: tuple[str, ...] = (FAST,)
+    ) -> LongWork:
+        subject = f"{scale.large_messages:,} × 1 KiB queued, {what}"
+        return LongWork(
+            subject,
+            scale.large_messages,
+            {**large, **changes},
+            LARGE_MEMORY_MIB_MAX,
+            restarts=restarts,
+            brokers=brokers,
+        )
+
+    return [
+        of_large("persistent", kept, restarts=True, brokers=(RABBITMQ, FAST)),
+        of_large("transient", {}),
+        of_large("mixed priorities", priority),
+        of_large("x-message-ttl", ttl),
+        LongWork(
+            f"{scale.small_messages:,} × 16 B queued, persistent",
+            scale.small_messages,
+            {**small, **kept},
+            SMALL_MEMORY_MIB_MAX,
+            restarts=True,
+        ),
+    ]
+
+
+CHURN_SUBJECT = "churn: persistent, 1 KiB, acks, confirms"
+CHURN_MEMORY_UNIT = "times the memory"
+CHURN_DISK_UNIT = "times the disk"
+CHURN_MAX = 1.2
+"""The largest of the second half over the largest of the first."""

@@ -1,0 +1,108 @@
+"""What takes long, and is measured once: long queues, a restart with them, and a minute of churn.
+
+Each begins on a broker without a past. Memory is the process's resident set when the queue is full and nobody does
+anything; the disk is what the broker's directory takes.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+
+from pandomq.bench import process
+from pandomq.bench.filling import fill, queued_count
+from pandomq.bench.load import Load
+from pandomq.bench.peers import works
+from pandomq.bench.peers.brokers import PeerBroker
+from pandomq.bench.peers.ledger import FAST, Ledger
+from pandomq.bench.run import Show, measure
+from pandomq.bench.wire import BrokerRefused
+
+QUEUE = "long"
+MIB = 2**20
+
+
+class Endurance:
+    def __init__(self, brokers: Mapping[str, PeerBroker], scale: works.Scale, ledger: Ledger, show: Show) -> None:
+        self._brokers = brokers
+        self._scale = scale
+        self._ledger = ledger
+        self._show = show
+
+    def run(self) -> None:
+        for work in works.long_works(self._scale):
+            for name in work.brokers:
+                self._guarded(work.subject, name, works.MEMORY_UNIT, partial(self._long, work, name))
+        self._guarded(works.CHURN_SUBJECT, FAST, works.CHURN_MEMORY_UNIT, self._churn)
+
+    def _guarded(self, subject: str, name: str, unit: str, step: Callable[[], None]) -> None:
+        broker = self._brokers[name]
+        # The others rest meanwhile, and have nothing to tidy up either.
+        for other in self._brokers.values():
+            if other is not broker:
+                other.close()
+        broker.fresh()
+        broker.untouched = False
+        try:
+            step()
+        except (BrokerRefused, OSError, RuntimeError) as error:
+            self._ledger.note_error(subject, name, unit, str(error))
+        finally:
+            broker.close()
+
+    def _show_for(self, name: str, subject: str) -> Show:
+        return lambda phase, done, rate: self._show(f"{name}, {subject}: {phase}", done, rate)
+
+    # Long queues.
+
+    def _long(self, work: works.LongWork, name: str) -> None:
+        broker = self._brokers[name]
+        load = msgspec.structs.replace(Load(url=broker.url, confirm_window=works.WINDOW), **work.changes)
+        filled = fill(load, QUEUE, work.messages, self._show_for(name, work.subject))
+        process.wait_until_idle(broker.pid)
+        self._note(work, name, works.FILL_UNIT, filled.rate)
+        self._note(work, name, works.MEMORY_UNIT, process.resident_bytes(broker.pid) / MIB)
+        self._note(work, name, works.PEAK_UNIT, process.peak_resident_bytes(broker.pid) / MIB)
+        self._note(work, name, works.DISK_UNIT, broker.disk_bytes() / MIB)
+        if work.restarts:
+            self._restart(work, name, load, works.RESTART_UNIT, cleanly=True)
+            if name == FAST:
+                self._restart(work, name, load, works.CRASH_UNIT, cleanly=False)
+
+    def _restart(self, work: works.LongWork, name: str, load: Load, unit: str, *, cleanly: bool) -> None:
+        broker = self._brokers[name]
+        self._show_for(name, work.subject)("restart", 0, 0)
+        broker.restart(cleanly=cleanly)
+        found = queued_count(msgspec.structs.replace(load, url=broker.url), QUEUE)
+        if found != work.messages:
+            raise BrokerRefused(f"{found} of {work.messages} messages came back")
+        self._note(work, name, unit, broker.ready_s)
+
+    def _note(self, work: works.LongWork, name: str, unit: str, value: float) -> None:
+        self._ledger.note(work.subject, name, unit, value)
+
+    # Churn.
+
+    def _churn(self) -> None:
+        broker = self._brokers[FAST]
+        samples: list[tuple[int, int]] = []
+        show = self._show_for(FAST, works.CHURN_SUBJECT)
+
+        def watch(phase: str, done: float, rate: float) -> None:
+            show(phase, done, rate)
+            if phase == "measure":
+                samples.append((process.resident_bytes(broker.pid), broker.disk_bytes()))
+
+        load = Load(url=broker.url, warm_up_s=self._scale.churn_s / 6, duration_s=self._scale.churn_s)
+        found = measure(msgspec.structs.replace(load, **works.PERSISTENT), watch, broker.pid)
+        if found.missing or found.refused:
+            raise BrokerRefused(f"{found.missing} messages missing, {found.refused} refused")
+        middle = len(samples) // 2
+        for place, unit, largest_unit in (
+            (0, works.CHURN_MEMORY_UNIT, works.MEMORY_UNIT),
+            (1, works.CHURN_DISK_UNIT, works.DISK_UNIT),
+        ):
+            before, after = (max(sample[place] for sample in half) for half in (samples[:middle], samples[middle:]))
+            self._ledger.note(works.CHURN_SUBJECT, FAST, unit, after / before)
+            self._ledger.note(works.CHURN_SUBJECT, FAST, largest_unit, max(before, after) / MIB)
+        self._ledger.note(works.CHURN_SUBJECT, FAST, works.RATE, found.processed_rate)
