@@ -15,6 +15,7 @@ from celery.exceptions import TaskRevokedError
 from .broker_under_test import BrokerUnderTest, Names
 from .cable import Cable
 from .celery_worker import CeleryWorker
+from .configured_broker import ConfiguredBroker, running
 from .waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.timeout(120)
@@ -67,13 +68,30 @@ def test_a_countdown_holds_a_task_back(worker: CeleryWorker) -> None:
 def test_more_countdowns_than_the_prefetch(worker: CeleryWorker) -> None:
     """A worker holds tasks for later, unacked, and changes its prefetch while it does.
 
-    Whether the task that is due overtakes the held ones is not asked: kombu raises the prefetch of a consumer at work
-    only for a RabbitMQ older than 4, which it knows by product and version.
+    Whether the task that is due overtakes the held ones depends on the broker's name: kombu raises the prefetch of a
+    consumer at work only for RabbitMQ, and not for each version. The next test asks for it.
     """
     held = [worker.task("add", number, 0).apply_async(countdown=1) for number in range(12)]
     due = worker.task("now").delay()
     assert [result.get(timeout=PATIENCE_S) for result in held] == list(range(12))
     assert due.get(timeout=PATIENCE_S)
+
+
+@pytest.mark.only_ours("it is started under RabbitMQ's name")
+def test_held_tasks_do_not_count_where_celery_knows_how_to_raise_the_prefetch(tmp_path: Path) -> None:
+    """Three times as many as the prefetch wait for longer than the test runs; what is due overtakes all of them."""
+    with running(ConfiguredBroker(tmp_path / "broker", node={"compat_product": "RabbitMQ"})) as broker:
+        worker = CeleryWorker(tmp_path, f"amqp://guest:guest@127.0.0.1:{broker.port}//", "named")
+        worker.start("--concurrency", "2")
+        try:
+            held = [worker.task("add", number, 0).apply_async(countdown=600) for number in range(12)]
+            for _ in range(3):
+                assert worker.task("add", 2, 3).delay().get(timeout=PATIENCE_S) == 5
+            assert not any(result.ready() for result in held)
+            [scheduled] = worker.app.control.inspect(timeout=5, limit=1).scheduled().values()
+            assert {task["request"]["id"] for task in scheduled} == {result.id for result in held}
+        finally:
+            worker.stop()
 
 
 def test_a_group_and_a_chain(worker: CeleryWorker) -> None:
