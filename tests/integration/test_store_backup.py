@@ -99,11 +99,13 @@ def test_a_broker_starts_from_a_copy_that_was_made_under_load(tmp_path: Path, mo
 
 def test_a_store_that_nobody_uses(tmp_path: Path) -> None:
     make(tmp_path / "n1" / "store", 400)
+    unwanted = tmp_path / "n1" / "store" / "pages-000000000999.page"
+    unwanted.write_bytes(bytes(512))
     done = backup(tmp_path / "n1", tmp_path / "copy")
     assert done.exit_code == 0
     assert "sound; entries up to 400 of broker n1" in done.stdout.replace("\n", "")
     files = {path.name for path in (tmp_path / "copy").iterdir()}
-    kept = {path.name for path in (tmp_path / "n1" / "store").iterdir()} - {"lock", "reserve"}
+    kept = {path.name for path in (tmp_path / "n1" / "store").iterdir()} - {"lock", "reserve", unwanted.name}
     assert files == kept
     check(tmp_path / "copy", 400)
 

@@ -20,14 +20,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pandomq.journal.effects import DiskError, FileName
+from pandomq.journal.effects import DiskError, FileName, Read
 from pandomq.journal.events import Progress, Stage
 from pandomq.journal.faults import StoreFault, corrupt, disk_fault
 from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy, encode_copy
 from pandomq.journal.inspection import StoreReport
 from pandomq.journal.layout import HEAD_BYTES, IDENTITY_SECTOR, SEAL_SECTOR, body_offset, decode_identity
 from pandomq.journal.limits import PAGE_BYTES, SECTOR_BYTES, STATE_COPY_BYTES
-from pandomq.journal.names import STATE, is_kept, segment_number
+from pandomq.journal.names import STATE, is_kept, page_file, page_number, segment_number, snapshot_index
+from pandomq.journal.page_file import Place
+from pandomq.journal.snapshot import Foundation, SnapshotBad, read_foundation
+from pandomq.journal.window import Window
 from pandomq.limits import MIB
 from pandomq.runtime.disk_files import write_all
 from pandomq.runtime.disk_tools import Show, inspect_store, store_in
@@ -72,6 +75,7 @@ class _Moment:
             found = _read_state(source)
             if found is not None and self._open_all() and _read_state(source) == found:
                 self.counter, self.state = found
+                self._drop_unwanted_pages()
                 return
             self.close()
             time.sleep(MOMENT_REST_S)
@@ -88,6 +92,13 @@ class _Moment:
         except FileNotFoundError:
             return False
         return names <= _kept_files(self._source)
+
+    def _drop_unwanted_pages(self) -> None:
+        """Page files that no snapshot refers to are of no use to a restart."""
+        snapshots = {file: fd for file, fd in self.fds.items() if snapshot_index(file) is not None}
+        wanted = {page_file(place.number) for file, fd in snapshots.items() for place in _places(file, fd)}
+        for file in [file for file in self.fds if page_number(file) is not None and file not in wanted]:
+            os.close(self.fds.pop(file))
 
     @property
     def size_bytes(self) -> int:
@@ -111,6 +122,20 @@ def _read_state(source: Path) -> tuple[int, StoreState] | None:
         return None
     copies = [decode_copy(data[offset : offset + STATE_COPY_BYTES]) for offset in COPY_OFFSETS]
     return max((copy for copy in copies if copy is not None), key=lambda copy: copy[0], default=None)
+
+
+def _places(snapshot: FileName, fd: int) -> list[Place]:
+    """The pages that a snapshot refers to; none if it is damaged, since nobody can use it then."""
+    work = read_foundation(Window(snapshot, os.fstat(fd).st_size, CHUNK_BYTES))
+    try:
+        reads = next(work)
+        while True:
+            reads = work.send([os.pread(fd, read.length, read.offset) for read in reads if isinstance(read, Read)])
+    except StopIteration as end:
+        foundation: Foundation = end.value
+        return foundation.places
+    except SnapshotBad:
+        return []
 
 
 # The target.
