@@ -90,7 +90,6 @@ def test_a_store_stays_with_its_broker(stopped: RestartingBroker) -> None:
     assert "the store belongs to broker 't', and this is 'other'" in stopped.refusal()
 
 
-@pytest.mark.proves("R21")
 def test_files_of_another_cluster_are_refused(stopped: RestartingBroker, tmp_path: Path) -> None:
     (tmp_path / "stranger").mkdir()
     with ended(RestartingBroker(tmp_path / "stranger")) as stranger:
