@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -164,5 +165,22 @@ def test_an_alarm_shows_everywhere(tmp_path: Path) -> None:
         assert samples(broker.fetch("/metrics").text)["rabbitmq_alarms_memory_used_watermark"] == 1
         assert api.delete("queues/%2F/q/contents").status_code == 204
         assert api.get("health/checks/alarms").status_code == 200
+    finally:
+        broker.stop()
+
+
+def test_a_disk_that_is_nearly_full_shows_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PANDOMQ_LOG_FREE_BYTES_MIN", "1000TiB")
+    broker = HttpBroker(tmp_path)
+    broker.start()
+    try:
+        api = broker.client()
+        deadline = time.monotonic() + 10
+        while not api.get("cluster").json()["alarms"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert api.get("cluster").json()["alarms"] == ["disk"]
+        assert api.get("health/checks/alarms").json()["alarms"] == [{"node": "t", "resource": "disk"}]
+        assert api.get("nodes/t").json()["disk_free_alarm"] is True
+        assert samples(broker.fetch("/metrics").text)["rabbitmq_alarms_free_disk_space_watermark"] == 1
     finally:
         broker.stop()

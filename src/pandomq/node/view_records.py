@@ -108,6 +108,7 @@ class NodeView(msgspec.Struct, frozen=True):
     uptime_ms: int
     listeners: tuple[ListenerView, ...]
     memory_alarm: bool
+    disk_alarm: bool
     held_messages: int
     held_bytes: int
     memory_bytes_max: int

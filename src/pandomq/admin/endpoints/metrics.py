@@ -150,6 +150,12 @@ def _add_node(page: Exposition, call: Call) -> None:
             "is 1 if memory watermark alarm is in effect",
             node.memory_alarm,
         ),
+        (
+            "rabbitmq_alarms_free_disk_space_watermark",
+            GAUGE,
+            "is 1 if free disk space watermark alarm is in effect",
+            node.disk_alarm,
+        ),
         ("rabbitmq_process_open_fds", GAUGE, "Open file descriptors", process_facts.open_files()),
         ("rabbitmq_process_max_fds", GAUGE, "Open file descriptors limit", process_facts.open_files_max()),
         ("rabbitmq_process_resident_memory_bytes", GAUGE, "Memory used in bytes", process_facts.resident_bytes()),

@@ -148,7 +148,7 @@ def _node(call: Call) -> dict[str, Any]:
         "mem_used": process_facts.resident_bytes(),
         "mem_limit": view.memory_bytes_max,
         "mem_alarm": view.memory_alarm,
-        "disk_free_alarm": False,
+        "disk_free_alarm": view.disk_alarm,
         "fd_used": process_facts.open_files(),
         "fd_total": process_facts.open_files_max(),
         "sockets_used": view.connections,
