@@ -16,6 +16,10 @@ from pandomq.replica.messages import Append, Appended, Refused
 def receive(core: Core, root: NodeName, append: Append) -> None:
     if core.emptying:
         return
+    if is_installing(core):
+        if append.prompt:
+            acknowledge(core, append.round)
+        return
     if not continues(core, append):
         refuse(core, root, append)
         return
@@ -26,10 +30,19 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
         core.write(fresh)
     reached = LogIndex(append.prev_index + len(append.entries))
     core.matched_index = max(core.matched_index, reached)
-    # What lies behind the entries of this append may still be another root's, whatever the root has committed there.
-    core.commit(min(append.commit_index, reached))
-    if append.prompt or not append.entries or core.synced_index >= reached:
+    core.commit(commit_limit(append, reached))
+    if append.prompt or (append.entries and core.synced_index >= reached):
         acknowledge(core, append.round)
+
+
+def is_installing(core: Core) -> bool:
+    """A snapshot is taking the log's place; what comes now comes again."""
+    return core.incoming is not None and core.incoming.installing
+
+
+def commit_limit(append: Append, reached: LogIndex) -> LogIndex:
+    """What lies behind the entries of an append may still be another root's, whatever this one has committed there."""
+    return min(append.commit_index, reached)
 
 
 def continues(core: Core, append: Append) -> bool:
@@ -79,12 +92,12 @@ def is_same(core: Core, index: LogIndex, term: Term, epoch_id: str) -> bool:
 def make_way(core: Core, append: Append, conflict: LogIndex | None) -> bool:
     """What must go before the new entries can be written; False if they have to come again when it is gone."""
     if core.damaged_from is not None:
-        if not core.cutting:
+        if core.cutting is None:
             core.cut_damage()
         return False
     if conflict is None:
         return True
-    if core.cutting:
+    if core.cutting is not None:
         return False
     overtaken = core.end.epoch < append.epoch
     if conflict <= core.commit_index:

@@ -63,7 +63,8 @@ class Core:
         self.promise_until_ms = 0
         # The log is the root's up to here, as it said in this term.
         self.matched_index = LogIndex(0)
-        self.cutting = False
+        self.cutting: LogIndex | None = None
+        """The disk is cutting the log here."""
         self.emptying = False
         self.incoming: Incoming | None = None
         self.damaged_from: LogIndex | None = None
@@ -162,6 +163,7 @@ class Core:
     def follow(self, root: NodeName) -> None:
         """This term's root was heard of."""
         if self.root != root:
+            assert self.root is None, f"{self.root} and {root} are both root in term {self.term}"
             self.root = root
             self.tell_role()
         self.promise(root)
@@ -217,10 +219,16 @@ class Core:
         return LogIndex(min(self.tail.synced_index, self._config_unsaved - 1))
 
     def synced(self, index: LogIndex) -> None:
-        # While a cut is on its way the disk may still speak of entries that are gone.
-        if self.cutting or self.emptying:
+        if self.emptying:
             return
+        if self.cutting is not None:
+            # The disk may still speak of entries that are gone, and others have their places.
+            index = LogIndex(min(index, self.cutting - 1))
         self.tail.synced(index)
+        self.forget_floor()
+
+    def forget_floor(self) -> None:
+        """The log is as long again as it was before it was damaged."""
         floor = self.record.floor
         if floor is not None and self.end_at(self.synced_index, self._synced_term()) >= floor:
             self.note(msgspec.structs.replace(self.record, floor=None))
@@ -232,8 +240,8 @@ class Core:
 
     def cut(self, first_index: LogIndex, *, keep_aside: bool) -> None:
         assert first_index > self.commit_index, "what is committed stays"
-        assert not self.cutting
-        self.cutting = True
+        assert self.cutting is None
+        self.cutting = first_index
         self.tail.cut(first_index)
         self.matched_index = LogIndex(min(self.matched_index, first_index - 1))
         self.outbox.put(Cut(first_index, keep_aside))
@@ -243,9 +251,9 @@ class Core:
 
     def cut_damage(self) -> None:
         """The damaged part of the log goes; what was known of it is the floor for votes."""
-        assert self.damaged_from is not None and not self.cutting
+        assert self.damaged_from is not None and self.cutting is None
         first_index, self.damaged_from = self.damaged_from, None
-        self.cutting = True
+        self.cutting = first_index
         self.outbox.put(Cut(first_index, keep_aside=True))
         self.alarm(AlarmKind.DAMAGED_LOG, raised=False, text="the damaged part of the log was cut off and kept aside")
 
@@ -256,7 +264,8 @@ class Core:
         self.outbox.put(SetAside(reason))
 
     def store_emptied(self) -> None:
-        self.emptying = self.cutting = False
+        self.emptying = False
+        self.cutting = None
         self.damaged_from = None
         self.commit_index = self.matched_index = LogIndex(0)
         self.tail.reset(LogIndex(0), Term(0))

@@ -35,7 +35,7 @@ def check(core: Core) -> None:
 def check_root(core: Core, root: Root) -> None:
     assert core.root == core.name
     assert core.state.vote == core.name, "a root has voted for itself"
-    assert not core.cutting, "a root never cuts its own log"
+    assert core.cutting is None, "a root never cuts its own log"
     assert root.ready or core.commit_index <= core.tail.last_index
     for peer in root.peers.values():
         assert peer.synced_index <= peer.received_index <= core.tail.last_index, (peer.name, "has what nobody wrote")

@@ -54,7 +54,8 @@ class Vote(Header, frozen=True, array_like=True, tag=3):
 
 
 class Append(Header, frozen=True, array_like=True, tag=4):
-    """Entries after `prev`, which must be in the receiver's log; without entries it is a heartbeat."""
+    """Entries after `prev`, which must be in the receiver's log; without entries it is a heartbeat, or tells how far
+    the log is committed."""
 
     round: int
     """When it was sent, by the root's clock; the answer brings it back, and so extends the lease."""
@@ -65,7 +66,7 @@ class Append(Header, frozen=True, array_like=True, tag=4):
     entries: tuple[LogEntry, ...]
     commit_index: LogIndex
     prompt: bool
-    """Answer at once that the entries are received, and again when they are synced."""
+    """Answer at once that the entries are received; when they are synced there is an answer in any case."""
 
 
 class Appended(Header, frozen=True, array_like=True, tag=5):
@@ -100,7 +101,7 @@ class Admit(Header, frozen=True, array_like=True, tag=7):
 
 
 class Farewell(Header, frozen=True, array_like=True, tag=8):
-    """The root of this term has resigned; promises to it are void."""
+    """The root of this term has resigned, or a candidate has lost; promises to it are void."""
 
 
 class TakeOver(Header, frozen=True, array_like=True, tag=9):

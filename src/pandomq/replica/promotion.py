@@ -82,7 +82,7 @@ def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:
         return "this broker is root"
     if core.record.joining or core.observer or core.emptying:
         return "this broker's own store is empty or in doubt"
-    if core.damaged_from is not None or core.cutting:
+    if core.damaged_from is not None or core.cutting is not None:
         return "this broker's log is damaged or being cut: it must be repaired first"
     if core.name not in names or core.name in dead:
         return "this broker is not among the primaries that are left"

@@ -142,7 +142,7 @@ class Replica:
                 core.synced(index)
                 core.handlers.synced()
             case CutDone():
-                core.cutting = False
+                core.cutting = None
             case StoreEmptied():
                 core.store_emptied()
             case Fetched():

@@ -52,6 +52,11 @@ class Replication:
         elif peer.phase is Phase.SNAPSHOT:
             self._resume_snapshot(peer)
 
+    def tell_commit(self, peer: Progress) -> None:
+        """Who is sent nothing else just now learns at once that what it has is committed; no answer is needed."""
+        if peer.in_sync and peer.received_index >= self._core.tail.last_index:
+            self._core.send(peer.name, self._message(peer.received_index, (), prompt=False))
+
     def _append(self, peer: Progress, entries: tuple[LogEntry, ...]) -> None:
         first_index = peer.next_index
         last_index = LogIndex(first_index + len(entries) - 1)

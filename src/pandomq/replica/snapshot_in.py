@@ -53,7 +53,7 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
         return
     incoming = core.incoming
     if incoming is None or incoming.source != piece.source:
-        if (incoming is not None and incoming.installing) or core.cutting:
+        if (incoming is not None and incoming.installing) or core.cutting is not None:
             return
         if piece.number != 0:
             answer(core, root, piece.source, wanted=0, round_=piece.round)
@@ -115,6 +115,7 @@ def installed(core: Core, source: str) -> None:
     core.commit_index = LogIndex(0)
     core.note(arrived(core.record))
     core.commit(incoming.index)
+    core.forget_floor()
     if core.root is not None:
         answer(core, core.root, source, incoming.taken, installed=True)
 

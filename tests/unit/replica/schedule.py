@@ -21,6 +21,7 @@ class Kind(enum.Enum):
     DISK = "disk"
     TIME = "time"
     SETTLE = "settle"
+    ADVANCE = "advance"
     PROPOSE = "propose"
     CRASH = "crash"
     START = "start"
@@ -28,6 +29,7 @@ class Kind(enum.Enum):
     PAUSE = "pause"
     CUT = "cut"
     CUT_ONE_WAY = "cut one way"
+    ISOLATE = "isolate"
     HEAL = "heal"
     STALL = "stall"
     COMPACT = "compact"
@@ -72,10 +74,14 @@ class Schedule:
                     each.tick()
             case Kind.SETTLE:
                 world.settle()
+            case Kind.ADVANCE:
+                world.advance(100 + number * 2)
             case Kind.PROPOSE:
                 self._propose()
             case Kind.CUT | Kind.CUT_ONE_WAY if node is not other:
                 world.cut(node.name, other.name, one_way=kind is Kind.CUT_ONE_WAY, noticed=number % 2 == 0)
+            case Kind.ISOLATE:
+                world.isolate(node.name, noticed=number % 3 == 0)
             case Kind.HEAL:
                 world.heal()
             case Kind.CHANGE:

@@ -68,6 +68,7 @@ class Store:
         self.stalled_since_ms: int | None = None
         self.pieces: dict[int, bytes] = {}
         self.snapshot_is_bad = False
+        self.fetch_entries = 3
         self.damage_index: int | None = None
         self.answers: list[Completion] = []
 
@@ -152,7 +153,7 @@ class Store:
                 if first_index <= self.memory.snapshot_index:
                     self.answers.append(Missing(peer, first_index))
                 else:
-                    entries = self.memory.entries[first_index - 1 : first_index + 2]
+                    entries = self.memory.entries[first_index - 1 : first_index - 1 + self.fetch_entries]
                     self.answers.append(Fetched(peer, first_index, tuple(entries)))
             case ReadPiece():
                 self.answers.append(self._read_piece(effect))

@@ -127,6 +127,9 @@ class Node:
     def role(self) -> Role | None:
         return self.replica.role if self.up else None
 
+    def plays(self, role: Role) -> bool:
+        return self.role is role
+
     def take_told(self, kind: type[Effect]) -> list[Effect]:
         taken = [effect for effect in self.told if isinstance(effect, kind)]
         self.told = [effect for effect in self.told if not isinstance(effect, kind)]
@@ -148,7 +151,7 @@ class World:
         self.cut_links: set[tuple[str, str]] = set()
         self.settings = settings or ReplicaSettings()
         self.nodes: dict[NodeName, Node] = {}
-        members = [Member(NodeName(name)) for name in (names if voters is None else voters)]
+        members = self.members(names if voters is None else voters)
         for name in names:
             node = self.add(name)
             if any(member.name == name for member in members):
@@ -156,6 +159,10 @@ class World:
                 node.store.crash()
         for node in self.nodes.values():
             node.start()
+
+    @staticmethod
+    def members(names: Iterable[str]) -> list[Member]:
+        return [Member(NodeName(name)) for name in names]
 
     def add(self, name: str, *, observer: bool = False) -> Node:
         node = Node(self, NodeName(name), self.settings, observer=observer)
@@ -228,6 +235,25 @@ class World:
     @property
     def roots(self) -> list[Node]:
         return [node for node in self.nodes.values() if node.role is Role.ROOT]
+
+    def until_root(self) -> Node:
+        """Goes on one small step at a time until there is a root, and stops there."""
+        for _ in range(STEPS_MAX):
+            for node in self.nodes.values():
+                if node.role is Role.ROOT:
+                    return node
+                if node.disk_step() or node.receive():
+                    break
+            else:
+                self.now_ms += TICK_MS
+                for node in self.nodes.values():
+                    node.tick()
+        raise AssertionError("no root")
+
+    def resign(self) -> None:
+        root = self.roots[0]
+        root.replica.resign("asked to")
+        root.do_effects()
 
     def elect(self, name: str | None = None) -> Node:
         """Lets time pass until there is a root that serves."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pandomq.ids import NodeName, Term
 from pandomq.replica import appending, seniority, snapshot_in
 from pandomq.replica.core import Core
-from pandomq.replica.messages import Append, AskVote, SnapshotPiece, Vote
+from pandomq.replica.messages import Append, AskVote, Farewell, SnapshotPiece, Vote
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.transitions import Role
 
@@ -79,6 +79,9 @@ class Candidate(Handlers):
 
     def tick(self) -> None:
         if self.core.now_ms - self._stood_ms >= self.core.settings.candidacy_ms:
+            for peer in sorted(self._granted - {self.core.name}):
+                # They need not keep a promise to one who lost.
+                self.core.send(peer, Farewell(*self.core.header))
             self.core.become_follower(rest_ms=1 + seniority.delay_after_defeat_ms(self.core))
 
     # Another has won this term.

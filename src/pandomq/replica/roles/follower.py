@@ -18,10 +18,12 @@ class Follower(Handlers):
         snapshot_in.receive(self.core, sender, message)
 
     def on_farewell(self, sender: NodeName, message: Farewell) -> None:
-        if sender == self.core.root:
-            self.core.root = None
-            self.core.release_promise()
-            self.core.tell_role()
+        core = self.core
+        if sender == core.promised_to:
+            core.release_promise()
+            if core.root == sender:
+                core.root = None
+                core.tell_role()
 
     def synced(self) -> None:
         appending.acknowledge(self.core)

@@ -51,7 +51,11 @@ class Root(Handlers):
             if name in self._granted:
                 # Who votes promises, so the lease begins with the candidacy.
                 peer.round = self._stood_ms
-        self.write([encode_entry(TermBegins(core.name))])
+        first = [encode_entry(TermBegins(core.name))]
+        if core.record.configs[-1].index == 0:
+            # A cluster's first members are in no log yet; who joins later learns of them from there.
+            first.append(encode_entry(Members(core.membership)))
+        self.write(first)
         self._beat()
 
     def _add(self, name: NodeName, *, observer: bool = False) -> Progress:
@@ -89,8 +93,9 @@ class Root(Handlers):
         core = self.core
         received = commitment.received_by_enough(core, self.peers)
         if received > self._received_index and commitment.is_of_this_term(core, received):
+            is_waited_for = self._received_index < self._replication.prompt_index
             self._received_index = received
-            if core.commit_index < received <= self._replication.prompt_index:
+            if is_waited_for:
                 core.outbox.put(Received(received))
         index = commitment.synced_by_enough(core, self.peers)
         if index > core.commit_index and commitment.is_of_this_term(core, index):
@@ -103,6 +108,8 @@ class Root(Handlers):
         core.commit(index)
         while self._uncommitted and self._uncommitted[0][0] <= index:
             self._uncommitted_bytes -= self._uncommitted.popleft()[1]
+        for peer in self.peers.values():
+            self._replication.tell_commit(peer)
         if not self.ready:
             self.ready = True
             core.outbox.put(Serve(core.term, index, self._payload))
@@ -235,7 +242,8 @@ class Root(Handlers):
         core = self.core
         if not lease.holds(core, self.peers.values()):
             self.resign("it has not heard from half of the primaries within its lease")
-        elif votes.disk_stalls(core):
+        elif core.others and votes.disk_stalls(core):
+            # Alone there is nobody who could do better.
             self.resign("its disk does not answer")
 
     def _beat(self) -> None:
