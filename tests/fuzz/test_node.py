@@ -18,7 +18,7 @@ from tests.fuzz.conversations import Conversation
 from tests.fuzz.epoch import Epoch, recorded_corpus
 
 SEED = 20_240_229
-FOUND = [(393_496_261, 1414)]
+FOUND = [(393_496_261, 1414), (1_445_095_810, 1691)]
 """Seeds and epochs in which `make fuzz` once found something."""
 ROOT = Path(__file__).parent.parent.parent
 ONE_EPOCH = """

@@ -183,3 +183,15 @@ def test_a_reopened_channel_is_not_in_confirm_mode(confirming: Channel, name: st
     confirming.rpc("channel.open")
     confirming.publish("m", name)
     confirming.expect_nothing()
+
+
+def test_confirms_and_returns_keep_their_place_among_the_replies(confirming: Channel, name: str) -> None:
+    """The first declare takes a while, as it has to be on disk; what needs no disk does not pass it by."""
+    for number in range(1, 21):
+        confirming.send("queue.declare", queue=f"{name}.{number}", durable=True, auto_delete=True)
+        confirming.publish("transient", "nowhere", mandatory=True)
+        confirming.send("queue.delete", queue=f"{name}.{number}")
+        heard = [confirming.receive() for _ in range(2)]
+        assert [method.name for method in heard] == ["queue.declare-ok", "basic.return"]
+        heard = [confirming.receive() for _ in range(2)]
+        assert sorted(method.name for method in heard) == ["basic.ack", "queue.delete-ok"]

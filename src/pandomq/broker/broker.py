@@ -168,8 +168,7 @@ class Broker:
             for position, item in enumerate(inputs):
                 if client.failed or client.gone:
                     break
-                is_method = isinstance(item, MethodInput)
-                if client.uncommitted_count or (is_method and client.unwritten_bytes > self.limits.outgoing_bytes_max):
+                if client.uncommitted_count or self._is_behind(client, item):
                     behind.add(client)
                     rest.append((client, inputs[position:]))
                     break
@@ -183,6 +182,11 @@ class Broker:
         outcome = self._finish(now_ms)
         return outcome._replace(rest=tuple(rest)) if rest else outcome
 
+    def _is_behind(self, client: Client, item: Input) -> bool:
+        # A method always adds an answer to what waits; a publish only if it comes back, and then to what is held.
+        waiting = client.unwritten_bytes if isinstance(item, MethodInput) else client.held_bytes
+        return waiting > self.limits.outgoing_bytes_max
+
     def tick(self, now_ms: int) -> Outcome:
         self.now_ms = now_ms
         meet_deadlines(self, now_ms)
@@ -194,7 +198,7 @@ class Broker:
             if engine.dead:
                 publish_dead(self, now_ms)
             if engine.returned:
-                self._return_unroutable()
+                self.return_unroutable()
             engine.deliver(now_ms)
             if not engine.dead and not engine.returned:
                 break
@@ -205,18 +209,17 @@ class Broker:
         self._unsealed = False
         return Outcome(engine.seal(now_ms), self.faults.take_closing())
 
-    def _return_unroutable(self) -> None:
+    def return_unroutable(self) -> None:
+        """Before the confirms of what comes back, and before the reply to whatever the publisher asked after it."""
         for channel, message, _flags in self.engine.returned:
             if channel.open:
-                # Not held back: the confirm that follows it is not, either.
-                payload = self.encode_payload(BasicReturn(NO_ROUTE, "NO_ROUTE", message.exchange, message.routing_key))
-                channel.session.write_content(channel.number, payload, message)
+                method = BasicReturn(NO_ROUTE, "NO_ROUTE", message.exchange, message.routing_key)
+                channel.owner.reply_with_content(method, message)
         self.engine.returned.clear()
 
     def _method(self, client: Client, number: int, method: Method) -> None:
         if self.engine.returned:
-            # A publisher that asks something next hears first what came back.
-            self._return_unroutable()
+            self.return_unroutable()
         channel = client.channels.get(number)
         try:
             if channel is None:

@@ -1,8 +1,9 @@
 """Replies, and other promises, that must not be given before the log has what they speak of.
 
 A reply whose handler changed shared state waits until the batch's entry is committed, and later replies on its
-channel wait behind it; the kernel keeps the channel's deliveries back meanwhile. Entries are committed in order, so
-one line of replies for the whole broker is enough, and within it a channel's replies stay in order.
+channel wait behind it; the kernel keeps the channel's deliveries back meanwhile, and the confirms of later publishes.
+Entries are committed in order, so one line of replies for the whole broker is enough, and within it a channel's
+replies stay in order.
 """
 
 from collections import deque
@@ -71,8 +72,7 @@ class HeldReplies:
         self._unsealed.append(reply)
         channel.client.held_bytes += reply.size_bytes
         channel.held_count += 1
-        if channel.held_count == 1:
-            channel.kernel.hold()
+        channel.kernel.hold()
 
     def call_when_committed(self, on_committed: Callable[[], None]) -> None:
         self._unsealed.append(HeldCall(on_committed))

@@ -24,6 +24,8 @@ def select(broker: "Broker", channel: "Channel", method: TxSelect) -> None:
 def commit(broker: "Broker", channel: "Channel", method: TxCommit) -> None:
     if not _transaction(channel).commit(broker, channel):
         raise precondition_failed("partial tx completion")
+    # What comes back of a transaction comes before its commit-ok.
+    broker.return_unroutable()
     channel.reply_when_committed(TxCommitOk())
 
 

@@ -49,7 +49,7 @@ class World:
         )
         self.entries: list[bytes] = []
         self.waiting: list[tuple[Client, Sequence[Input]]] = []
-        """What clients said behind a transaction that is not committed yet."""
+        """What clients said behind a transaction that is not committed yet, or while too much is kept for them."""
         self.committed_index = 0
         self.closed: dict[Client, ConnectionFault] = {}
         for command in GUEST:
@@ -91,10 +91,13 @@ class World:
         outcome = self.broker.handle([*self.waiting, *batch], self.now_ms)
         self.waiting = list(outcome.rest)
         self._finish(outcome)
-        if self.waiting and not any(client.uncommitted_count for client, _ in self.waiting):
+        if self.waiting and not any(self._must_wait(client) for client, _ in self.waiting):
             self.run([])
         while self.broker.active:
             self._finish(self.broker.handle([], self.now_ms))
+
+    def _must_wait(self, client: Client) -> bool:
+        return client.uncommitted_count > 0 or client.unwritten_bytes > self.limits.outgoing_bytes_max
 
     def pass_time(self, milliseconds: int) -> None:
         """Ticks at each deadline on the way, as a runtime would."""

@@ -3,6 +3,7 @@
 import pytest
 
 from pandomq import methods
+from pandomq.broker.limits import BrokerLimits
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 
@@ -186,3 +187,84 @@ def test_cancellations_do_not_overtake_what_they_cancel() -> None:
     world.commit()
     kinds = [type(method) for method in peer.heard()]
     assert kinds == [methods.QueueDeclareOk, methods.BasicConsumeOk, methods.BasicCancel]
+
+
+def confirming() -> tuple[World, Peer]:
+    """With a transient queue t, and a log that is late from here on."""
+    world = World()
+    peer = world.peer()
+    peer.declare("t")
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    world.late = True
+    return world, peer
+
+
+def test_a_confirm_does_not_overtake_the_reply_to_what_was_asked_before() -> None:
+    world, peer = confirming()
+    peer.say_publish("", "t", b"1").say(methods.QueueDeclare("a")).say_publish("", "t", b"2").flush()
+    assert peer.heard() == [methods.BasicAck(1, False)]
+    peer.publish("", "t", b"3")
+    peer.say(methods.QueueDeclare("b")).say_publish("", "t", b"4").flush()
+    assert peer.hear() == []
+    world.commit(len(world.entries) - 1)
+    assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0), methods.BasicAck(3, True)]
+    world.commit()
+    assert peer.heard() == [methods.QueueDeclareOk("b", 0, 0), methods.BasicAck(4, False)]
+    assert peer.publish("", "t", b"5").heard() == [methods.BasicAck(5, False)]
+
+
+def test_a_confirm_stays_behind_a_reply_that_wrote_nothing_itself() -> None:
+    world, peer = confirming()
+    other = world.connect()
+    other.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
+    other.send(methods.QueueDeclare("a"))
+    peer.say(methods.QueueDeclare("a")).say_publish("", "t", b"1").flush()
+    assert peer.hear() == []
+    world.commit()
+    assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0), methods.BasicAck(1, False)]
+
+
+def test_what_comes_back_stays_behind_replies_and_before_its_confirm() -> None:
+    world, peer = confirming()
+    peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk, channel=2)
+    peer.send(methods.QueueDeclare("a"))
+    # The batch of the return has an entry of its own, later than the one that its channel waits for.
+    peer.say_publish("", "nowhere", b"back", mandatory=True).say_publish("", "t", b"2")
+    peer.say(methods.QueueDeclare("b"), channel=2).flush()
+    assert peer.hear() == []
+    world.commit(len(world.entries) - 1)
+    assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0)]
+    world.commit()
+    kinds = [(heard.channel, type(heard.method)) for heard in peer.hear()]
+    assert sorted(kinds, key=lambda kind: kind[0]) == [
+        (1, methods.BasicReturn),
+        (1, methods.BasicAck),
+        (2, methods.QueueDeclareOk),
+    ]
+
+
+def test_what_comes_back_of_a_transaction_precedes_its_commit_ok() -> None:
+    world = World()
+    peer = world.peer()
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    world.late = True
+    peer.say_publish("", "nowhere", b"back", mandatory=True).say(methods.TxCommit()).flush()
+    world.commit()
+    assert [type(method) for method in peer.heard()] == [methods.BasicReturn, methods.TxCommitOk]
+
+
+def test_who_has_too_much_coming_back_is_heard_again_after_the_commit() -> None:
+    """While the log is slow, what cannot be routed is kept only up to a limit."""
+    world = World(limits=BrokerLimits(outgoing_bytes_max=10_000))
+    peer = world.peer()
+    world.late = True
+    peer.send(methods.QueueDeclare("a"))
+    for _ in range(10):
+        peer.publish("", "nowhere", b"x" * 4000, mandatory=True)
+    assert peer.client.held_bytes < 20_000
+    assert world.waiting
+    heard = 0
+    while world.waiting:
+        world.commit()
+        heard += len(peer.hear())
+    assert heard == 11

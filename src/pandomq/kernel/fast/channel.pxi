@@ -190,6 +190,7 @@ cdef class Channel:
 
     def hold(self):
         self.is_held = True
+        self.depend_on_batch(self.confirms.published + 1)
 
     def release(self):
         self.is_held = False

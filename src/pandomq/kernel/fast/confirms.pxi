@@ -40,7 +40,7 @@ cdef int confirms_refuse(Confirms* confirms) except -1:
 
 
 cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
-    # The batch ended and got this index.
+    # The batch ended; this is its entry's index, or the last one before it if it has none.
     cdef Confirms* confirms = &channel.confirms
     cdef Engine engine = channel.session.engine
     if confirms.depends_from == 0:

@@ -17,6 +17,7 @@ cdef class Engine:
     cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
     cdef public uint64_t term
     cdef public uint64_t commit_index
+    cdef uint64_t sealed_index
     cdef readonly uint64_t held_bytes
     cdef readonly uint64_t held_messages
     cdef readonly uint64_t published
@@ -89,6 +90,9 @@ cdef class Engine:
             self.unroutable += 1
             if flags & C_MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
+                if channel.is_held:
+                    # The return waits behind the replies, and the confirm comes after the return.
+                    channel.publish_logged()
             return True
         for at in range(size):
             if (<Queue>PyTuple_GET_ITEM(queues, at)).may_refuse:
@@ -295,9 +299,11 @@ cdef class Engine:
         cdef Channel channel
         cdef list channels = self.touched_channels
         self.touched_channels = []
+        if index:
+            self.sealed_index = index
         for channel in channels:
             channel.is_touched = False
-            confirms_sealed(channel, index)
+            confirms_sealed(channel, self.sealed_index)
 
     def committed(self, uint64_t index):
         if index > self.commit_index:

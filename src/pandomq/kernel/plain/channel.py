@@ -151,6 +151,8 @@ class Channel:
 
     def hold(self) -> None:
         self.is_held = True
+        self.confirms.depend_on_batch(self.confirms.published + 1)
+        self.touch()
 
     def release(self) -> None:
         self.is_held = False

@@ -1,9 +1,9 @@
 """When the publishes of a channel in confirm mode are confirmed.
 
 Publishes are numbered. Those of a batch fall into two parts: up to the first one that was logged they depend on nothing
-in the batch, from it on they wait for the batch's log entry. The same holds after an ack was logged: a confirm that
-follows proves it. So each batch adds at most two steps (number, index): confirm up to this number once this index is
-committed. Steps go out in order.
+in the batch, from it on they wait for the batch's log entry. The same holds after an ack was logged, since a confirm
+that follows proves it, and after a reply that waits, since what is said on a channel keeps its order. So each batch
+adds at most two steps (number, index): confirm up to this number once this index is committed. Steps go out in order.
 """
 
 import struct
@@ -43,7 +43,7 @@ class Confirms:
             self._refused.append(self.published)
 
     def sealed(self, index: int) -> None:
-        """The batch ended and got this index."""
+        """The batch ended; this is its entry's index, or the last one before it if it has none."""
         free = self._depends_from - 1 if self._depends_from else self.published
         self._plan(free)
         if self._depends_from:

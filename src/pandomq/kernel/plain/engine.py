@@ -24,6 +24,7 @@ class Engine(EnginePaging):
         self.hooks = hooks
         self.term = 0
         self.commit_index = 0
+        self.sealed_index = 0
         self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
         self.waiting_for_time: list[QueueExits] = []
@@ -72,6 +73,9 @@ class Engine(EnginePaging):
             self.unroutable += 1
             if flags & MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
+                if channel.is_held:
+                    # The return waits behind the replies, and the confirm comes after the return.
+                    channel.publish_logged()
             return True
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
@@ -198,10 +202,11 @@ class Engine(EnginePaging):
         return self.log.seal(now_ms)
 
     def sealed(self, index: int) -> None:
+        self.sealed_index = index or self.sealed_index
         channels, self.touched_channels = self.touched_channels, []
         for channel in channels:
             channel.is_touched = False
-            channel.confirms.sealed(index)
+            channel.confirms.sealed(self.sealed_index)
 
     def committed(self, index: int) -> None:
         self.commit_index = max(self.commit_index, index)
