@@ -2,7 +2,8 @@
 
 Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
 come back; first deliveries of one publisher's messages are in its order; what may have been delivered before says so; a
-transaction is there whole or not at all, and whole once it was committed.
+transaction is there whole or not at all, and whole once it was committed, also one that takes a message from one queue,
+rejects it to a second, and publishes to a third.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import itertools
 import random
 from collections import defaultdict
 from collections.abc import Awaitable
+from typing import Any
 
 import aio_pika
 import pika
@@ -21,6 +23,8 @@ from aio_pika.abc import AbstractIncomingMessage
 from tests.support.process import BrokerProcess
 
 WORK, PROOFS, WHOLE = "work", "proofs", "whole"
+SOURCE, REJECTED, MOVED = "source", "rejected", "moved"
+TO_REJECTED: dict[str, Any] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": REJECTED}
 WINDOW = 100
 PUBLISHERS = 2
 TRANSACTION_MESSAGES = 4
@@ -39,6 +43,10 @@ class Promises:
         self.proven: set[str] = set()
         self.delivered: set[str] = set()
         self.committed: set[str] = set()
+        self.given: set[str] = set()
+        """To be moved, confirmed."""
+        self.moved: set[str] = set()
+        """Committed."""
         self.broken: list[str] = []
         self._last: dict[str, int] = defaultdict(lambda: -1)
         """The number of each publisher's message that was first delivered last."""
@@ -69,6 +77,14 @@ class Promises:
         ]
         self.broken += [f"{name} was committed and is lost" for name in sorted(self.committed - counts.keys())]
 
+    def check_moved(self, source: list[str], rejected: list[str], moved: list[str]) -> None:
+        """Each message is where it was, or in both of the other queues; once, wherever it is."""
+        self.broken += [f"{name} is in {SOURCE} and was moved" for name in source if name in self.moved]
+        for name in sorted(self.given | {*source, *rejected, *moved}):
+            places = source.count(name), rejected.count(name), moved.count(name)
+            if places not in ((1, 0, 0), (0, 1, 1)):
+                self.broken.append(f"{name} is in {SOURCE}, {REJECTED} and {MOVED} {places} times")
+
 
 class Load:
     """The clients of one life of the broker."""
@@ -80,7 +96,7 @@ class Load:
     async def run(self, broker: BrokerProcess, seconds: float) -> None:
         """Until the broker is killed, after that long."""
         clients: list[Awaitable[None]] = [self._publish(f"p{number}") for number in range(PUBLISHERS)]
-        clients += [self._consume(), self._transact()]
+        clients += [self._consume(), self._transact(), self._move()]
         tasks = [asyncio.ensure_future(client) for client in clients]
         await asyncio.sleep(seconds)
         broker.kill()
@@ -148,6 +164,25 @@ class Load:
                     await channel.default_exchange.publish(message, WHOLE)
             self._promises.committed.add(name)
 
+    async def _move(self) -> None:
+        connection = await aio_pika.connect(self._url)
+        giving = await connection.channel(publisher_confirms=True)
+        moving = await connection.channel(publisher_confirms=False)
+        source = await moving.declare_queue(SOURCE, durable=True, arguments=TO_REJECTED)
+        for queue in (REJECTED, MOVED):
+            await moving.declare_queue(queue, durable=True)
+        while not connection.is_closed:
+            given = f"m{next(self._promises.numbers)}"
+            message = aio_pika.Message(given.encode(), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+            await giving.default_exchange.publish(message, SOURCE)
+            self._promises.given.add(given)
+            async with moving.transaction():
+                taken = await source.get()
+                moved = aio_pika.Message(taken.body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+                await moving.default_exchange.publish(moved, MOVED)
+                await taken.reject(requeue=False)
+            self._promises.moved.add(taken.body.decode())
+
 
 def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
     """Kills and restarts the broker that often, and gives what was promised, checked."""
@@ -159,15 +194,20 @@ def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
         # The sockets that the client left go now, and not during another test.
         gc.collect()
     broker.start()
-    promises.check_left(drain(broker, WORK), [body for body, _ in drain(broker, WHOLE)])
+    promises.check_left(drain(broker, WORK), bodies(broker, WHOLE))
+    promises.check_moved(bodies(broker, SOURCE, TO_REJECTED), bodies(broker, REJECTED), bodies(broker, MOVED))
     return promises
 
 
-def drain(broker: BrokerProcess, queue: str) -> list[tuple[str, bool]]:
+def bodies(broker: BrokerProcess, queue: str, arguments: dict[str, Any] | None = None) -> list[str]:
+    return [body for body, _ in drain(broker, queue, arguments)]
+
+
+def drain(broker: BrokerProcess, queue: str, arguments: dict[str, Any] | None = None) -> list[tuple[str, bool]]:
     """Bodies, and whether they say that they were delivered before."""
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
     channel = connection.channel()
-    channel.queue_declare(queue, durable=True)
+    channel.queue_declare(queue, durable=True, arguments=arguments)
     left: list[tuple[str, bool]] = []
     while True:
         method, _, body = channel.basic_get(queue, auto_ack=True)

@@ -25,5 +25,5 @@ def test_promises_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert broker.stop() == 0
     assert promises.broken == []
     assert "Traceback" not in broker.log_text()
-    for what in (promises.confirmed, promises.proven, promises.committed):
+    for what in (promises.confirmed, promises.proven, promises.committed, promises.moved):
         assert len(what) > 2 * ROUNDS, "there was hardly any load"
