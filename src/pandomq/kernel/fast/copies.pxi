@@ -1,5 +1,8 @@
 # Copies of octets as bytes objects.
 
+cdef bytes NO_BYTES = b""
+
+
 cdef inline bytes copied(const octet* data, size_t size):
     return PyBytes_FromStringAndSize(<const char*>data, size)
 

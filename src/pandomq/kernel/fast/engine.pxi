@@ -51,7 +51,7 @@ cdef class Engine:
         cdef Channel channel = None
         cdef RouteSlot* slot
         cdef Outlook outlook
-        outlook.routes = NULL
+        outlook_begin(&outlook)
         for at in range(run.size):
             item = &run.items[at]
             if channel is None or channel.number != item.channel:

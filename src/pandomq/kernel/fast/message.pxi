@@ -1,7 +1,6 @@
 # A published message: the bytes a consumer gets, and what was read out of them once.
 
 @cython.final
-@cython.freelist(2048)
 cdef class Message:
     cdef readonly bytes routing
     cdef readonly bytes header
@@ -13,6 +12,9 @@ cdef class Message:
     cdef readonly int64_t expiration_ms
     cdef size_t held_bytes  # what a holder keeps in memory
     cdef uint32_t holders  # queues and windows that hold it
+    cdef uint16_t body_room  # octets that fit into `body`, if it was made for this; else 0
+    cdef uint8_t slab_place
+    cdef Slab* slab  # where it is used again; NULL for those that are not
     cdef readonly int special
     cdef readonly int priority
     cdef readonly bint persistent
@@ -25,6 +27,12 @@ cdef class Message:
         self.body = body
         self.body_size = PyBytes_GET_SIZE(body)
         self.set_traits(&traits)
+
+    def __dealloc__(self):
+        if self.slab != NULL:
+            # Somebody else had it last: its place is for a new one.
+            self.slab.messages[self.slab_place] = NULL
+            slab_give_back(self.slab, self.slab_place)
 
     cdef inline void set_traits(self, const Traits* traits) noexcept:
         self.persistent = traits.persistent
@@ -51,16 +59,6 @@ cdef bytes message_field(Message message, bytes name):
     if not find_field(header, PyBytes_GET_SIZE(message.header), octets_of(name), PyBytes_GET_SIZE(name), &start, &end):
         return None
     return PyBytes_FromStringAndSize(<const char*>header + start, end - start)
-
-
-cdef inline Message new_message(bytes header, bytes body, uint64_t body_size, const Traits* traits):
-    # Without its routing, which comes when it is taken out of its run.
-    cdef Message message = Message.__new__(Message)
-    message.header = header
-    message.body = body
-    message.body_size = body_size
-    message.set_traits(traits)
-    return message
 
 
 def routing_of(str exchange not None, str routing_key not None):

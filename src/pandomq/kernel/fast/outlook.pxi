@@ -10,6 +10,8 @@ cdef enum:
     STEP_TURN = 7
     STEP_CONSUMER = 4
     STEP_TAG = 2
+    STEP_MESSAGE = 8
+    STEP_BODY = 4
 
 
 cdef struct Outlook:
@@ -17,6 +19,11 @@ cdef struct Outlook:
     size_t reached  # the first position that has none yet
     PyObject* routes  # of the session then; may be gone
     uint64_t changed  # what routes_changed was then
+
+
+cdef inline void outlook_begin(Outlook* outlook) noexcept:
+    outlook.routes = NULL
+    outlook.reached = outlook.changed = 0
 
 
 cdef inline RouteSlot* outlook_turn_to(Outlook* outlook, Routes routes, PublishRun run, size_t at) noexcept:
@@ -33,6 +40,9 @@ cdef inline RouteSlot* outlook_turn_to(Outlook* outlook, Routes routes, PublishR
         outlook_reach(outlook, routes, run)
     if at + STEP_QUEUE < outlook.reached:
         outlook_fetch(outlook, at)
+    if at + STEP_MESSAGE < run.size:
+        fetch_ahead(run.items[at + STEP_MESSAGE].message)
+        fetch_ahead(<PyObject*>(<Message>run.items[at + STEP_BODY].message).body)
     slot = outlook.slots[at % OUTLOOK_SIZE]
     if slot.routing != NULL and not same_bytes(<bytes>slot.routing, run.routings + item.routing_at, item.routing_size):
         # Two routings have the same hash.

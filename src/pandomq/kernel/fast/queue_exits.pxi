@@ -21,7 +21,7 @@ cdef inline int queue_log(Queue queue, Entry* entry) except -1:
 
 cdef inline int queue_let_go(Queue queue, Entry* entry) except -1:
     queue.engine.let_go(<Message>entry.message)
-    Py_DECREF(<object>entry.message)
+    message_drop(entry.message)
     return 0
 
 

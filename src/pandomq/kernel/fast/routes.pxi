@@ -45,10 +45,11 @@ cdef class Routes:
     cdef size_t mask
     cdef list plans
 
-    def __cinit__(self, size_t capacity):
+    def __init__(self, size_t capacity):
         self.capacity = capacity
         self.plans = []
-        self.make_slots(ROUTE_SLOTS_MIN)
+        if self.slots == NULL:
+            self.make_slots(ROUTE_SLOTS_MIN)
 
     def __dealloc__(self):
         free_route_slots(self.slots, self.mask + 1)

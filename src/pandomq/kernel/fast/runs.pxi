@@ -30,7 +30,7 @@ cdef class PublishRun:
     def __dealloc__(self):
         cdef size_t at
         for at in range(self.size):
-            Py_DECREF(<object>self.items[at].message)
+            message_drop(self.items[at].message)
         free(self.items)
         free(self.routings)
 

@@ -2,8 +2,6 @@
 #
 # Steps return 0 to go on and 1 after a fault, which is in `fault` then.
 
-cdef bytes NO_BYTES = b""
-
 cdef enum:
     RECENT_HEADERS = 16  # a power of two
 
@@ -170,7 +168,7 @@ cdef class Scanner:
         cdef const octet* header = method + method_size + FRAME_OVERHEAD
         cdef const octet* end = data + size
         cdef size_t header_size, body_size
-        cdef bytes body
+        cdef Message message
         if method_size < 9 or load32(method) != (C_BASIC << 16 | C_PUBLISH) or number == 0:
             return 0
         if end - header < PROPERTIES_OFFSET + 1 or method[method_size] != C_FRAME_END:
@@ -193,14 +191,15 @@ cdef class Scanner:
                 return 0
             if self.frame_max > 0 and body_size > <size_t>self.frame_max:
                 return 0
-            body = PyBytes_FromStringAndSize(<const char*>data, body_size)
-            data += body_size + 1
+            end = data + body_size + 1
         else:
-            body = NO_BYTES
-            data = header + header_size + 1
-        self.emit(number, new_message(self.shared_header(header, header_size), body, body_size, &self.last_traits),
-                  method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
-        return data - (method - 7)
+            end = header + header_size + 1
+        message = blank_message()
+        message.header = self.shared_header(header, header_size)
+        message_fill_body(message, data, body_size)
+        message.set_traits(&self.last_traits)
+        self.emit(number, message, method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
+        return end - (method - 7)
 
     # --- methods
 
@@ -316,8 +315,13 @@ cdef class Scanner:
         return 0
 
     cdef int complete(self, uint16_t number, Content content, bytes body, uint16_t flags) except -1:
-        return self.emit(number, new_message(content.header, body, content.body_size, &content.traits),
-                         octets_of(content.routing), <uint16_t>PyBytes_GET_SIZE(content.routing), flags)
+        cdef Message message = Message.__new__(Message)
+        message.header = content.header
+        message.body = body
+        message.body_size = content.body_size
+        message.set_traits(&content.traits)
+        return self.emit(number, message, octets_of(content.routing), <uint16_t>PyBytes_GET_SIZE(content.routing),
+                         flags)
 
     # --- outputs
 
