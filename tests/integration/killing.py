@@ -30,6 +30,8 @@ PUBLISHERS = 2
 TRANSACTION_MESSAGES = 4
 ACKS_PER_PROOF = 10
 END_PATIENCE_S = 1.0
+CLEAN_END_EVERY = 4
+"""Now and then it is asked to end, in the middle of the load."""
 
 
 class Promises:
@@ -93,13 +95,18 @@ class Load:
         self._url = f"amqp://guest:guest@127.0.0.1:{broker.port}/?heartbeat=0"
         self._promises = promises
 
-    async def run(self, broker: BrokerProcess, seconds: float) -> None:
-        """Until the broker is killed, after that long."""
+    async def run(self, broker: BrokerProcess, seconds: float, *, cleanly: bool = False) -> None:
+        """Until the broker is killed, or asked to end, after that long."""
         clients: list[Awaitable[None]] = [self._publish(f"p{number}") for number in range(PUBLISHERS)]
         clients += [self._consume(), self._transact(), self._move()]
         tasks = [asyncio.ensure_future(client) for client in clients]
         await asyncio.sleep(seconds)
-        broker.kill()
+        if cleanly:
+            code = await asyncio.to_thread(broker.stop)
+            if code != 0:
+                self._promises.broken.append(f"it ended with code {code}")
+        else:
+            broker.kill()
         # Each ends with the exception that its lost connection gives it.
         _, hanging = await asyncio.wait(tasks, timeout=END_PATIENCE_S)
         for task in hanging:
@@ -185,12 +192,13 @@ class Load:
 
 
 def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
-    """Kills and restarts the broker that often, and gives what was promised, checked."""
+    """Ends and restarts the broker that often, and gives what was promised, checked."""
     moments = random.Random(seed)
     promises = Promises()
-    for _ in range(rounds):
+    for number in range(rounds):
         broker.start()
-        asyncio.run(Load(broker, promises).run(broker, moments.uniform(0.2, 1.5)))
+        load = Load(broker, promises)
+        asyncio.run(load.run(broker, moments.uniform(0.2, 1.5), cleanly=number % CLEAN_END_EVERY == 1))
         # The sockets that the client left go now, and not during another test.
         gc.collect()
     broker.start()
