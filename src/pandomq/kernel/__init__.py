@@ -33,7 +33,7 @@ from pandomq.kernel.constants import (
     TRANSACTION,
 )
 from pandomq.kernel.faults import Frame, ScanFault
-from pandomq.kernel.hooks import Hooks
+from pandomq.kernel.hooks import Hooks, ReplayHooks
 
 PLAIN: Final = bool(os.environ.get("PANDOMQ_PLAIN")) or importlib.util.find_spec("pandomq.kernel._fast") is None
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING or not PLAIN:
         Consumer,
         Engine,
         Message,
+        Page,
         Plan,
         PublishRun,
         Queue,
@@ -61,6 +62,7 @@ else:
         Consumer,
         Engine,
         Message,
+        Page,
         Plan,
         PublishRun,
         Queue,
@@ -102,9 +104,11 @@ __all__ = [
     "Frame",
     "Hooks",
     "Message",
+    "Page",
     "Plan",
     "PublishRun",
     "Queue",
+    "ReplayHooks",
     "Routes",
     "ScanFault",
     "Scanner",

@@ -12,6 +12,7 @@ them is registered, and thereby kept alive, elsewhere.
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
@@ -22,7 +23,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from collections import deque
+from collections import OrderedDict, deque
 
 from pandomq.kernel import faults
 from pandomq.kernel.constants import (
@@ -33,9 +34,13 @@ from pandomq.kernel.constants import (
     IMMEDIATE,
     MANDATORY,
     MAXLEN,
+    MESSAGE_OVERHEAD_BYTES,
     NEVER_MS,
     NORMAL,
     OVERSIZED,
+    PAGE_BYTES,
+    PAGE_MESSAGES,
+    PAGES_AHEAD,
     RECORD_COMMAND,
     RECORD_DEQUEUE,
     RECORD_ENQUEUE,
@@ -51,7 +56,7 @@ from pandomq.kernel.constants import (
     TRANSACTION,
 )
 from pandomq.kernel.faults import Frame, ScanFault
-from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION
+from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION, BadEntry
 from pandomq.limits import EXPIRATION_MS_MAX, FIELD_TABLE_DEPTH_MAX
 
 cdef class Message
@@ -65,6 +70,8 @@ cdef class Session
 cdef class Channel
 cdef class Consumer
 cdef class Queue
+cdef class Page
+cdef class PagedLevel
 
 include "fast/constants.pxi"
 include "fast/octets.pxi"
@@ -80,11 +87,16 @@ include "fast/scanner.pxi"
 include "fast/chain.pxi"
 include "fast/ring.pxi"
 include "fast/ready.pxi"
+include "fast/page.pxi"
+include "fast/page_form.pxi"
+include "fast/level.pxi"
 include "fast/last_values.pxi"
 include "fast/rotation.pxi"
 include "fast/consumer.pxi"
 include "fast/queue_consumers.pxi"
 include "fast/queue_exits.pxi"
+include "fast/queue_pages.pxi"
+include "fast/queue_page_exits.pxi"
 include "fast/queue.pxi"
 include "fast/window.pxi"
 include "fast/confirms.pxi"
@@ -94,6 +106,8 @@ include "fast/session.pxi"
 include "fast/routes.pxi"
 include "fast/outlook.pxi"
 include "fast/log.pxi"
+include "fast/replay.pxi"
+include "fast/paging.pxi"
 include "fast/engine.pxi"
 
 KIND = "fast"
@@ -128,6 +142,7 @@ __all__ = [
     "Engine",
     "Frame",
     "Message",
+    "Page",
     "Plan",
     "PublishRun",
     "Queue",

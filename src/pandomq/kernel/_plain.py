@@ -32,6 +32,7 @@ from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.consumer import Consumer
 from pandomq.kernel.plain.engine import Engine
 from pandomq.kernel.plain.message import Message, routing_of
+from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.routes import Plan, Routes
 from pandomq.kernel.plain.runs import PublishRun, SettleRun
@@ -70,6 +71,7 @@ __all__ = [
     "Engine",
     "Frame",
     "Message",
+    "Page",
     "Plan",
     "PublishRun",
     "Queue",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from tests.unit.kernel import operations_of_batches, operations_on_clients, operations_on_queues
+from tests.unit.kernel import operations_of_batches, operations_on_clients, operations_on_pages, operations_on_queues
 from tests.unit.kernel.operations import OPERATIONS, SETTINGS
 from tests.unit.kernel.world import World
 
 Step = tuple[str, int, int, int]
 
-MODULES = (operations_of_batches, operations_on_clients, operations_on_queues)
+MODULES = (operations_of_batches, operations_on_clients, operations_on_pages, operations_on_queues)
 
 
 class Lockstep:
@@ -55,3 +55,7 @@ class Lockstep:
         self.step(("end_batch", 0, 1, 0))
         self.step(("look", 0, 0, 0))
         assert self.fast.engine.held_messages == self.fast.engine.held_bytes == 0
+        for world in (self.plain, self.fast):
+            world.forget_freed()
+            assert sorted(world.freed) == sorted(world.paged)
+            assert world.engine.ready_bytes == 0

@@ -21,6 +21,8 @@ def declare(world: World, a: int, b: int, c: int) -> None:
 def configure(world: World, a: int, b: int, c: int) -> None:
     queue = one(world.queues, a)
     if queue is not None and not queue.deleted:
+        if queue.next_sequence == 1:
+            world.settings[queue.owner] = SETTINGS[b % len(SETTINGS)]
         queue.configure(**SETTINGS[b % len(SETTINGS)])
 
 

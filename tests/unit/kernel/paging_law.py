@@ -71,7 +71,7 @@ class PagingLaw:
             why = reason if message.expiration_ms < 0 else None
             dead.setdefault(queue.owner, []).append((world.name(message), why, count))
         engine.dead.clear()
-        engine.freed.clear()
+        world.forget_freed()
         return (
             [session.take() for session in world.sessions],
             sorted(dead.items()),

@@ -18,8 +18,8 @@ KINDS = st.integers(0, 2 * len(SETTINGS) ** 2 - 1)
 @hypothesis.settings(max_examples=200, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(kind=KINDS, script=SCRIPTS)
 def test_nobody_can_tell_that_there_are_pages(
-    plain: ModuleType, kind: int, script: list[tuple[str, int, int, int]]
+    kernel: ModuleType, kind: int, script: list[tuple[str, int, int, int]]
 ) -> None:
-    law = PagingLaw(plain, kind)
+    law = PagingLaw(kernel, kind)
     for step in script:
         law.step(*step)

@@ -14,7 +14,7 @@ def public(cls: type) -> set[str]:
 
 def test_the_same_names(plain: ModuleType, fast: ModuleType) -> None:
     assert sorted(plain.__all__) == sorted(fast.__all__)
-    assert set(pandomq.kernel.__all__) - set(plain.__all__) == {"Hooks"}
+    assert set(pandomq.kernel.__all__) - set(plain.__all__) == {"Hooks", "ReplayHooks"}
     assert (plain.KIND, fast.KIND) == ("plain", "fast")
 
 

@@ -34,6 +34,9 @@ class World:
         self.events: list[Row] = []
         self.blobs: list[bytes] = []  # of pages; a page's owner is its number
         self.wanted: list[Any] = []  # pages that are being read
+        self.paged: list[int] = []  # the owners of all pages that ever were
+        self.freed: list[int] = []
+        self.settings: list[dict[str, Any]] = []  # of the queues
 
     # --- hooks
 
@@ -78,6 +81,7 @@ class World:
     def queue(self, key: str | None = None, *, logged: bool = False, **settings: Any) -> Any:
         queue = self.kernel.Queue(self.engine, len(self.queues), len(self.queues) + 1, logged)
         queue.configure(**settings)
+        self.settings.append(settings)
         self.queues.append(queue)
         self.bind(key if key is not None else f"q{queue.owner}", queue)
         return queue
@@ -143,7 +147,14 @@ class World:
         for page, data in pages:
             page.owner = len(self.blobs)
             self.blobs.append(data)
+            self.paged.append(page.owner)
+        self.forget_freed()
         return [data for _, data in pages]
+
+    def forget_freed(self) -> None:
+        assert all(page.count == page.size_bytes == 0 for page in self.engine.freed)
+        self.freed += [page.owner for page in self.engine.freed]
+        self.engine.freed.clear()
 
     def load(self, number: int = 0) -> bool:
         """One of the pages that are wanted is read; False if there is none."""
@@ -153,6 +164,7 @@ class World:
             return False
         page = self.wanted.pop(number % len(self.wanted))
         self.engine.loaded(page, self.blobs[page.owner])
+        self.forget_freed()
         return True
 
     def run(self, session: Any) -> list[Any]:
@@ -184,13 +196,14 @@ class World:
         engine = self.engine
         counters = (
             "held_bytes", "held_messages", "published", "unroutable", "delivered", "redelivered", "acked", "confirmed",
-            "active", "commit_index",
+            "active", "commit_index", "ready_bytes",
         )  # fmt: skip
         return {
             "engine": tuple(getattr(engine, name) for name in counters),
             "dead": [(q.owner, self.name(m), reason, count) for q, m, reason, count in engine.dead],
             "returned": [(channel.owner, self.name(m), flags) for channel, m, flags in engine.returned],
             "waiting for time": [queue.owner for queue in engine.waiting_for_time],
+            "pages": [[page.owner for page in pages] for pages in (engine.wanted, engine.freed)],
             "ready": [(queue.ready_count, queue.ready_bytes, queue.unacked_count) for queue in self.queues],
             "consumers": [(c.unacked_count, c.active, c.delivered) for c in self.consumers],
             "sessions": [(session.pending_bytes, session.writable) for session in self.sessions],
@@ -212,11 +225,12 @@ class World:
             getattr(queue, name)
             for name in (
                 "next_sequence", "ready_count", "ready_bytes", "unacked_count", "deleted", "timer_armed", "published",
-                "delivered", "redelivered", "acked", "dropped", "consumer_count", "next_deadline_ms",
+                "delivered", "redelivered", "acked", "dropped", "consumer_count", "next_deadline_ms", "head_missing",
             )
         )  # fmt: skip
         rows = [(*row[:5], self.name(row[5])) for row in queue.snapshot()]
-        return (*counts, rows, [consumer.owner for consumer in queue.consumers()])
+        pages = [(page.owner, page.count, page.size_bytes, page.index()) for page in queue.pages()]
+        return (*counts, rows, pages, [consumer.owner for consumer in queue.consumers()])
 
     def _channel_view(self, channel: Any) -> Row:
         return (

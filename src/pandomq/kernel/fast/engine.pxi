@@ -6,6 +6,10 @@ cdef class Engine:
     cdef public list dead
     cdef public list returned
     cdef public list waiting_for_time
+    cdef public list wanted
+    cdef public list freed
+    cdef object long_queues  # in turn; see plain/paging.py
+    cdef object short_queues
     cdef list waking_channels
     cdef list touched_channels
     cdef list dirty_sessions
@@ -20,6 +24,10 @@ cdef class Engine:
     cdef uint64_t sealed_index
     cdef readonly uint64_t held_bytes
     cdef readonly uint64_t held_messages
+    cdef public uint64_t paging_bytes
+    cdef public uint64_t page_bytes
+    cdef public uint64_t page_messages
+    cdef readonly uint64_t ready_bytes
     cdef readonly uint64_t published
     cdef readonly uint64_t unroutable
     cdef readonly uint64_t delivered
@@ -32,6 +40,12 @@ cdef class Engine:
         self.dead = []
         self.returned = []
         self.waiting_for_time = []
+        self.wanted = []
+        self.freed = []
+        self.long_queues = OrderedDict()
+        self.short_queues = OrderedDict()
+        self.page_bytes = PAGE_BYTES
+        self.page_messages = PAGE_MESSAGES
         self.active_queues = []
         self.waking_channels = []
         self.touched_channels = []
@@ -265,7 +279,21 @@ cdef class Engine:
                 pending.append(session)
         return pending
 
+    # --- pages
+
+    cdef int rank_queue(self, Queue queue, int rank) except -1:
+        return paging_rank(self, queue, rank)
+
+    def page_out(self, uint64_t bytes_max):
+        return paging_out(self, bytes_max)
+
+    def loaded(self, Page page not None, bytes data not None):
+        paging_loaded(page, data)
+
     # --- log
+
+    def replay(self, bytes entry not None, uint64_t term, hooks):
+        replay_entry(entry, term, hooks)
 
     cdef inline int log_dequeue(self, Queue queue, uint64_t sequence) except -1:
         if queue.gone_count == 0:

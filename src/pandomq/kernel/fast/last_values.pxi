@@ -12,33 +12,31 @@ cdef class LastValues:
             message.key = message_field(message, self.header)
         return message.key
 
-    cdef int arrive(self, Entry* entry, uint64_t* outdated) except -1:
-        # 1 if there is an outdated message: an older one, which need not be ready, or the entry itself.
-        cdef bytes key = self.key_of(<Message>entry.message)
+    cdef int arrive(self, bytes key, uint64_t sequence, uint64_t* outdated) except -1:
+        # 1 if there is an outdated message: an older one, which need not be ready, or the one that came.
         cdef PyObject* known
-        cdef uint64_t sequence
+        cdef uint64_t newest
         if key is None:
             return 0
         known = PyDict_GetItem(self.newest, key)
         if known != NULL:
-            sequence = <object>known
-            if sequence > entry.sequence:
-                outdated[0] = entry.sequence
+            newest = <object>known
+            if newest > sequence:
+                outdated[0] = sequence
                 return 1
-            if sequence == entry.sequence:
+            if newest == sequence:
                 return 0
-            outdated[0] = sequence
-        self.newest[key] = entry.sequence
+            outdated[0] = newest
+        self.newest[key] = sequence
         return known != NULL
 
-    cdef int leave(self, Entry* entry) except -1:
+    cdef int leave(self, bytes key, uint64_t sequence) except -1:
         # Forgets the key if the message that leaves was its newest.
-        cdef bytes key = self.key_of(<Message>entry.message)
         cdef PyObject* known
         if key is None:
             return 0
         known = PyDict_GetItem(self.newest, key)
-        if known != NULL and <uint64_t>(<object>known) == entry.sequence:
+        if known != NULL and <uint64_t>(<object>known) == sequence:
             del self.newest[key]
         return 0
 

@@ -23,6 +23,13 @@ cdef extern from *:
     static inline octet *little64(octet *p, uint64_t v) {
         return little32(little32(p, (uint32_t)v), (uint32_t)(v >> 32));
     }
+    static inline uint16_t from_little16(const octet *p) { return (uint16_t)(p[0] | (p[1] << 8)); }
+    static inline uint32_t from_little32(const octet *p) {
+        return (uint32_t)p[0] | ((uint32_t)p[1] << 8) | ((uint32_t)p[2] << 16) | ((uint32_t)p[3] << 24);
+    }
+    static inline uint64_t from_little64(const octet *p) {
+        return (uint64_t)from_little32(p) | ((uint64_t)from_little32(p + 4) << 32);
+    }
     static inline int highest_bit(uint64_t v) { return 63 - __builtin_clzll(v); }
     static inline void fetch_ahead(const void *p) {
         __builtin_prefetch(p, 1, 3);
@@ -45,6 +52,9 @@ cdef extern from *:
     octet* little16(octet* p, uint16_t v) nogil
     octet* little32(octet* p, uint32_t v) nogil
     octet* little64(octet* p, uint64_t v) nogil
+    uint16_t from_little16(const octet* p) nogil
+    uint32_t from_little32(const octet* p) nogil
+    uint64_t from_little64(const octet* p) nogil
     int highest_bit(uint64_t v) nogil  # of a number that is not 0
     void fetch_ahead(const void* p) nogil  # two cache lines that will be wanted soon
     void fetch_line(const void* p) nogil

@@ -8,6 +8,7 @@ cdef class Queue:
     cdef public object owner
     cdef list members  # consumers by priority and age; None if there are none
     cdef LastValues last_values  # None but for queues that keep one message per key
+    cdef list paged_levels  # one for each priority of which there are pages; None if there are none
     cdef readonly uint64_t queue_id
     cdef public uint64_t next_sequence
     cdef readonly uint64_t published
@@ -24,11 +25,13 @@ cdef class Queue:
     cdef uint64_t awaited_bytes
     cdef uint64_t willing_in  # the last round in which it would take the message
     cdef int64_t armed_for_ms
+    cdef uint64_t weighed_bytes  # its part of Engine.ready_bytes
     cdef int64_t ttl_ms
     cdef int64_t length_max
     cdef int64_t bytes_max
     cdef int64_t delivery_limit
     cdef int overflow
+    cdef int rank  # which of the engine's lists it is in
     cdef bint dead_letters
     cdef bint counts_deliveries
     cdef bint single_active
@@ -114,7 +117,7 @@ cdef class Queue:
                 return (<Consumer>consumer).deliver(&entry, now_ms)
         ready_push(&self.ready, &entry)
         if self.last_values is not None:
-            self.supersede(&entry, True)
+            queue_supersede(self, self.last_values.key_of(message), entry.sequence, True)
         if self.may_drop and queue_overflows(self, 0, 0):
             self.hand_out(now_ms)
             queue_drop_surplus(self)
@@ -148,7 +151,7 @@ cdef class Queue:
         else:
             ready_give_back(&self.ready, &entry)
         if self.last_values is not None:
-            self.supersede(&entry, False)
+            queue_supersede(self, self.last_values.key_of(message), sequence, False)
         queue_watch_time(self)
         queue_activate(self)
         return 0
@@ -185,21 +188,27 @@ cdef class Queue:
         self.engine.hold(<Message>entry.message)
         ready_give_back(&self.ready, entry)
         if self.last_values is not None:
-            self.supersede(entry, log)
+            queue_supersede(self, self.last_values.key_of(<Message>entry.message), entry.sequence, log)
         queue_activate(self)
         return 0
 
+    def reinstate_page(self, tuple index not None, owner):
+        return queue_reinstate_page(self, index[0], index[1], owner)
+
     def suspect(self):
-        cdef Ring* ring
-        cdef int level
-        cdef size_t at
+        cdef PagedLevel level
+        cdef Page page
+        cdef int number
         ready_settle(&self.ready)
         if self.ready.count == 0:
             return
-        for level in range(self.ready.priority_max + 1):
-            ring = ready_ring(&self.ready, level)
-            for at in range(ring.used):
-                ring_at(ring, at).redelivered = True
+        for number in range(self.ready.priority_max + 1):
+            ring_suspect(ready_ring(&self.ready, number))
+        for level in self.paged_levels or ():
+            ring_suspect(&level.strays)
+            ring_suspect(&level.tail)
+            for page in level.pages:
+                page.suspect = True
 
     cdef int requeue(self, Entry* entry) except -1:
         # An unacked message comes back, if it may; takes over its reference.
@@ -212,20 +221,9 @@ cdef class Queue:
             return queue_die(self, entry, C_DELIVERY_LIMIT)
         ready_give_back(&self.ready, entry)
         if self.last_values is not None:
-            self.supersede(entry, True)
+            queue_supersede(self, self.last_values.key_of(<Message>entry.message), entry.sequence, True)
         queue_activate(self)
         return 0
-
-    cdef int supersede(self, Entry* entry, bint log) except -1:
-        cdef uint64_t outdated
-        cdef Entry old
-        if not self.last_values.arrive(entry, &outdated) or not ready_remove(&self.ready, outdated, &old):
-            return 0
-        self.dropped += 1
-        if log:
-            queue_log(self, &old)
-        # It is not the newest of its key, so there is no key to forget.
-        return queue_let_go(self, &old)
 
     # --- out
 
@@ -236,13 +234,17 @@ cdef class Queue:
             queue_drop_surplus(self)
         if self.ready.with_deadline:
             queue_expire_heads(self, now_ms)
-        return 0
+        return queue_weigh(self)
 
     cdef int hand_out(self, int64_t now_ms) except -1:
         # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
         cdef Entry entry
         cdef PyObject* consumer
         while self.ready.count:
+            if ready_head_missing(&self.ready):
+                if queue_head_deadline_ms(self) < now_ms or rotation_turn(self.rotation) != NULL:
+                    queue_want_head(self)
+                return 0
             if self.ready.with_deadline and ready_first(&self.ready).deadline_ms < now_ms:
                 ready_pop_first(&self.ready, &entry)
                 queue_die(self, &entry, C_EXPIRED)
@@ -259,6 +261,9 @@ cdef class Queue:
         cdef Message message
         queue_expire_heads(self, now_ms)
         if not self.ready.count:
+            return None
+        if ready_head_missing(&self.ready):
+            queue_want_head(self)
             return None
         ready_pop_first(&self.ready, &entry)
         message = <Message>entry.message
@@ -300,34 +305,16 @@ cdef class Queue:
         return message
 
     def purge(self):
-        cdef Entry entry
-        cdef size_t count = self.ready.count
-        while self.ready.count:
-            ready_pop_first(&self.ready, &entry)
-            queue_gone(self, &entry)
-        return count
+        return queue_clear(self, True)
 
     def drop(self, uint64_t sequence_first, uint64_t count):
-        cdef Entry entry
-        cdef uint64_t at
-        # A range may be far longer than what is left of it.
-        if count > self.ready.count:
-            for row in self.snapshot():
-                if <uint64_t>row[0] - sequence_first < count and ready_remove(&self.ready, row[0], &entry):
-                    queue_forget(self, &entry)
-        else:
-            for at in range(count):
-                if ready_remove(&self.ready, sequence_first + at, &entry):
-                    queue_forget(self, &entry)
+        queue_drop_range(self, sequence_first, count)
         queue_watch_time(self)
 
     def delete(self):
-        cdef Entry entry
-        cdef size_t count = self.ready.count
+        cdef size_t count
         self.deleted = True
-        while self.ready.count:
-            ready_pop_first(&self.ready, &entry)
-            queue_forget(self, &entry)
+        count = queue_clear(self, False)
         for consumer in self.consumers():
             consumer.cancel()
         return count
@@ -349,22 +336,34 @@ cdef class Queue:
     def timer_armed(self, bint armed):
         self.armed_for_ms = min(ready_next_deadline_ms(&self.ready), NEVER - 1) if armed else NEVER
 
+    @property
+    def head_missing(self):
+        return ready_head_missing(&self.ready) != 0
+
+    def pages(self):
+        cdef list pages = []
+        cdef PagedLevel level
+        cdef int number
+        ready_settle(&self.ready)
+        if self.ready.paged_count:
+            for number in range(self.ready.priority_max, -1, -1):
+                if ready_ring(&self.ready, number).level != NULL:
+                    pages += (<PagedLevel>ready_ring(&self.ready, number).level).pages
+        return pages
+
     def snapshot(self):
         cdef list rows = []
-        cdef Entry* entry
         cdef Ring* ring
-        cdef int level
-        cdef size_t at
+        cdef int number
         ready_settle(&self.ready)
         if self.ready.count == 0:
             return rows
-        for level in range(self.ready.priority_max, -1, -1):
-            ring = ready_ring(&self.ready, level)
-            for at in range(ring.used):
-                entry = ring_at(ring, at)
-                if entry.message != NULL:
-                    rows.append((entry.sequence, entry.term, entry.deadline_ms, entry.delivery_count,
-                                 entry.redelivered != 0, <Message>entry.message))
+        for number in range(self.ready.priority_max, -1, -1):
+            ring = ready_ring(&self.ready, number)
+            ring_list(ring, rows)
+            if ring.level != NULL:
+                ring_list(&(<PagedLevel>ring.level).strays, rows)
+                ring_list(&(<PagedLevel>ring.level).tail, rows)
         return rows
 
     # --- consumers

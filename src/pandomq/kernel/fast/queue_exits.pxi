@@ -9,7 +9,7 @@ cdef inline int queue_gone(Queue queue, Entry* entry) except -1:
 
 cdef inline int queue_forget(Queue queue, Entry* entry) except -1:
     if queue.last_values is not None:
-        queue.last_values.leave(entry)
+        queue.last_values.leave(queue.last_values.key_of(<Message>entry.message), entry.sequence)
     return queue_let_go(queue, entry)
 
 
@@ -36,6 +36,8 @@ cdef int queue_drop_surplus(Queue queue) except -1:
     # From the head: the message that would be delivered next goes first, even if it has the highest priority.
     cdef Entry entry
     while queue.ready.count and queue_overflows(queue, 0, 0):
+        if ready_head_missing(&queue.ready):
+            return queue_want_head(queue)
         ready_pop_first(&queue.ready, &entry)
         queue_die(queue, &entry, C_MAXLEN)
     return 0
@@ -59,6 +61,12 @@ cdef int queue_expire_heads(Queue queue, int64_t now_ms) except -1:
             while ring.used and ring_at(ring, 0).deadline_ms <= now_ms:
                 ready_pop_level(&queue.ready, level, &entry)
                 queue_die(queue, &entry, C_EXPIRED)
+            if ring.level != NULL and ring.used == 0:
+                if (<PagedLevel>ring.level).next_deadline_ms() <= now_ms:
+                    (<PagedLevel>ring.level).read_ahead()
+                # Lower ones wait, lest the dead come in another order.
+                if (<PagedLevel>ring.level).first_page().wanted:
+                    break
     return queue_watch_time(queue)
 
 

@@ -1,4 +1,4 @@
-# The messages of a queue that wait for a consumer: one ring per priority, the highest first.
+# The messages of a queue that wait for a consumer: one ring per priority, the highest first, and what is in pages.
 #
 # Entries that come back are collected and merged into their rings once, when somebody looks.
 
@@ -9,7 +9,9 @@ cdef struct Ready:
     int priority_max
     Ring single  # the only ring of a queue without priorities
     Ring* rings  # of a queue with priorities, by level; NULL before its first message
-    uint64_t filled[4]  # a bit for each ring that holds something
+    uint64_t filled[4]  # a bit for each level that holds something
+    uint64_t held_bytes  # headers and bodies of those in memory
+    size_t paged_count  # those that are not
     Entry* returned
     size_t returned_count
     size_t returned_capacity
@@ -39,7 +41,7 @@ cdef inline void ready_mark(Ready* ready, int level) noexcept nogil:
 
 
 cdef inline void ready_unmark_empty(Ready* ready, int level, Ring* ring) noexcept nogil:
-    if ring.used == 0:
+    if ring.used == 0 and ring.level == NULL:
         ready.filled[level >> 6] &= ~(<uint64_t>1 << (level & 63))
 
 
@@ -50,29 +52,36 @@ cdef int ready_make_rings(Ready* ready) except -1:
     if ready.rings == NULL:
         raise MemoryError
     for at in range(levels):
-        ready.rings[at] = Ring(NULL, 0, 0, 0, 0, 0)
+        ready.rings[at] = Ring(NULL, 0, 0, 0, 0, 0, 0, NULL)
     return 0
 
 
 cdef inline void ready_count(Ready* ready, Entry* entry) noexcept:
     ready.count += 1
     ready.bytes += (<Message>entry.message).body_size
+    ready.held_bytes += (<Message>entry.message).held_bytes
     ready.with_deadline += entry.deadline_ms != NEVER
 
 
 cdef inline void ready_uncount(Ready* ready, Entry* entry) noexcept:
     ready.count -= 1
     ready.bytes -= (<Message>entry.message).body_size
+    ready.held_bytes -= (<Message>entry.message).held_bytes
     ready.with_deadline -= entry.deadline_ms != NEVER
 
 
 cdef inline int ready_push(Ready* ready, Entry* entry) except -1:
     # An entry with a higher sequence than all before it. Takes the caller's reference to the message.
     cdef int level = ready_level(ready, <Message>entry.message)
+    cdef Ring* ring
     if ready.priority_max and ready.rings == NULL:
         ready_make_rings(ready)
     entry.level = <uint8_t>level
-    ring_append(ready_ring(ready, level))[0] = entry[0]
+    ring = ready_ring(ready, level)
+    if ring.level != NULL:
+        ring = &(<PagedLevel>ring.level).tail
+    ring_append(ring)[0] = entry[0]
+    ring.held_bytes += (<Message>entry.message).held_bytes
     ready_mark(ready, level)
     ready_count(ready, entry)
     return 0
@@ -103,6 +112,7 @@ cdef int ready_merge(Ready* ready) except -1:
     cdef size_t start = 0
     cdef size_t end
     cdef int level
+    cdef Ring* ring
     qsort(ready.returned, ready.returned_count, sizeof(Entry), by_level_and_sequence)
     if ready.priority_max and ready.rings == NULL:
         ready_make_rings(ready)
@@ -111,7 +121,11 @@ cdef int ready_merge(Ready* ready) except -1:
         end = start + 1
         while end < ready.returned_count and ready.returned[end].level == level:
             end += 1
-        ring_merge(ready_ring(ready, level), &ready.returned[start], end - start)
+        ring = ready_ring(ready, level)
+        if ring.level == NULL:
+            ring_merge(ring, &ready.returned[start], end - start)
+        else:
+            (<PagedLevel>ring.level).merge(&ready.returned[start], end - start)
         ready_mark(ready, level)
         start = end
     ready_forget_returned(ready)
@@ -131,8 +145,16 @@ cdef inline int ready_settle(Ready* ready) except -1:
     return 0
 
 
+cdef inline bint ready_head_missing(Ready* ready) except -1:
+    # The next to be delivered is in a page.
+    if ready.paged_count == 0:
+        return False
+    ready_settle(ready)
+    return ready_ring(ready, ready_top(ready)).used == 0
+
+
 cdef inline Entry* ready_first(Ready* ready) except NULL:
-    # The next to be delivered; there must be one.
+    # The next to be delivered; there must be one, and not in a page.
     ready_settle(ready)
     return ring_at(ready_ring(ready, ready_top(ready)), 0)
 
@@ -148,13 +170,16 @@ cdef inline int ready_pop_first(Ready* ready, Entry* entry) except -1:
 cdef inline int ready_pop_level(Ready* ready, int level, Entry* entry) except -1:
     cdef Ring* ring = ready_ring(ready, level)
     ring_pop_first(ring, entry)
-    ready_unmark_empty(ready, level, ring)
     ready_uncount(ready, entry)
+    if ring.level != NULL:
+        (<PagedLevel>ring.level).read_ahead()
+    else:
+        ready_unmark_empty(ready, level, ring)
     return 0
 
 
 cdef int ready_remove(Ready* ready, uint64_t sequence, Entry* entry) except -1:
-    # 1 if it was there; the caller gets the reference to the message.
+    # 1 if it was there, in memory; the caller gets the reference to the message.
     cdef int level
     cdef Ring* ring
     ready_settle(ready)
@@ -162,7 +187,9 @@ cdef int ready_remove(Ready* ready, uint64_t sequence, Entry* entry) except -1:
         return 0
     for level in range(ready.priority_max + 1):
         ring = ready_ring(ready, level)
-        if ring.used and ring_remove(ring, sequence, entry):
+        if (ring.used and ring_remove(ring, sequence, entry)) or (
+            ring.level != NULL and (<PagedLevel>ring.level).remove(sequence, entry)
+        ):
             ready_unmark_empty(ready, level, ring)
             ready_uncount(ready, entry)
             return 1
@@ -181,6 +208,8 @@ cdef int64_t ready_next_deadline_ms(Ready* ready) except? -1:
         ring = ready_ring(ready, level)
         if ring.used:
             earliest = min(earliest, ring_at(ring, 0).deadline_ms)
+        elif ring.level != NULL:
+            earliest = min(earliest, (<PagedLevel>ring.level).next_deadline_ms())
     return earliest
 
 
@@ -188,16 +217,12 @@ cdef void ready_free(Ready* ready) noexcept:
     # Drops all references.
     cdef int level
     cdef size_t at
-    cdef Ring* ring
     for at in range(ready.returned_count):
         Py_DECREF(<object>ready.returned[at].message)
     ready_forget_returned(ready)
     if ready.priority_max and ready.rings == NULL:
         return
     for level in range(ready.priority_max + 1):
-        ring = ready_ring(ready, level)
-        for at in range(ring.used):
-            Py_XDECREF(ring_at(ring, at).message)
-        ring_clear(ring)
+        ring_free(ready_ring(ready, level))
     free(ready.rings)
     ready.rings = NULL

@@ -19,6 +19,8 @@ cdef struct Ring:
     size_t used  # slots from head on, holes included
     size_t holes
     size_t expected  # slots to begin with, by what was needed before
+    uint64_t held_bytes  # headers and bodies
+    PyObject* level  # of a head: the PagedLevel of what comes after it, borrowed from the queue; NULL without pages
 
 
 cdef enum:
@@ -109,6 +111,7 @@ cdef inline void ring_fetch_ahead(Ring* ring) noexcept:
 cdef inline void ring_pop_first(Ring* ring, Entry* entry) noexcept:
     ring_fetch_ahead(ring)
     entry[0] = ring_at(ring, 0)[0]
+    ring.held_bytes -= (<Message>entry.message).held_bytes
     ring.head += 1
     ring.used -= 1
     if ring.holes or ring.used == 0:
@@ -139,12 +142,23 @@ cdef int ring_remove(Ring* ring, uint64_t sequence, Entry* entry) except -1:
     if slot.sequence != sequence or slot.message == NULL:
         return 0
     entry[0] = slot[0]
+    ring_make_hole(ring, slot)
+    ring_close_holes(ring)
+    return 1
+
+
+cdef inline void ring_make_hole(Ring* ring, Entry* slot) noexcept:
+    # The caller has moved out the entry, and closes the holes when it has made all.
+    ring.held_bytes -= (<Message>slot.message).held_bytes
     slot.message = NULL
     ring.holes += 1
+
+
+cdef int ring_close_holes(Ring* ring) except -1:
     ring_trim(ring)
     if ring.holes >= RING_HOLES_MIN and ring.holes * 2 > ring.used:
         ring_resize(ring, ring_capacity(ring))
-    return 1
+    return 0
 
 
 cdef int ring_merge(Ring* ring, const Entry* entries, size_t count) except -1:
@@ -156,6 +170,9 @@ cdef int ring_merge(Ring* ring, const Entry* entries, size_t count) except -1:
     # The front part is read behind where it is written: both run from the new head on, the reader `count` ahead.
     ring.head = (ring.head - count) & ring.mask
     ring.used += count
+    for merged in range(count):
+        ring.held_bytes += (<Message>entries[merged].message).held_bytes
+    merged = 0
     while merged < count:
         slot = ring_at(ring, taken + merged)
         if taken < front and ring_at(ring, taken + count).sequence < entries[merged].sequence:
@@ -172,3 +189,75 @@ cdef void ring_clear(Ring* ring) noexcept:
     free(ring.slots)
     ring.slots = NULL
     ring.mask = ring.head = ring.used = ring.holes = 0
+    ring.held_bytes = 0
+
+
+cdef void ring_free(Ring* ring) noexcept:
+    # Drops all references.
+    cdef size_t at
+    for at in range(ring.used):
+        Py_XDECREF(ring_at(ring, at).message)
+    ring_clear(ring)
+
+
+cdef int ring_cut(Ring* ring, size_t start, size_t end, size_t count, uint64_t held_bytes) except -1:
+    # The slots of this range, at one of the ends, are used up; the entries they held, so many, were moved out.
+    cdef size_t capacity = ring_capacity(ring)
+    ring.held_bytes -= held_bytes
+    ring.holes -= end - start - count
+    ring.used -= end - start
+    if start == 0:
+        ring.head += end
+    ring_trim(ring)
+    # Much has left at once, and need not come again.
+    while capacity > RING_CAPACITY_KEPT and ring.used * 4 < capacity:
+        capacity /= 2
+    if ring.slots != NULL and capacity < ring_capacity(ring):
+        ring_resize(ring, capacity)
+    return 0
+
+
+cdef int ring_move(Ring* ring, size_t start, size_t end, Ring* target) except -1:
+    # The entries of this range, at one of the ends, go to their places in another ring.
+    cdef Entry* moved
+    cdef Entry* entry
+    cdef uint64_t held_bytes = 0
+    cdef size_t count = 0
+    cdef size_t at
+    if start == end:
+        return 0
+    moved = <Entry*>malloc((end - start) * sizeof(Entry))
+    if moved == NULL:
+        raise MemoryError
+    try:
+        for at in range(start, end):
+            entry = ring_at(ring, at)
+            if entry.message != NULL:
+                moved[count] = entry[0]
+                held_bytes += (<Message>entry.message).held_bytes
+                count += 1
+        if count:
+            ring_merge(target, moved, count)
+        ring_cut(ring, start, end, count, held_bytes)
+    finally:
+        free(moved)
+    return 0
+
+
+cdef void ring_suspect(Ring* ring) noexcept:
+    # They may have been delivered before.
+    cdef size_t at
+    for at in range(ring.used):
+        ring_at(ring, at).redelivered = True
+
+
+cdef int ring_list(Ring* ring, list rows) except -1:
+    # Adds its entries, as Queue.snapshot gives them.
+    cdef Entry* entry
+    cdef size_t at
+    for at in range(ring.used):
+        entry = ring_at(ring, at)
+        if entry.message != NULL:
+            rows.append((entry.sequence, entry.term, entry.deadline_ms, entry.delivery_count, entry.redelivered != 0,
+                         <Message>entry.message))
+    return 0

@@ -34,19 +34,29 @@ cdef void rotation_leave(Turn** rotation, Turn* turn) noexcept:
     free(turn)
 
 
-cdef inline PyObject* rotation_next(Turn* turn) noexcept:
-    # The consumer that gets the next message, already moved to the end of its turn; NULL if nobody may have it.
+cdef inline Turn* rotation_turn(Turn* turn) noexcept:
+    # The one whose first consumer may take a message; NULL if nobody may.
     cdef PyObject* consumer
     while turn != NULL:
         while turn.ready.first != NULL:
             consumer = turn.ready.first
             if not (<Consumer>consumer).has_obstacle():
-                chain_rotate(&turn.ready)
-                return consumer
+                return turn
             chain_remove(<Consumer>consumer)
             (<Consumer>consumer).rest()
         turn = turn.lower
     return NULL
+
+
+cdef inline PyObject* rotation_next(Turn* turn) noexcept:
+    # The consumer that gets the next message, already moved to the end of its turn; NULL if nobody may have it.
+    cdef PyObject* consumer
+    turn = rotation_turn(turn)
+    if turn == NULL:
+        return NULL
+    consumer = turn.ready.first
+    chain_rotate(&turn.ready)
+    return consumer
 
 
 cdef void rotation_free(Turn** rotation) noexcept:

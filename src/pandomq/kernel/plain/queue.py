@@ -214,7 +214,8 @@ class Queue(QueueExits):
             if position is not None:
                 self.dropped += 1
                 (self.gone_from_page if log else self.forget_paged)(page, position)
-                self.remove_paged(page, position)
+                if self.remove_paged(page, position):
+                    self.pages_went()
 
     # --- out
 

@@ -99,10 +99,13 @@ class QueueExits(QueuePages):
             entry = self.ready.remove(sequence)
             assert entry is not None
             self.forget(entry)
+        went = False
         for page in self.ready.pages():
             for position in page.find_range(sequence_first, count):
                 self.forget_paged(page, position)
-                self.remove_paged(page, position)
+                went |= self.remove_paged(page, position)
+        if went:
+            self.pages_went()
         self.watch_time()
 
     # --- time

@@ -90,11 +90,20 @@ class QueuePages(QueueConsumers):
         page.count = page.size_bytes = 0
         self.engine.freed.append(page)
 
-    def remove_paged(self, page: Page, position: int) -> None:
-        """The message is not ready any more."""
+    def remove_paged(self, page: Page, position: int) -> bool:
+        """The message is not ready any more. True if its page went with it: then, when all are removed, `pages_went`
+        must follow."""
         self.ready.remove_paged(page, position)
-        if not page.count:
-            self.free(page)
+        if page.count:
+            return False
+        self.free(page)
+        return True
+
+    def pages_went(self) -> None:
+        """What was waited for may have been in them: then it is in those after them, which may be loaded already."""
+        for level in self.ready.levels():
+            self.load(level.number)
+        self.activate_if_ready()
 
     def check_pages(self) -> None:
         assert all(page.queue is self for page in self.pages())
