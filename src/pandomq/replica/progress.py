@@ -69,6 +69,7 @@ class Progress:
         "received_index",
         "round",
         "synced_index",
+        "told_index",
         "transfer",
         "waiting",
         "welcome_index",
@@ -83,6 +84,8 @@ class Progress:
         self.next_index = next_index
         self.received_index = LogIndex(0)
         self.synced_index = LogIndex(0)
+        self.told_index = LogIndex(0)
+        """So much it was told to be committed, last time."""
         self.heard_ms = -1
         self.round = -1
         """When the newest append was sent that it has answered: its part of the lease begins there."""
@@ -96,14 +99,14 @@ class Progress:
         self._in_flight_bytes = 0
 
     def begins_life(self, life: int, last_index: LogIndex, *, joining: bool) -> None:
-        """If it started anew, what it had in memory only is gone; and if it is in doubt about the rest, so are we.
-        Where its log ends is looked for from the end of ours."""
-        if joining and (self.life != life or not self.joining):
+        """If it started anew, or has lost its store, what it said before counts no more: even what was on its disk may
+        have gone bad. Where its log ends is looked for from the end of ours."""
+        is_new = self.life is not None and self.life != life
+        if is_new or (joining and not self.joining):
             self.synced_index = LogIndex(0)
-            self.welcome_index = None
-        if self.life is not None and self.life != life:
             self.probe(LogIndex(last_index + 1))
             self.round = -1
+            self.welcome_index = None
         self.life = life
         self.joining = joining
 

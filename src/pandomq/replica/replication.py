@@ -46,7 +46,7 @@ class Replication:
             return
         # The entry before is one that the peer is known to have, so that it never has to refuse.
         index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
-        self._core.send(peer.name, self._message(index, (), prompt=True))
+        self._send(peer, index, (), prompt=True)
         if peer.phase is Phase.PROBING:
             self.send(peer)
         elif peer.phase is Phase.SNAPSHOT:
@@ -54,8 +54,9 @@ class Replication:
 
     def tell_commit(self, peer: Progress) -> None:
         """Who is sent nothing else just now learns at once that what it has is committed; no answer is needed."""
-        if peer.in_sync and peer.received_index >= self._core.tail.last_index:
-            self._core.send(peer.name, self._message(peer.received_index, (), prompt=False))
+        core = self._core
+        if peer.in_sync and peer.told_index < core.commit_index and peer.received_index >= core.tail.last_index:
+            self._send(peer, peer.received_index, (), prompt=False)
 
     def _append(self, peer: Progress, entries: tuple[LogEntry, ...]) -> None:
         first_index = peer.next_index
@@ -65,13 +66,14 @@ class Replication:
             return
         prompt = peer.phase is Phase.PROBING or first_index <= self.prompt_index
         peer.sent(last_index, sum(len(entry.payload) for entry in entries), self._core.now_ms)
-        self._core.send(peer.name, self._message(LogIndex(first_index - 1), entries, prompt=prompt))
+        self._send(peer, LogIndex(first_index - 1), entries, prompt=prompt)
 
-    def _message(self, prev_index: LogIndex, entries: tuple[LogEntry, ...], *, prompt: bool) -> Append:
+    def _send(self, peer: Progress, prev_index: LogIndex, entries: tuple[LogEntry, ...], *, prompt: bool) -> None:
         core = self._core
         term, epoch = core.tail.term_at(prev_index), core.record.epoch_at(prev_index)
         assert term is not None
-        return Append(
+        peer.told_index = LogIndex(min(core.commit_index, prev_index + len(entries)))
+        message = Append(
             *core.header,
             core.now_ms,
             prev_index,
@@ -81,6 +83,7 @@ class Replication:
             core.commit_index,
             prompt,
         )
+        core.send(peer.name, message)
 
     def refused(self, peer: Progress, message: Refused) -> None:
         """Looks for an entry that both have, from where the peer says that one may be."""

@@ -37,7 +37,7 @@ from pandomq.replica.effects import (
     Write,
 )
 from pandomq.replica.entries import LogEntry
-from pandomq.replica.hard_state import HardState, StoreFacts
+from pandomq.replica.hard_state import Damage, HardState, StoreFacts
 
 PIECE_BYTES = 64
 
@@ -69,7 +69,10 @@ class Store:
         self.pieces: dict[int, bytes] = {}
         self.snapshot_is_bad = False
         self.fetch_entries = 3
-        self.damage_index: int | None = None
+        self.damage: Damage | None = None
+        self.bad: list[LogEntry] = []
+        """Entries that cannot be read any more."""
+        self.doubtful = False
         self.answers: list[Completion] = []
 
     # LogPort.
@@ -124,7 +127,7 @@ class Store:
         self.crash()
 
     def facts(self) -> StoreFacts:
-        return StoreFacts(self.memory.state, snapshot_index=self.memory.snapshot_index)
+        return StoreFacts(self.memory.state, self.memory.snapshot_index, self.damage, self.doubtful)
 
     def compact(self, index: int) -> None:
         """A snapshot takes the place of the log up to this entry."""
@@ -142,6 +145,7 @@ class Store:
                 self.do(lambda stored: setattr(stored, "state", state), StateSaved(number))
             case Write(first_index, term, payloads):
                 assert first_index == self.last_index + 1, (first_index, self.last_index)
+                assert self.damage is None or self.queue, "a damaged log takes nothing before it is cut"
                 entries = [LogEntry(term, payload) for payload in payloads]
                 last_index = LogIndex(first_index + len(payloads) - 1)
                 self.do(lambda stored: stored.entries.extend(entries), Synced(last_index))
@@ -168,10 +172,15 @@ class Store:
                 raise AssertionError(effect)
 
     def _cut(self, first_index: int, *, keep_aside: bool) -> None:
+        bad, damage = self.bad, self.damage
+        assert damage is None or damage.first_index == first_index, "a damaged log is cut where it is damaged"
+
         def change(stored: Stored) -> None:
             if keep_aside:
-                stored.aside.append(stored.entries[first_index - 1 :])
+                stored.aside.append(stored.entries[first_index - 1 :] + bad)
             del stored.entries[first_index - 1 :]
+            if stored is self.durable:
+                self.bad, self.damage = [], None
 
         self.do(change, CutDone())
 

@@ -265,6 +265,14 @@ class World:
             self.advance(TICK_MS)
         raise AssertionError(f"no root: {[(node.name, node.role) for node in self.nodes.values()]}")
 
+    def elect_among(self, names: str) -> Node:
+        for _ in range(300):
+            self.advance(TICK_MS)
+            for node in self.roots:
+                if node.name in names and node.replica.serving:
+                    return node
+        raise AssertionError(f"no root among {names}")
+
     def roles(self) -> str:
         return " ".join(f"{node.name}={node.role.value if node.role else 'down'}" for node in self.nodes.values())
 

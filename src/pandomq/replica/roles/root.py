@@ -149,6 +149,7 @@ class Root(Handlers):
         self._advance()
         if self.core.handlers is self:
             self._replication.send(peer)
+            self._replication.tell_commit(peer)
 
     def on_refused(self, sender: NodeName, message: Refused) -> None:
         peer = self._heard(message, sender)
