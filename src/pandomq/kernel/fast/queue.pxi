@@ -106,14 +106,18 @@ cdef class Queue:
         # Takes the message under the next sequence.
         cdef Entry entry
         cdef PyObject* consumer
+        cdef uint64_t outdated
         self.engine.hold(message)
         self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
         self.next_sequence += 1
         self.published += 1
-        if self.ready.count == 0 and self.rotation != NULL and self.last_values is None:
+        if self.ready.count == 0 and self.rotation != NULL:
             # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
             consumer = rotation_next(self.rotation)
             if consumer != NULL:
+                if self.last_values is not None and not (<Consumer>consumer).no_ack:
+                    # It makes none that waits out of date; but it may come back.
+                    self.last_values.arrive(self.last_values.key_of(message), entry.sequence, &outdated)
                 return (<Consumer>consumer).deliver(&entry, now_ms)
         ready_push(&self.ready, &entry)
         if self.last_values is not None:

@@ -9,7 +9,7 @@ cdef inline int queue_gone(Queue queue, Entry* entry) except -1:
 
 cdef inline int queue_forget(Queue queue, Entry* entry) except -1:
     if queue.last_values is not None:
-        queue.last_values.leave(queue.last_values.key_of(<Message>entry.message), entry.sequence)
+        queue.last_values.leave_message(<Message>entry.message, entry.sequence)
     return queue_let_go(queue, entry)
 
 
