@@ -31,7 +31,7 @@ _INT32_MIN: Final = -(2**31)
 
 
 class DelayedMessages:
-    """`kernel` is logged if the exchange is durable, and takes part in nothing else: no limits, no consumers."""
+    """`kernel` is logged if the exchange is durable, and takes part in nothing else: no limits, consumers, or pages."""
 
     __slots__ = ("_heap", "exchange_name", "kernel")
 

@@ -129,6 +129,7 @@ class State:
         )
         if command.waiting_queue_id:
             hidden = kernel.Queue(self._engine, None, command.waiting_queue_id, command.durable)
+            hidden.configure(withdrawable=True)
             exchange.waiting = hidden.owner = DelayedMessages(command.name, hidden)
             self._number(command.waiting_queue_id, vhost, exchange.waiting)
         vhost.add_exchange(exchange)

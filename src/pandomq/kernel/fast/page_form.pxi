@@ -202,7 +202,7 @@ cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) ex
                 read_traits(reader.header, reader.header_size, &traits)
             if page.gone != NULL and page.is_gone(at):
                 continue
-            message = stored_message(routing, header, copied(reader.body, reader.body_size), &traits)
+            message = stored_message(routing, header, reader.body, reader.body_size, &traits)
             message.holders = 1
             held += message.held_bytes
             entry = ring_at(ring, ring.used + kept)
@@ -227,13 +227,13 @@ cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) ex
     return 0
 
 
-cdef inline Message stored_message(bytes routing, bytes header, bytes body, const Traits* traits):
+cdef inline Message stored_message(bytes routing, bytes header, const octet* body, size_t body_size,
+                                   const Traits* traits):
     # One that comes from the disk.
-    cdef Message message = Message.__new__(Message)
+    cdef Message message = blank_message()
     message.routing = routing
     message.header = header
-    message.body = body
-    message.body_size = PyBytes_GET_SIZE(body)
+    message_fill_body(message, body, body_size)
     message.set_traits(traits)
     return message
 

@@ -78,7 +78,7 @@ cdef class Replay:
             self.header = copied(header, header_size)
             read_traits(header, header_size, &self.traits)
         message = stored_message(stored_routing(routing, from_little32(sizes)), self.header,
-                                 copied(entry_take(reader, body_size), body_size), &self.traits)
+                                 entry_take(reader, body_size), body_size, &self.traits)
         for at in range(count):
             queue = self.find_queue(from_little64(places + 16 * at))
             sequence = from_little64(places + 16 * at + 8)
