@@ -97,6 +97,7 @@ bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
 
 docs: setup  ## write the generated pages
 	$(BIN)/python tools/requirements_page.py
+	$(BIN)/python tools/role_diagram.py
 
 build: setup  ## wheel and source distribution, in dist/
 	$(BIN)/python -m build --outdir dist

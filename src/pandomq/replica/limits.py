@@ -7,6 +7,8 @@ from pandomq.limits import KIB, MIB
 # Membership.
 MEMBERS_MAX: Final = 15
 """Primaries of one cluster, counting both sets of a change that is under way."""
+MEMBERSHIPS_CACHED: Final = 64
+"""Of which the names are kept at hand."""
 RECORD_BYTES_MAX: Final = 12 * KIB
 """The replica's part of the hard state; a change of members that would need more is refused."""
 EPOCHS_KEPT: Final = 16

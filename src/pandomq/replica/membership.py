@@ -8,11 +8,13 @@ and only when both sets have committed that does it say "new".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 
 import msgspec
 
 from pandomq.ids import NodeName
 from pandomq.replica import quorum
+from pandomq.replica.limits import MEMBERSHIPS_CACHED
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -33,12 +35,11 @@ class Membership(msgspec.Struct, frozen=True, array_like=True):
     @property
     def sets(self) -> tuple[tuple[NodeName, ...], ...]:
         """One set of names, or two."""
-        voters = tuple(member.name for member in self.voters)
-        return (voters, tuple(member.name for member in self.incoming)) if self.incoming else (voters,)
+        return _sets(self)
 
     @property
     def names(self) -> frozenset[NodeName]:
-        return frozenset(name for names in self.sets for name in names)
+        return _names(self)
 
     @property
     def members(self) -> dict[NodeName, Member]:
@@ -61,3 +62,16 @@ class Membership(msgspec.Struct, frozen=True, array_like=True):
         """The second half."""
         assert self.joint
         return Membership(self.incoming)
+
+
+# Asked for with every acknowledgement, and changed once in a blue moon.
+@lru_cache(maxsize=MEMBERSHIPS_CACHED)
+def _sets(membership: Membership) -> tuple[tuple[NodeName, ...], ...]:
+    voters = tuple(member.name for member in membership.voters)
+    incoming = tuple(member.name for member in membership.incoming)
+    return (voters, incoming) if incoming else (voters,)
+
+
+@lru_cache(maxsize=MEMBERSHIPS_CACHED)
+def _names(membership: Membership) -> frozenset[NodeName]:
+    return frozenset(member.name for member in (*membership.voters, *membership.incoming))

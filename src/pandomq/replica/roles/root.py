@@ -91,17 +91,21 @@ class Root(Handlers):
     def _advance(self) -> None:
         """Somebody has more of the log than before."""
         core = self.core
-        received = commitment.received_by_enough(core, self.peers)
-        if received > self._received_index and commitment.is_of_this_term(core, received):
-            is_waited_for = self._received_index < self._replication.prompt_index
-            self._received_index = received
-            if is_waited_for:
-                core.outbox.put(Received(received))
+        if self._received_index < self._replication.prompt_index:
+            self._advance_received()
         index = commitment.synced_by_enough(core, self.peers)
         if index > core.commit_index and commitment.is_of_this_term(core, index):
             self._committed(index)
         if self.hand_over is not None:
             self.hand_over.advance()
+
+    def _advance_received(self) -> None:
+        """Somebody waits for entries to be in enough memories."""
+        core = self.core
+        received = commitment.received_by_enough(core, self.peers)
+        if received > self._received_index and commitment.is_of_this_term(core, received):
+            self._received_index = received
+            core.outbox.put(Received(received))
 
     def _committed(self, index: LogIndex) -> None:
         core = self.core

@@ -1,0 +1,104 @@
+"""Messages and the replica's own entries survive their bytes; other bytes are refused."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandomq.ids import LogIndex, NodeName, Term
+from pandomq.kernel.records import VERSION as BROKER_VERSION
+from pandomq.replica.entries import (
+    OWN_FIRST,
+    EpochBegins,
+    LogEntry,
+    Members,
+    OwnEntry,
+    TermBegins,
+    Welcome,
+    decode_entry,
+    encode_entry,
+    is_own,
+)
+from pandomq.replica.membership import Member, Membership
+from pandomq.replica.messages import BadMessage, Message, decode, encode
+from pandomq.replica.position import Position
+
+numbers = st.integers(0, 2**63 - 1)
+texts = st.text(max_size=20)
+fields = {
+    "epoch": numbers,
+    "term": numbers,
+    "end": st.builds(Position, numbers, numbers, numbers),
+    "entries": st.lists(st.builds(LogEntry, numbers, st.binary(max_size=50)), max_size=4).map(tuple),
+    "payload": st.none() | st.binary(max_size=50),
+    "wanted": st.none() | numbers,
+    "root": st.none() | texts,
+}
+
+
+def example(kind: type[Message]) -> st.SearchStrategy[Message]:
+    plain = {"int": numbers, "str": texts, "bool": st.booleans(), "bytes": st.binary(max_size=50)}
+    values = {}
+    for field in msgspec.structs.fields(kind):
+        name = getattr(field.type, "__name__", "")
+        values[field.name] = fields[field.name] if field.name in fields else plain.get(name, numbers)
+    return st.builds(kind, **values)
+
+
+@given(st.one_of([example(kind) for kind in get_args(Message)]))
+def test_a_message_survives_its_bytes(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_message_are_refused_in_one_way(data: bytes) -> None:
+    for candidate in (data, b"\1" + data):
+        try:
+            decode(candidate)
+        except BadMessage:
+            continue
+
+
+@pytest.mark.parametrize("data", [b"", b"\2", b"\1", b"\1\x93\1\2"])
+def test_such_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(BadMessage):
+        decode(data)
+
+
+ENTRIES: list[OwnEntry] = [
+    TermBegins(NodeName("a")),
+    Members(Membership((Member(NodeName("a"), "host:1"),), (Member(NodeName("b"), "host:2"),))),
+    EpochBegins(3, "id", Membership((Member(NodeName("a")),)), (NodeName("b"),)),
+    Welcome(NodeName("c"), 2**62),
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
+def test_an_entry_of_ours_survives_its_bytes_and_is_told_from_a_brokers(entry: OwnEntry) -> None:
+    payload = encode_entry(entry)
+    assert is_own(payload) and decode_entry(payload) == entry
+
+
+def test_an_entry_of_a_broker_is_not_ours() -> None:
+    assert BROKER_VERSION < OWN_FIRST
+    assert decode_entry(bytes((BROKER_VERSION,)) + b"anything") is None
+    assert decode_entry(b"") is None
+
+
+def test_an_entry_of_a_newer_version_is_an_error() -> None:
+    with pytest.raises(ValueError, match="newer broker"):
+        decode_entry(b"\xff\x00")
+
+
+def test_logs_compare_by_epoch_then_term_then_index() -> None:
+    ordered = [
+        Position(0, Term(0), LogIndex(0)),
+        Position(0, Term(1), LogIndex(9)),
+        Position(0, Term(2), LogIndex(3)),
+        Position(1, Term(1), LogIndex(1)),
+    ]
+    assert sorted([ordered[2], ordered[0], ordered[3], ordered[1]]) == ordered
