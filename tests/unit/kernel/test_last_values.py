@@ -13,12 +13,14 @@ from tests.unit.kernel.world import World
 
 KEYS = 150
 
+Step = tuple[str, list[int]]
+
 PUBLISH = st.tuples(st.just("publish"), st.lists(st.integers(0, KEYS - 1), min_size=1, max_size=80))
 SETTLE = st.tuples(st.sampled_from(["ack", "requeue"]), st.lists(st.integers(0, 40), min_size=1, max_size=10))
-OTHERS = st.sampled_from([("deliver", []), ("purge", []), ("watch", []), ("leave", [])])
+OTHERS: st.SearchStrategy[Step] = st.sampled_from([("deliver", []), ("purge", []), ("watch", []), ("leave", [])])
 
 
-def play(kernel: ModuleType, prefetch: int, script: list[tuple[str, list[int]]]) -> Any:
+def play(kernel: ModuleType, prefetch: int, script: list[Step]) -> Any:
     world = World(kernel)
     publisher, consuming = world.channel(), world.channel()
     queue = world.queue("k", last_value_key=b"key")
@@ -46,6 +48,8 @@ def play(kernel: ModuleType, prefetch: int, script: list[tuple[str, list[int]]])
                 consuming.session.take()
             case "purge":
                 queue.purge()
+            case _:
+                pass
         views.append(world.view())
     queue.purge()
     consuming.close(0)
@@ -54,9 +58,7 @@ def play(kernel: ModuleType, prefetch: int, script: list[tuple[str, list[int]]])
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([1, 5, 60]), st.lists(st.one_of(PUBLISH, PUBLISH, SETTLE, OTHERS), max_size=14))
-def test_both_twins_keep_the_same(
-    plain: ModuleType, fast: ModuleType, prefetch: int, script: list[tuple[str, list[int]]]
-) -> None:
+def test_both_twins_keep_the_same(plain: ModuleType, fast: ModuleType, prefetch: int, script: list[Step]) -> None:
     assert play(fast, prefetch, script) == play(plain, prefetch, script)
 
 
