@@ -68,7 +68,7 @@ class Core:
         self.emptying = False
         self.incoming: Incoming | None = None
         self.damaged_from: LogIndex | None = None
-        """The disk must be told to cut here before anything can be written."""
+        """The disk must have cut the log here before anything can be written."""
         self._config_unsaved: LogIndex | None = None
         self._alarms: set[AlarmKind] = set()
 
@@ -252,10 +252,15 @@ class Core:
     def cut_damage(self) -> None:
         """The damaged part of the log goes; what was known of it is the floor for votes."""
         assert self.damaged_from is not None and self.cutting is None
-        first_index, self.damaged_from = self.damaged_from, None
-        self.cutting = first_index
-        self.outbox.put(Cut(first_index, keep_aside=True))
-        self.alarm(AlarmKind.DAMAGED_LOG, raised=False, text="the damaged part of the log was cut off and kept aside")
+        self.cutting = self.damaged_from
+        self.outbox.put(Cut(self.damaged_from, keep_aside=True))
+
+    def cut_done(self) -> None:
+        self.cutting = None
+        if self.damaged_from is not None:
+            self.damaged_from = None
+            text = "the damaged part of the log was cut off and kept aside"
+            self.alarm(AlarmKind.DAMAGED_LOG, raised=False, text=text)
 
     def set_aside(self, reason: str) -> None:
         """Another epoch has overtaken what this broker took for committed. Its store goes aside as a whole, and it

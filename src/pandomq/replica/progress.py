@@ -65,6 +65,7 @@ class Progress:
         "name",
         "next_index",
         "observer",
+        "past_life",
         "phase",
         "received_index",
         "round",
@@ -79,6 +80,8 @@ class Progress:
         self.name = name
         self.observer = observer
         self.life: int | None = None
+        self.past_life: int | None = None
+        """The one before: what it still says is not listened to."""
         self.joining = False
         self.welcome_index: LogIndex | None = None
         self.next_index = next_index
@@ -107,6 +110,8 @@ class Progress:
             self.probe(LogIndex(last_index + 1))
             self.round = -1
             self.welcome_index = None
+        if is_new:
+            self.past_life = self.life
         self.life = life
         self.joining = joining
 

@@ -29,7 +29,7 @@ class Promotion:
         self._dead = tuple(sorted(set(dead)))
         self._epoch_id = epoch_id
         self._number = core.chance.randrange(2**62)
-        self._deadline_ms = core.now_ms + PROBE_MS
+        self.deadline_ms = core.now_ms + PROBE_MS
         self.refusal = refusal(core, self._dead, epoch_id)
         if self.refusal is None:
             for peer in core.others:
@@ -48,7 +48,7 @@ class Promotion:
     def is_over(self) -> bool:
         """Ends with a refusal, or with a candidacy in the new epoch."""
         core = self._core
-        if self.refusal is None and core.now_ms < self._deadline_ms:
+        if self.refusal is None and core.now_ms < self.deadline_ms:
             return False
         reason = self.refusal or refusal(core, self._dead, self._epoch_id)
         if reason is not None:

@@ -40,8 +40,9 @@ from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.invariants import check
 from pandomq.replica.limits import GREETING_MS
 from pandomq.replica.membership import Member
-from pandomq.replica.messages import Greeting, Message
+from pandomq.replica.messages import Greeting, Message, Probe, ProbeAnswer
 from pandomq.replica.ports import Chance, LogPort
+from pandomq.replica.position import START
 from pandomq.replica.promotion import Promotion
 from pandomq.replica.record import first_state
 from pandomq.replica.roles import choice
@@ -115,6 +116,7 @@ class Replica:
         """`by_peer`: the other end closed it, as a system does for a process that died; not if it was given up here.
         A root that closes links counts them as lost at once, so a closed link also ends the promise to it."""
         self._core.links.discard(peer)
+        self._core.born_ms.pop(peer, None)
         self._core.handlers.disconnected(peer, by_peer=by_peer)
 
     def step(self, sender: NodeName, message: Message) -> None:
@@ -122,6 +124,9 @@ class Replica:
         if self.role is not Role.RECOVERING:
             dispatch.dispatch(self._core, self._promotion, sender, message)
             choice.settle(self._core)
+        elif isinstance(message, Probe):
+            # It says nothing of its store, which it does not know yet, but that it is alive.
+            self._core.send(sender, ProbeAnswer(*self._core.header, message.number, START, None))
 
     def _greet(self, peers: Sequence[NodeName]) -> None:
         core = self._core
@@ -142,7 +147,7 @@ class Replica:
                 core.synced(index)
                 core.handlers.synced()
             case CutDone():
-                core.cutting = None
+                core.cut_done()
             case StoreEmptied():
                 core.store_emptied()
             case Fetched():
@@ -234,6 +239,15 @@ class Replica:
         if not isinstance(root, Root) or not root.ready or root.hand_over is not None:
             return False
         return lease.holds(self._core, root.peers.values())
+
+    @property
+    def next_tick_ms(self) -> int:
+        """When a tick will have something to do. It may come earlier, and should not come much later: seniority counts
+        in steps of CANDIDACY_STEP_MS."""
+        deadlines = [self._greeted_ms + GREETING_MS, self._core.handlers.deadline_ms()]
+        if self._promotion is not None:
+            deadlines.append(self._promotion.deadline_ms)
+        return max(min(deadlines), self._core.now_ms)
 
     @property
     def holds_back(self) -> bool:

@@ -33,6 +33,14 @@ class Backup(Follower):
         if core.now_ms >= self._stand_at_ms and votes.may_stand(core):
             core.become(Candidate(core))
 
+    def deadline_ms(self) -> int:
+        if self._stand_at_ms is None:
+            return self.core.promise_until_ms
+        if self.core.now_ms < self._stand_at_ms:
+            return self._stand_at_ms
+        # It may not stand for now, as long as its disk stalls for instance.
+        return super().deadline_ms()
+
     def _delay_ms(self) -> int:
         alone = self.core.membership.names == {self.core.name}
         return 0 if alone else seniority.delay_ms(self.core)

@@ -84,6 +84,9 @@ class Candidate(Handlers):
                 self.core.send(peer, Farewell(*self.core.header))
             self.core.become_follower(rest_ms=1 + seniority.delay_after_defeat_ms(self.core))
 
+    def deadline_ms(self) -> int:
+        return self._stood_ms + self.core.settings.candidacy_ms
+
     # Another has won this term.
 
     def on_append(self, sender: NodeName, message: Append) -> None:

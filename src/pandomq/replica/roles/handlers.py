@@ -41,6 +41,10 @@ class Handlers:
 
     def tick(self) -> None: ...
 
+    def deadline_ms(self) -> int:
+        """When the next tick matters to this role."""
+        return self.core.now_ms + self.core.settings.heartbeat_ms
+
     def connected(self, peer: NodeName) -> None: ...
 
     def disconnected(self, peer: NodeName, *, by_peer: bool) -> None: ...

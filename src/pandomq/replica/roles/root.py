@@ -136,7 +136,7 @@ class Root(Handlers):
 
     def _heard(self, message: Appended | Refused | SnapshotAnswer, sender: NodeName) -> Progress | None:
         peer = self.peers.get(sender)
-        if peer is None:
+        if peer is None or message.life == peer.past_life:
             return None
         peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
         peer.heard_ms = self.core.now_ms
@@ -196,6 +196,8 @@ class Root(Handlers):
             if len(self.peers) >= LISTENERS_MAX + len(self.core.membership.names):
                 return
             peer = self._add(sender, observer=message.observer)
+        if message.life == peer.past_life:
+            return
         peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
         if peer.phase is Phase.PROBING:
             self._replication.beat(peer)
@@ -242,6 +244,10 @@ class Root(Handlers):
             self.hand_over.tick()
         if self.change is not None:
             self.change.tick()
+
+    def deadline_ms(self) -> int:
+        beat_ms = self._beat_ms + self.core.settings.heartbeat_ms
+        return min(beat_ms, lease.until_ms(self.core, self.peers.values()))
 
     def _check_office(self) -> None:
         core = self.core
