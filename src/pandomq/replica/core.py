@@ -199,16 +199,17 @@ class Core:
 
     def _with_own(self, record: Record, index: LogIndex, entry: LogEntry) -> Record:
         own = decode_entry(entry.payload)
-        if isinstance(own, EpochBegins):
-            record = record.with_epoch(EpochStart(index, own.epoch, own.epoch_id))
-        elif not isinstance(own, Members):
+        if not isinstance(own, EpochBegins | Members):
             return record
-        # A snapshot may have brought newer members, which are committed, before the log gets there.
+        changed = record
+        # A snapshot may have brought newer ones, which are committed, before the log gets there.
+        if isinstance(own, EpochBegins) and index > record.epochs[-1].index:
+            changed = changed.with_epoch(EpochStart(index, own.epoch, own.epoch_id))
         if not record.configs or index > record.configs[-1].index:
-            record = record.with_config(Config(index, entry.term, own.membership))
-        if self._config_unsaved is None:
+            changed = changed.with_config(Config(index, entry.term, own.membership))
+        if changed is not record and self._config_unsaved is None:
             self._config_unsaved = index
-        return record
+        return changed
 
     @property
     def synced_index(self) -> LogIndex:

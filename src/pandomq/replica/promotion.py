@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
 from pandomq.replica.effects import ChangeEnded
@@ -53,8 +55,13 @@ class Promotion:
         reason = self.refusal or refusal(core, self._dead, self._epoch_id)
         if reason is not None:
             core.outbox.put(ChangeEnded(False, reason))
-        else:
-            self._begin()
+            return True
+        if core.damaged_from is not None and core.cutting is None:
+            # Nobody is left from whom the log could be repaired: what is damaged is kept aside.
+            core.cut_damage()
+        if core.cutting is not None:
+            return False
+        self._begin()
         return True
 
     def _begin(self) -> None:
@@ -62,6 +69,8 @@ class Promotion:
         members = core.membership.members
         left = tuple(member for name, member in sorted(members.items()) if name not in self._dead)
         epoch, term = core.state.epoch + 1, Term(max(core.term, core.tail.last_term) + PROMOTION_TERM_STEP)
+        # What a damaged log is known to have lost is lost to the new epoch; what is left is where it begins.
+        core.record = msgspec.structs.replace(core.record, floor=None)
         core.save(epoch=epoch, epoch_id=self._epoch_id, term=term, vote=None)
         core.root = None
         entry = EpochBegins(epoch, self._epoch_id, Membership(left), self._dead)
@@ -82,8 +91,6 @@ def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:
         return "this broker is root"
     if core.record.joining or core.observer or core.emptying:
         return "this broker's own store is empty or in doubt"
-    if core.damaged_from is not None or core.cutting is not None:
-        return "this broker's log is damaged or being cut: it must be repaired first"
     if core.name not in names or core.name in dead:
         return "this broker is not among the primaries that are left"
     if not set(dead) <= names:

@@ -29,6 +29,9 @@ def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
         damage = facts.damage
         core.damaged_from = LogIndex(damage.first_index)
         record = with_floor(record, Term(damage.known_term), LogIndex(damage.known_index))
+        # What the lost entries said of members and epochs the root will say again, if it is still so; until the log
+        # is as long as it was this broker does not stand, so that it needs neither.
+        record = record.cut(core.damaged_from)
         core.alarm(AlarmKind.DAMAGED_LOG, raised=True, text=f"the log is damaged from entry {damage.first_index} on")
     record = drop_unwritten(core, record)
     core.state, core.record = facts.state, record
@@ -74,10 +77,7 @@ def with_floor(record: Record, term: Term, index: LogIndex) -> Record:
 
 
 def drop_unwritten(core: Core, record: Record) -> Record:
-    """Members are saved before their entry is written. If the entry did not get to the disk nobody heard of it. In a
-    damaged log it was there, and the newest set that is known holds."""
-    if record.floor is not None:
-        return record
+    """Members are saved before their entry is written. If the entry did not get to the disk nobody heard of it."""
     for place, config in enumerate(record.configs[1:], start=1):
         term = core.tail.term_at(config.index)
         if config.index > core.tail.last_index or term not in (None, config.term):

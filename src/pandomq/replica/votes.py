@@ -40,8 +40,11 @@ def is_of_epoch(end: Position, epoch: int) -> bool:
 
 
 def disk_stalls(core: Core) -> bool:
+    """Another broker would do better. One alone has nobody to give way to, and waits for its disk."""
     since_ms = core.port.waiting_since_ms
-    return since_ms is not None and core.now_ms - since_ms > core.settings.disk_stall_ms
+    if since_ms is None or not core.others:
+        return False
+    return core.now_ms - since_ms > core.settings.disk_stall_ms
 
 
 def is_open(core: Core, candidate: NodeName, ask: AskVote) -> bool:

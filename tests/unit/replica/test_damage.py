@@ -111,3 +111,41 @@ def test_a_store_in_doubt_is_a_learner_with_a_log() -> None:
     assert world["b"].plays(Role.BACKUP)
     assert isinstance(world["b"].store.facts(), StoreFacts)
     assert NodeName("b") in world.nodes
+
+
+@pytest.mark.proves("R10")
+def test_the_last_survivor_has_a_damaged_log_and_a_person_promotes_it() -> None:
+    world = World("abc")
+    root = world.elect("a")
+    for payload in (b"one", b"two", b"three"):
+        root.propose(payload)
+    world.settle()
+    damage(world["b"], len(world["b"].store.durable.entries))
+    root.crash()
+    world["c"].crash()
+    world["b"].start()
+    world.advance(3_000)
+    world["b"].replica.promote([NodeName("a"), NodeName("c")], "without the others")
+    world["b"].do_effects()
+    assert world.elect().name == "b"
+    assert world.committed("b") == [b"one", b"two"]
+    assert [entry.payload for entry in world["b"].store.durable.aside[0]] == [b"three"]
+
+
+def test_members_that_were_in_the_damaged_part_come_back_with_the_log() -> None:
+    world = World("abcd", voters="abc")
+    root = world.elect("a")
+    world.advance(1_000)
+    root.replica.change_members(World.members("abcd"))
+    root.do_effects()
+    world.advance(1_000)
+    root.propose(b"one")
+    world.settle()
+    damage(world["b"], 3)
+    world["b"].start()
+    assert world["b"].replica.view().membership != root.replica.view().membership
+    world.advance(1_000)
+    assert world["b"].replica.view().membership == root.replica.view().membership
+    assert world["b"].plays(Role.BACKUP) and not world["b"].replica.view().repairing
+    root.crash()
+    world.elect()

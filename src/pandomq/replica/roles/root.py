@@ -253,8 +253,7 @@ class Root(Handlers):
         core = self.core
         if not lease.holds(core, self.peers.values()):
             self.resign("it has not heard from half of the primaries within its lease")
-        elif core.others and votes.disk_stalls(core):
-            # Alone there is nobody who could do better.
+        elif votes.disk_stalls(core):
             self.resign("its disk does not answer")
 
     def _beat(self) -> None:
