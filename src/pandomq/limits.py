@@ -64,6 +64,8 @@ READ_CHUNK_BYTES: Final = 256 * KIB
 CONNECTIONS_MAX: Final = 65_536
 ROUTE_PLANS_CACHED_MAX: Final = 131_072
 """Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
+PAGING_BYTES: Final = 64 * MIB
+"""What ready messages may take of memory before those that are far from being delivered leave it for the disk."""
 TRANSACTION_BYTES_MAX: Final = 256 * MIB
 CONSUMER_TIMEOUT_MS: Final = 30 * 60 * 1000
 """A delivery unacknowledged for longer closes its channel."""

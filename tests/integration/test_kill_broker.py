@@ -17,9 +17,10 @@ SEED = int(os.environ.get("PANDOMQ_KILL_SEED", "1"))
 
 @pytest.mark.timeout(60 + 15 * ROUNDS)
 def test_promises_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Small, so that files are begun, snapshots taken and segments deleted while it is being killed.
+    # Small, so that files are begun, snapshots taken, segments deleted and messages paged while it is being killed.
     monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SNAPSHOT_BYTES", "512KiB")
+    monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "32KiB")
     broker = BrokerProcess(tmp_path)
     promises = kill_rounds(broker, ROUNDS, SEED)
     assert broker.stop() == 0

@@ -14,6 +14,7 @@ from pandomq.bench.connections import ConnectionsResult
 from pandomq.bench.features import FeaturesResult
 from pandomq.bench.flatness import FlatnessResult
 from pandomq.bench.load import Measurement
+from pandomq.bench.long_queue import LongQueueResult, Phase
 from pandomq.bench.percentiles import Latency
 from pandomq.bench.run import Show, show_nothing
 
@@ -157,3 +158,30 @@ def _caption(measurements: Sequence[Measurement]) -> str:
     servers = sorted({item.server for item in measurements})
     seconds = sum(item.seconds for item in measurements) / max(len(measurements), 1)
     return f"{', '.join(servers)}; {seconds:.1f} s each."
+
+
+def long_queue_table(found: LongQueueResult) -> Table:
+    table = Table(title=f"{found.messages:,} messages of {found.size_bytes:,} bytes, {found.kind}", show_header=False)
+    table.add_row("broker", found.server)
+    table.add_row(
+        "memory before, full, at most",
+        _mebibytes(found.resident_before_bytes, found.resident_full_bytes, found.resident_peak_bytes),
+    )
+    table.add_row("in", _phase(found.fill))
+    table.add_row("queued", f"{found.queued:,}")
+    if found.start_s is not None and found.resident_restarted_bytes is not None:
+        table.add_row("stopped, started in", f"{found.stop_s:.1f} s, {found.start_s:.1f} s")
+        table.add_row("after it", f"{found.kept:,} messages, {_mebibytes(found.resident_restarted_bytes)}")
+    if found.drain is not None:
+        table.add_row("out", _phase(found.drain))
+        table.add_row("memory when empty", _mebibytes(found.resident_drained_bytes))
+    return table
+
+
+def _mebibytes(*sizes: int) -> str:
+    return ", ".join(f"{size / 2**20:,.0f}" for size in sizes) + " MiB"
+
+
+def _phase(phase: Phase) -> str:
+    tenths = f"first tenth {phase.early_cpu_us:.2f}, last {phase.late_cpu_us:.2f}"
+    return f"{phase.rate:,.0f}/s in {phase.seconds:.1f} s; {phase.broker_cpu_us:.2f} µs of the broker each ({tenths})"

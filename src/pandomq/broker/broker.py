@@ -10,7 +10,8 @@ For each batch the caller does, in this order:
     write what broker.take_dirty() has to say
 
 and again with an empty batch while `broker.active`. What is in `outcome.rest` was not handled, and is to be handed in
-again once its clients have taken some of what they were answered; nothing newer of theirs may come before it.
+again once its clients have taken some of what they were answered and no longer wait; nothing newer of theirs may come
+before it.
 A client in `outcome.closing` has broken the protocol: the caller closes the connection with the fault and then says
 `disconnect`; the broker has already stopped to listen to it.
 """
@@ -54,7 +55,8 @@ class Outcome(NamedTuple):
     proposal: bytes | None
     closing: tuple[tuple[Client, ConnectionFault], ...]
     rest: tuple[tuple[Client, Sequence[Input]], ...] = ()
-    """What is not handled yet, because too much of what was answered waits to be written to these clients."""
+    """What is not handled yet, because too much of what was answered waits to be written to these clients, or because
+    they wait for a message that is on the disk."""
 
 
 class Broker:
@@ -168,12 +170,17 @@ class Broker:
             for position, item in enumerate(inputs):
                 if client.failed or client.gone:
                     break
-                if client.uncommitted_count or self._is_behind(client, item):
+                if client.waits or self._is_behind(client, item):
                     behind.add(client)
                     rest.append((client, inputs[position:]))
                     break
                 if isinstance(item, MethodInput):
+                    client.awaited_queue = None
                     self._method(client, item.channel, item.method)
+                    if client.asks_again:
+                        behind.add(client)
+                        rest.append((client, inputs[position:]))
+                        break
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)
                 else:

@@ -20,6 +20,7 @@ class Client:
         "_private_queues",
         "_properties",
         "access",
+        "awaited_queue",
         "broker",
         "cancel_notify",
         "channel_max",
@@ -72,6 +73,8 @@ class Client:
         """The connection is being closed for a fault: nothing it sends counts any more."""
         self.uncommitted_count = 0
         """Transactions that the log does not have yet: what the client says next would not see them, so it waits."""
+        self.awaited_queue: kernel.Queue | None = None
+        """Where it asked for a message that is not in memory; it is asked again when it is."""
         self.gone = False
         self.held_bytes = 0
         """Of replies that wait for the log."""
@@ -82,6 +85,17 @@ class Client:
     @property
     def properties(self) -> FieldTable:
         return decode_table(self._properties)[0]
+
+    @property
+    def asks_again(self) -> bool:
+        """What it has just asked cannot be answered yet."""
+        return self.awaited_queue is not None
+
+    @property
+    def waits(self) -> bool:
+        """What it says next is not for now."""
+        awaited = self.awaited_queue
+        return bool(self.uncommitted_count) or (awaited is not None and awaited.head_missing)
 
     @property
     def unwritten_bytes(self) -> int:

@@ -97,6 +97,10 @@ def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
     # As in `on_queue`: what came before in this batch has its effect first.
     broker.engine.deliver(broker.now_ms)
     taken = queue.kernel.take(channel.kernel, method.no_ack, broker.now_ms)
+    if taken is None and queue.kernel.head_missing:
+        # It is asked again, before anything else that the client says, when the message has come from the disk.
+        client.awaited_queue = queue.kernel
+        return
     if taken is None:
         channel.reply(BasicGetEmpty())
         return

@@ -5,12 +5,13 @@ Deliveries are in no log. So unless the broker stopped in order, and its snapsho
 comes back may have been delivered before, and says so; that does not count towards a delivery limit.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
 from pandomq.broker.commands import DeleteExchange, DeleteQueue, decode_command
 from pandomq.broker.delayed import DelayedMessages
-from pandomq.broker.snapshot import VERSION, CommandPart, Head, KeptMessage, QueueMark, read_parts
+from pandomq.broker.snapshot import VERSION, CommandPart, Head, KeptMessage, KeptPage, QueueMark, StoredAt, read_parts
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -24,8 +25,10 @@ class UnknownSnapshot(ValueError):
 class Revival:
     """Calls in this order: `take` for each piece of the snapshot, `apply` for each entry, `finish`."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", adopt: Callable[[StoredAt], object]) -> None:
+        """`adopt` says what belongs to a page that is stored there: its `owner`."""
         self._broker = broker
+        self._adopt = adopt
         self._stream = bytearray()
         self._exact = False
         self.last_ms = 0
@@ -44,6 +47,9 @@ class Revival:
                 case QueueMark():
                     queue = broker.state.logged[part.queue_id][1].kernel
                     queue.next_sequence = max(queue.next_sequence, part.next_sequence)
+                case KeptPage(queue_id, stored_at, index, holes):
+                    queue = broker.state.logged[queue_id][1].kernel
+                    queue.reinstate_page((index, holes), self._adopt(stored_at))
                 case KeptMessage():
                     self._take_message(part)
                 case _:

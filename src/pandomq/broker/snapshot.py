@@ -2,13 +2,14 @@
 
 `Snapshot` notes it at once, by reference: messages never change. Encoding takes its time, in pieces of bounded size,
 while the broker goes on. Messages are those that the log holds: persistent ones in durable queues, ready or unacked,
-and those of transactions that wait for their commit. A message in several queues is written once.
+and those of transactions that wait for their commit. Of messages that are not in memory it holds where their pages are
+stored, and which of them are alive.
 
-    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, messages
+    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, messages
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
 
-VERSION: Final = 1
+VERSION: Final = 2
 LENGTH: Final = struct.Struct("<I")
 
 Place = tuple[int, int, int, int, int, bool]
 """Queue id, sequence, term, deadline (when it is due, of a delayed message), delivery count, redelivered."""
+
+StoredAt = tuple[int, int, int, int]
+"""The place of a page; what the numbers mean is known to who keeps it."""
+Row = tuple[int, int, int, int, bool, kernel.Message]
+"""As `kernel.Queue.snapshot` has it."""
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True, tag="head"):
@@ -47,6 +53,14 @@ class QueueMark(msgspec.Struct, frozen=True, array_like=True, tag="queue"):
     next_sequence: int
 
 
+class KeptPage(msgspec.Struct, frozen=True, array_like=True, tag="page"):
+    queue_id: int
+    stored_at: StoredAt
+    index: bytes
+    """As `kernel.Page.index` has it."""
+    holes: bytes
+
+
 class KeptMessage(msgspec.Struct, frozen=True, array_like=True, tag="message"):
     places: list[Place]
     routing: bytes
@@ -54,7 +68,7 @@ class KeptMessage(msgspec.Struct, frozen=True, array_like=True, tag="message"):
     body: bytes
 
 
-Part = Head | CommandPart | QueueMark | KeptMessage
+Part = Head | CommandPart | QueueMark | KeptPage | KeptMessage
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)
@@ -70,7 +84,11 @@ class Snapshot:
         self._parts += [
             QueueMark(queue_id, owner.kernel.next_sequence) for queue_id, (_, owner) in state.logged.items()
         ]
-        self._messages: dict[int, tuple[kernel.Message, list[Place]]] = {}
+        self.pages: list[kernel.Page] = []
+        """Those that it refers to, where they are now."""
+        self._ready: list[tuple[int, dict[int, int], list[Row]]] = []
+        """Of each queue: its id, when delayed messages are due, and all that it has in memory."""
+        self._others: list[tuple[kernel.Message, Place]] = []
         self._note_ready(broker)
         self._note_unacked(broker)
         self._note_awaited(broker)
@@ -89,11 +107,18 @@ class Snapshot:
             yield bytes(waiting)
 
     def _all_parts(self) -> Iterator[Part]:
-        yield from self._parts
-        messages, self._messages = self._messages, {}
-        while messages:
-            _, (message, places) = messages.popitem()
-            yield KeptMessage(places, message.routing, message.header, message.body)
+        parts, self._parts = self._parts, []
+        yield from parts
+        while self._ready:
+            queue_id, due, rows = self._ready.pop()
+            rows.reverse()
+            while rows:
+                sequence, term, deadline_ms, delivery_count, redelivered, message = rows.pop()
+                if message.persistent:
+                    at_ms = due.get(sequence, deadline_ms)
+                    yield _kept(message, (queue_id, sequence, term, at_ms, delivery_count, redelivered))
+        while self._others:
+            yield _kept(*self._others.pop())
 
     # What is alive.
 
@@ -101,33 +126,39 @@ class Snapshot:
         for queue_id, (_, owner) in broker.state.logged.items():
             if not owner.kernel.logged:
                 continue
+            for page in owner.kernel.pages():
+                index = page.index()
+                if index is not None:
+                    self.pages.append(page)
+                    # It may move to another place, or change, before this is encoded.
+                    self._parts.append(KeptPage(queue_id, tuple(page.owner.place), *index))
             due = owner.due_times() if isinstance(owner, DelayedMessages) else {}
-            for sequence, term, deadline_ms, delivery_count, redelivered, message in owner.kernel.snapshot():
-                at_ms = due.get(sequence, deadline_ms)
-                self._note(message, (queue_id, sequence, term, at_ms, delivery_count, redelivered))
+            self._ready.append((queue_id, due, owner.kernel.snapshot()))
 
     def _note_unacked(self, broker: "Broker") -> None:
         for client in broker.clients:
             for channel in client.channels.values():
                 for queue, sequence, term, deadline_ms, delivery_count, _, message in channel.kernel.unacked():
-                    if queue.logged and not queue.deleted:
-                        self._note(message, (queue.queue_id, sequence, term, deadline_ms, delivery_count, True))
+                    self._note(queue, message, (queue.queue_id, sequence, term, deadline_ms, delivery_count, True))
 
     def _note_awaited(self, broker: "Broker") -> None:
         for admission in broker.admissions:
             for message, places in admission.messages:
                 for queue, sequence, term in places:
-                    if queue.logged and not queue.deleted:
-                        owner = queue.owner
-                        if isinstance(owner, DelayedMessages):
-                            deadline_ms = due_ms(message, admission.now_ms)
-                        else:
-                            deadline_ms = _deadline_ms(owner, message, broker.now_ms)
-                        self._note(message, (queue.queue_id, sequence, term, deadline_ms, 0, False))
+                    owner = queue.owner
+                    if isinstance(owner, DelayedMessages):
+                        deadline_ms = due_ms(message, admission.now_ms)
+                    else:
+                        deadline_ms = _deadline_ms(owner, message, broker.now_ms)
+                    self._note(queue, message, (queue.queue_id, sequence, term, deadline_ms, 0, False))
 
-    def _note(self, message: kernel.Message, place: Place) -> None:
-        if message.persistent:
-            self._messages.setdefault(id(message), (message, []))[1].append(place)
+    def _note(self, queue: kernel.Queue, message: kernel.Message, place: Place) -> None:
+        if message.persistent and queue.logged and not queue.deleted:
+            self._others.append((message, place))
+
+
+def _kept(message: kernel.Message, place: Place) -> KeptMessage:
+    return KeptMessage([place], message.routing, message.header, message.body)
 
 
 def _deadline_ms(queue: "Queue", message: kernel.Message, now_ms: int) -> int:
@@ -148,3 +179,14 @@ def read_parts(buffer: bytearray) -> Iterator[Part]:
         start = end
         yield part
     del buffer[:start]
+
+
+def without_pages(stream: bytes, lost: Collection[StoredAt]) -> bytes:
+    """The whole stream of a snapshot, without these pages. Raises ValueError if it is none."""
+    kept = bytearray()
+    for part in read_parts(bytearray(stream)):
+        if not (isinstance(part, KeptPage) and part.stored_at in lost):
+            encoded = _ENCODER.encode(part)
+            kept += LENGTH.pack(len(encoded))
+            kept += encoded
+    return bytes(kept)

@@ -6,6 +6,7 @@ Options become a `Load`; everything else is in `pandomq.bench`.
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +20,11 @@ from pandomq.bench.connections import measure_connections
 from pandomq.bench.features import measure_features
 from pandomq.bench.flatness import bindings_load, measure_flatness, queues_load
 from pandomq.bench.load import ArgumentMap, Load, Measurement
+from pandomq.bench.long_queue import KINDS, LongQueue, load_of
 from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PandoBroker
-from pandomq.bench.run import Show, measure
+from pandomq.bench.run import Show, local_pid, measure
+from pandomq.bench.url import parse_url
 from pandomq.bench.wire import BrokerRefused
 
 bench_app = typer.Typer(name="bench", help="Load generator: measures any AMQP 0-9-1 broker by its URL.")
@@ -278,6 +281,37 @@ def features(
     _write(json, "features", found)
 
 
+@bench_app.command()
+def backlog(
+    url: Annotated[str, typer.Option("--url", "-u", help="A broker; left out: a PandoMQ of its own.")] = "",
+    kind: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}.")] = "persistent",
+    messages: Annotated[int, typer.Option("--messages", "-n", min=100, help="Messages to queue.")] = 1_000_000,
+    size: Size = 1024,
+    restart: Annotated[str, typer.Option(help="stop, kill or no: how a broker of its own is restarted.")] = "stop",
+    directory: Annotated[Path | None, typer.Option(help="Where a broker of its own has its data.")] = None,
+    pid: Pid = None,
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """A long queue: the broker's memory, the cost of a message in and out, and how long a restart with it takes."""
+    with _running("backlog", quiet) as show, contextlib.ExitStack() as stack:
+        own: PandoBroker | None = None
+        if not url:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix="pandomq-bench-", dir=directory))
+            own = PandoBroker("PandoMQ", Path(place), plain=bool(os.environ.get("PANDOMQ_PLAIN")))
+            own.start()
+            stack.callback(own.close)
+        url, pid = (own.url, own.pid) if own is not None else (url, pid or local_pid(parse_url(url)))
+        if not pid:
+            raise ValueError("the broker's process is not on this machine: it cannot be weighed")
+        queue = LongQueue(load_of(kind, url, size), kind, messages, pid, show)
+        if own is not None and restart != "no":
+            queue.restart(lambda: _restart(own, cleanly=restart != "kill"))
+        found = queue.drain()
+    _out.print(display.long_queue_table(found))
+    _write(json, "backlog", found)
+
+
 @contextlib.contextmanager
 def _running(title: str, quiet: bool) -> Iterator[Show]:
     """Progress while it runs; what the broker or the user got wrong comes out as one line."""
@@ -288,6 +322,12 @@ def _running(title: str, quiet: bool) -> Iterator[Show]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         typer.echo(f"pandomq bench: {reason}", err=True)
         raise typer.Exit(1) from None
+
+
+def _restart(broker: PandoBroker, *, cleanly: bool) -> tuple[float, float, int, str]:
+    begun = time.monotonic()
+    broker.restart(cleanly=cleanly)
+    return time.monotonic() - begun - broker.ready_s, broker.ready_s, broker.pid, broker.url
 
 
 def _queue_arguments(queue_type: str, arguments: list[str]) -> ArgumentMap:

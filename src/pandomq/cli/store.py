@@ -81,9 +81,12 @@ def repair(directory: Directory, json: Json = False) -> None:
         _say(f"mended: {flaw}")
     if done.cut_from:
         _say(f"cut off: entries {done.cut_from} to {done.cut_to}; kept in {store_in(directory) / done.aside}")
+    if done.pages:
+        kept = store_in(directory) / done.pages_aside
+        _say(f"given up: {done.pages} damaged pages of messages; their bytes are kept in {kept}")
     for flaw in done.left:
         _say(f"still damaged: {flaw}")
-    if not (done.mended or done.cut_from or done.left):
+    if not (done.mended or done.cut_from or done.pages or done.left):
         _say(f"{directory}: nothing to repair")
 
 

@@ -6,15 +6,21 @@ what a restart would read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
-from pandomq.journal.effects import Completion, Lane, Request
+from pandomq.ids import ClusterId, NodeName
+from pandomq.journal.effects import Completion, FileName, Lane, Request
 from pandomq.journal.events import Damage, Event, Flaw, Progress, TornTail
 from pandomq.journal.examination import Examination
 from pandomq.journal.faults import StoreFault
+from pandomq.journal.layout import Identity
 from pandomq.journal.limits import JournalSettings
 from pandomq.journal.names import aside_number
 from pandomq.journal.outbox import Outbox
+from pandomq.journal.page_file import Place
+from pandomq.journal.page_repair import Prune, forget_pages
 from pandomq.journal.segment import Segment
 from pandomq.journal.survey import Expected
 from pandomq.journal.work import Task
@@ -53,6 +59,8 @@ class StoreReport(msgspec.Struct, frozen=True):
     torn: TornTail | None = None
     damage: Damage | None = None
     flaws: tuple[Flaw, ...] = ()
+    damaged_pages: tuple[Place, ...] = ()
+    """Their messages are lost; `forget_pages` lets the store go on without them."""
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -75,6 +83,22 @@ class Inspection:
 
     def open(self) -> None:
         Task(self._outbox, Lane.READ, self._examination.run(), self._finished).start()
+
+    def forget_pages(self, prune: Prune, forgotten: Callable[[FileName], None]) -> None:
+        """After a deep look: see `page_repair`; tells where their bytes are kept. The caller has the store locked."""
+        survey, state = self._examination.survey, self._examination.survey.state
+        assert self.over and state is not None
+        snapshots = [(head, survey.sizes[head.file]) for head in survey.snapshots]
+        damaged = frozenset(self._examination.page_survey.damaged)
+        identity = Identity(ClusterId(state.cluster_id), NodeName(state.node_name))
+        self.over = False
+
+        def finish(aside: FileName) -> None:
+            self.over = True
+            forgotten(aside)
+
+        work = forget_pages(snapshots, damaged, identity, survey.number_last + 1, prune)
+        Task(self._outbox, Lane.BULK, work, finish).start()
 
     def take_requests(self) -> list[Request]:
         return self._outbox.take()
@@ -102,6 +126,7 @@ class Inspection:
             aside=tuple(file for file in survey.sizes if aside_number(file) is not None),
             size_bytes=sum(survey.sizes.values()),
             flaws=tuple(survey.flaws),
+            damaged_pages=tuple(examination.page_survey.damaged),
         )
         if state is not None:
             hard = state.hard

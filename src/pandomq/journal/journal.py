@@ -121,6 +121,7 @@ class Journal:
         self._sweeper.written()
         if self._space.tick(now_ms):
             self.pages.tick()
+            self._sweeper.step()
             self._reclaimer.step()
 
     def _check(self) -> None:
@@ -200,7 +201,6 @@ class Journal:
         self._reclaimer.ready = True
         self._reclaimer.step()
         self.pages.replayed()
-        self._sweeper.begin()
 
     def close(self) -> None:
         """Syncs what there is; `Closed` is the last event. What is appended afterwards is lost."""

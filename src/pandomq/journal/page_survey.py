@@ -15,7 +15,7 @@ from pandomq.journal.work import Work, read
 
 
 class PageSurvey:
-    __slots__ = ("_checked", "_places", "_survey", "held")
+    __slots__ = ("_checked", "_places", "_survey", "damaged", "held")
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
@@ -23,6 +23,8 @@ class PageSurvey:
         self._checked: set[int] = set()
         self.held: dict[int, frozenset[int]] = {}
         """Numbers of the files that snapshots refer to, by the snapshot's index."""
+        self.damaged: list[Place] = []
+        """Pages that are not what was written, as far as that was looked at."""
 
     @property
     def size_bytes(self) -> int:
@@ -56,6 +58,7 @@ class PageSurvey:
             file = page_file(place.number)
             blob = yield from read(file, place.offset, place.length)
             if not is_whole(place, blob):
+                self.damaged.append(place)
                 flaws.append(Flaw(FlawKind.PAGE, file, place.offset, "a page of messages is damaged"))
             done_bytes += place.length
             progress(done_bytes)

@@ -26,12 +26,8 @@ class PageSweeper:
         self._emit = emit
         self._task: Task[None] | None = None
 
-    def begin(self) -> None:
-        """The owner has its state. Before, it may free many pages whose file need not be swept at all."""
-        self._pages.on_sparse = self._step
-        self._step()
-
-    def _step(self) -> None:
+    def step(self) -> None:
+        """To be told now and then, not at once: whoever frees one page often frees its neighbours next."""
         if self._task is None or self._task.over:
             self._task = Task(self._outbox, Lane.BULK, self._sweep_all(), lambda _: None)
             self._task.start()

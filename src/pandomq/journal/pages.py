@@ -48,7 +48,6 @@ class Pages:
         "_task",
         "_waiting",
         "held_bytes",
-        "on_sparse",
         "on_written",
         "pending_bytes",
         "stalled",
@@ -75,7 +74,6 @@ class Pages:
         self.stalled = False
         """The disk is full."""
         self.on_written: Callable[[], None] = lambda: None
-        self.on_sparse: Callable[[], None] = lambda: None
 
     def begin(
         self,
@@ -151,8 +149,6 @@ class Pages:
         page.file.remove(page)
         self._live_bytes -= page.place.length
         self._let_go(page.file)
-        if self.is_sparse(page.file):
-            self.on_sparse()
 
     # Files.
 

@@ -48,9 +48,10 @@ def settle(examination: Examination, settings: JournalSettings, new_identity: Id
     identity = Identity(ClusterId(state.cluster_id), NodeName(state.node_name))
     end = examination.end
     assert end is not None
-    yield from perform(*(Delete(file) for file in survey.leftovers))
     damaged = end.damage is not None
     if not damaged:
+        # Also a snapshot that cannot be read: with a log that can, nobody needs it.
+        yield from perform(*(Delete(file) for file in survey.leftovers))
         yield from perform(*(Delete(unopened.file) for unopened in survey.unopened))
     yield from perform(SyncDirectory())
     for tail in end.tails:

@@ -18,7 +18,6 @@ from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import LogIndex
 from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
-from pandomq.node.alarms import MemoryAlarm
 from pandomq.node.backlog import Backlog, Batch
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.links import Links, Writes
@@ -26,6 +25,7 @@ from pandomq.node.local_client import LocalClients
 from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.output import Abort, Output
+from pandomq.node.pressure import Pressure
 from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Ahead, Reception
 from pandomq.node.settings import NodeSettings, broker_limits
@@ -62,10 +62,11 @@ class Node:
             limits=broker_limits(settings),
         )
         self._disk = None if journal is None else DiskLog(journal, self._broker, self._opened)
+        self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, now_ms)
         self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), now_ms)
-        self._alarm = MemoryAlarm(settings.memory_bytes_max)
+        self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
         self._batch: Batch = []
         self._backlog = Backlog(self._may_go_on)
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
@@ -78,7 +79,7 @@ class Node:
             self._links.present,
             self._links.of_client,
             self._log,
-            self._alarm,
+            self._pressure.alarm,
             f"{random.getrandbits(128):032x}",
             now_ms,
         )
@@ -106,7 +107,13 @@ class Node:
         """What is offered, and the limits, for connections from now on; the name and the first user stay."""
         self._reception.change_settings(settings)
         self._broker.limits = broker_limits(settings)
-        self._alarm.set_mark(settings.memory_bytes_max)
+        self._set_paging(settings)
+        self._pressure.alarm.set_mark(settings.memory_bytes_max)
+
+    def _set_paging(self, settings: NodeSettings) -> None:
+        # Without a disk there is nowhere to page to.
+        if self._disk is not None:
+            self._disk.set_paging(settings.paging_bytes)
 
     # What the runtime asks and reports.
 
@@ -206,10 +213,7 @@ class Node:
         """What became of `Output.disk`. Raises StoreFault if the broker cannot go on: then nothing more may be sent."""
         assert self._disk is not None
         self._now_ms = now_ms
-        held_back = self._disk.holds_back
         self._disk.completed(completions)
-        if held_back and not self._disk.holds_back and self._blocking_reason is None:
-            self._links.unblock_all()
 
     def _opened(self) -> None:
         assert self._disk is not None
@@ -268,15 +272,13 @@ class Node:
         if self._ends:
             self._end_connections(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
-        self._watch_memory()
+        more = self._disk is not None and self._disk.work()
+        self._pressure.watch()
         for client in self._links.take_writes(writes):
             self.local_clients.wrote(client)
         controls, self._links.controls = self._links.controls, []
-        more = self._broker.active or self._backlog.ready or self._has_ends
-        if self._disk is None:
-            return Output(writes, controls, more)
-        more = self._disk.work() or more
-        return Output(writes, controls, more, self._disk.take_requests())
+        more = more or self._broker.active or self._backlog.ready or self._has_ends
+        return Output(writes, controls, more, () if self._disk is None else self._disk.take_requests())
 
     def _handle(self, gathered: Batch, now_ms: int) -> None:
         waited = self._backlog.clients()
@@ -294,8 +296,8 @@ class Node:
 
     def _may_go_on(self, client: Client) -> bool:
         link = self._links.of_client.get(client)
-        if client.gone or client.uncommitted_count or link is None:
-            return client.gone or not client.uncommitted_count
+        if client.gone or client.waits or link is None:
+            return client.gone or not client.waits
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
     @property
@@ -339,24 +341,6 @@ class Node:
                 link.connection.confirm_close()
             self._links.talk(link)
 
-    def _watch_memory(self) -> None:
-        engine = self._broker.engine
-        if not self._alarm.update(engine.held_bytes, engine.held_messages):
-            return
-        if self._alarm.raised:
-            log.warning("memory alarm: messages take %d bytes; publishers are held back", engine.held_bytes)
-        else:
-            log.info("memory alarm cleared")
-            if self._blocking_reason is None:
-                self._links.unblock_all()
-
-    @property
-    def _blocking_reason(self) -> str | None:
-        """Why publishers are held back."""
-        if self._alarm.raised:
-            return "low on memory"
-        return "low on disk" if self._log.holds_back else None
-
     # Inputs.
 
     def _gather_ahead(self, let_in: Sequence[Ahead], now_ms: int) -> None:
@@ -375,7 +359,7 @@ class Node:
             match item:
                 case PublishRun():
                     work.append(item)
-                    reason = self._blocking_reason
+                    reason = self._pressure.reason
                     if reason is not None and not link.blocked:
                         self._links.block(link, reason)
                 case SettleRun() | MethodInput():

@@ -36,6 +36,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
     memory_bytes_max: int = 4 * 1024 * limits.MIB
     """The watermark above which publishers are held back."""
+    paging_bytes: int = limits.PAGING_BYTES
+    """Ready messages that take more memory leave it for the disk, if there is one; 0: they stay."""
 
     def __post_init__(self) -> None:
         if not limits.FRAME_BYTES_MIN <= self.frame_bytes_max:

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
+from pandomq.broker.snapshot import without_pages
 from pandomq.ids import ClusterId, LogIndex, NodeName
-from pandomq.journal.events import Closed, Event, Progress, Recovered, Truncated
+from pandomq.journal.events import Closed, Event, FlawKind, Progress, Recovered, Truncated
 from pandomq.journal.faults import StoreFault, in_use
 from pandomq.journal.inspection import Inspection, StoreReport
 from pandomq.journal.journal import Journal
@@ -32,6 +33,10 @@ class Repair(msgspec.Struct, frozen=True):
     """The last one that is known to have been there."""
     aside: str = ""
     """The file that keeps what was cut off."""
+    pages: int = 0
+    """Pages of messages that were damaged, which the broker will do without."""
+    pages_aside: str = ""
+    """The file that keeps them."""
     mended: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     """What is damaged and could not be mended."""
@@ -51,9 +56,14 @@ def inspect_store(directory: Path, show: Show, *, deep: bool) -> StoreReport:
     holder = lock_holder(store)
     if deep and holder is not None:
         raise in_use(str(store), holder)
-    disk = InlineDisk(store)
     inspection = Inspection(deep=deep)
     inspection.open()
+    _carry_out(inspection, store, show)
+    return inspection.report()
+
+
+def _carry_out(inspection: Inspection, store: Path, show: Show) -> None:
+    disk = InlineDisk(store)
     try:
         while not inspection.over:
             disk.submit(inspection.take_requests())
@@ -63,7 +73,6 @@ def inspect_store(directory: Path, show: Show, *, deep: bool) -> StoreReport:
                 show(progress)
     finally:
         disk.close()
-    return inspection.report()
 
 
 def repair_store(directory: Path, show: Show, settings: JournalSettings | None = None) -> Repair:
@@ -76,7 +85,10 @@ def repair_store(directory: Path, show: Show, settings: JournalSettings | None =
         raise StoreFault(f"there is no store in {directory}")
     store = store_in(directory)
     lock = DirectoryLock(store)
+    pages_aside = ""
     try:
+        if report.damaged_pages:
+            pages_aside = _forget_pages(store, show)
         workshop = _Workshop(store, report, settings or JournalSettings(), show)
         recovered = workshop.open()
         aside = "" if recovered.damage is None else workshop.cut(recovered.damage.index)
@@ -85,15 +97,32 @@ def repair_store(directory: Path, show: Show, settings: JournalSettings | None =
         lock.release()
     after = inspect_store(directory, show, deep=True)
     left = {f"{flaw.file} at {flaw.offset}: {flaw.text}" for flaw in after.flaws}
-    before = [f"{flaw.file} at {flaw.offset}: {flaw.text}" for flaw in report.flaws]
+    # Pages are given up, not mended.
+    mendable = [flaw for flaw in report.flaws if flaw.kind is not FlawKind.PAGE]
+    before = [f"{flaw.file} at {flaw.offset}: {flaw.text}" for flaw in mendable]
     damage = recovered.damage
     return Repair(
         cut_from=0 if damage is None else damage.index,
         cut_to=0 if damage is None else damage.known_index,
         aside=aside,
+        pages=len(report.damaged_pages),
+        pages_aside=pages_aside,
         mended=tuple(flaw for flaw in before if flaw not in left),
         left=tuple(sorted(left)),
     )
+
+
+def _forget_pages(store: Path, show: Show) -> str:
+    """Tells which file keeps them."""
+    inspection = Inspection(deep=True)
+    inspection.open()
+    _carry_out(inspection, store, show)
+    kept: list[str] = []
+    inspection.forget_pages(without_pages, kept.append)
+    _carry_out(inspection, store, show)
+    if not kept:
+        raise StoreFault(inspection.report().fault)
+    return kept[0]
 
 
 class _Workshop:

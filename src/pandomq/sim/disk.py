@@ -67,7 +67,7 @@ class SimDisk:
         self.capacity_bytes = capacity_bytes
         self.read_only = False
         self.slowness = 1
-        """How many times as long as usual everything takes."""
+        """How many times as long as usual everything takes, but for stalls."""
 
     # What a runtime does with it.
 
@@ -133,10 +133,10 @@ class SimDisk:
             span = pace.read_us
         else:
             span = pace.write_us
-        duration_us = self._random.randint(*span)
+        duration_us = self._random.randint(*span) * self.slowness
         if self._random.random() < pace.stall_chance:
             duration_us += self._random.randint(*pace.stall_us)
-        return duration_us * self.slowness
+        return duration_us
 
     def _perform(self, effect: Effect) -> Result:
         directory = self._directory

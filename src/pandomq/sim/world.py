@@ -48,6 +48,8 @@ PROGRESS_MS: Final = 20_000
 """Within so much time after the faults have ended everybody has had an answer."""
 DISK_BYTES: Final = 8 * 2**20
 SETTINGS: Final = NodeSettings(name="n1", password_log_cost=1)
+PAGING_BYTES: Final = (1 * KIB, 4 * KIB, 64 * KIB)
+"""What messages may take of memory, in one seed after the other: in the last next to none ever leaves it."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -104,11 +106,13 @@ class World:
             replay_chunk_bytes=4 * KIB,
             bulk_chunk_bytes=4 * KIB,
             bulk_sync_bytes=16 * KIB,
+            page_file_bytes=16 * KIB,
         )
         pace = random.choice((DiskPace(), DiskPace(sync_us=(5_000, 30_000)), DiskPace(stall_chance=0.001)))
         disk = SimDisk(Random(random.getrandbits(64)), pace=pace, capacity_bytes=DISK_BYTES)
         own = Random(random.getrandbits(64))
-        return Machine("n1", self.agenda, self.trace, own, disk, SETTINGS, journal, self.observer)
+        settings = msgspec.structs.replace(SETTINGS, paging_bytes=PAGING_BYTES[self.seed % len(PAGING_BYTES)])
+        return Machine("n1", self.agenda, self.trace, own, disk, settings, journal, self.observer)
 
     def _make_clients(self) -> list[Client]:
         random, scene = self.random, self.scene

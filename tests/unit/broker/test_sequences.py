@@ -10,6 +10,7 @@ from pandomq.broker.snapshot import Snapshot
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.durable_view import durable_view
+from tests.unit.broker.test_snapshot import no_pages
 
 BORDERS = (2**31, 2**32, 2**53, 2**63, 2**64 - 10)
 """The last is as high as numbers go; a queue gets there after fifty thousand years of ten million messages a second."""
@@ -80,7 +81,7 @@ def test_the_log_and_snapshots_hold_them(border: int) -> None:
     replayed = world.replayed()
     assert durable_view(replayed.broker) == durable_view(world.broker)
     revived = World()
-    revival = Revival(revived.broker)
+    revival = Revival(revived.broker, no_pages)
     for piece in Snapshot(world.broker, exact=True).pieces(64):
         revival.take(piece)
     revival.finish(world.now_ms)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pandomq import methods
 from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.snapshot import Snapshot, StoredAt
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Received, World
 from tests.unit.broker.durable_view import durable_view
@@ -26,10 +26,14 @@ def redelivered(got: Received | None) -> bool:
     return got.method.redelivered
 
 
+def no_pages(stored_at: StoredAt) -> object:
+    raise AssertionError(stored_at)
+
+
 def revived(world: World, *, exact: bool = False) -> World:
     """A broker made from a snapshot of this one."""
     other = World(limits=world.limits, seed=2)
-    revival = Revival(other.broker)
+    revival = Revival(other.broker, no_pages)
     for piece in Snapshot(world.broker, exact=exact).pieces(PIECE_BYTES):
         revival.take(piece)
     other.now_ms = world.now_ms
@@ -42,7 +46,7 @@ def without_passing(world: World) -> World:
     """The same broker after a restart with its log alone."""
     other = world.replayed()
     other.now_ms = world.now_ms
-    Revival(other.broker).finish(world.now_ms)
+    Revival(other.broker, no_pages).finish(world.now_ms)
     other.run([])
     return other
 

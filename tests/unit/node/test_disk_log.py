@@ -6,86 +6,12 @@ from random import Random
 
 import pytest
 
-from pandomq.broker.broker import Broker
-from pandomq.broker.client import Client
-from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.effects import SyncFile
 from pandomq.journal.faults import StoreFault
-from pandomq.journal.journal import Journal
-from pandomq.journal.limits import JournalSettings
-from pandomq.kernel import Scanner
-from pandomq.methods import BasicPublish, ChannelOpen, ConfirmSelect, Method, MethodInput, QueueDeclare
-from pandomq.node.node import Node
-from pandomq.node.settings import NodeSettings
-from pandomq.properties import Properties, encode_header
+from pandomq.methods import QueueDeclare
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
-from pandomq.wire.codec import encode_content
-
-CLUSTER = ClusterId("00000000-0000-4000-8000-000000000001")
-SMALL = JournalSettings(segment_bytes=64 * 1024, snapshot_log_bytes=128 * 1024, disk_free_bytes_min=0, reserve_bytes=0)
-
-
-class Life:
-    """One process with that disk, until it stops or is stopped."""
-
-    def __init__(self, disk: SimDisk, start_ms: int) -> None:
-        self.disk = disk
-        self.now_ms = start_ms
-        journal = Journal(SMALL, node_name=NodeName("n1"), new_cluster_id=CLUSTER)
-        self.node = Node(NodeSettings(), Random(1), start_ms, journal)
-        self.until(lambda: self.node.ready)
-
-    @property
-    def broker(self) -> Broker:
-        return self.node.broker
-
-    def turn(self) -> None:
-        output = self.node.step(self.now_ms)
-        self.disk.submit(list(output.disk), self.now_ms)
-        self.now_ms += 1
-        completions = self.disk.take_completions(self.now_ms)
-        if completions:
-            self.node.disk_completed(completions, self.now_ms)
-        self.node.tick(self.now_ms)
-
-    def until(self, fulfilled: object, turns: int = 100_000) -> None:
-        assert callable(fulfilled)
-        for _ in range(turns):
-            if fulfilled():
-                return
-            self.turn()
-        raise AssertionError("it did not come to that")
-
-    def stop(self) -> None:
-        self.node.shut_down(self.now_ms)
-        self.node.close()
-        self.until(lambda: self.node.closed)
-
-
-class Publisher:
-    def __init__(self, life: Life) -> None:
-        self.life = life
-        self.client: Client = life.broker.connect(
-            user="guest", vhost="/", peer="p", client_properties={}, frame_max=4096, channel_max=9, now_ms=life.now_ms
-        )
-        self._scanner = Scanner(4096, 1 << 20)
-        self.say(ChannelOpen())
-        self.say(ConfirmSelect(False))
-
-    def say(self, method: Method) -> None:
-        self.life.node._batch.append((self.client, [MethodInput(1, method)]))
-        self.life.turn()
-
-    def publish(self, queue: str, body: bytes) -> None:
-        header = encode_header(len(body), Properties(delivery_mode=2))
-        octets = encode_content(1, BasicPublish("", queue), header, body, 4096)
-        self.life.node._batch.append((self.client, list(self._scanner.feed(octets))))  # type: ignore[arg-type]
-
-    @property
-    def confirmed(self) -> int:
-        channel = self.client.channels[1].kernel
-        return channel.published_count - channel.unconfirmed_count
+from tests.unit.node.lives import SMALL, Life, Publisher
 
 
 def bodies(life: Life, queue: str = "q") -> list[bytes]:

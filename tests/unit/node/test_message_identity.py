@@ -11,7 +11,7 @@ from pandomq.properties import Properties, encode_header
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from pandomq.wire.codec import encode_content
-from tests.unit.node.test_disk_log import Life, Publisher
+from tests.unit.node.lives import Life, Publisher
 
 Identity = tuple[int, int, int]
 

@@ -87,6 +87,9 @@ class Limits(Section, frozen=True):
             extra={**SHARE_OF_MEMORY, "option": "--memory-mb"},
         ),
     ]
+    paging_bytes: Annotated[
+        int, Meta(ge=0, description="While messages in queues take more, those at the end leave memory; 0: never.")
+    ] = _DEFAULTS.paging_bytes
     heartbeat_s: Annotated[
         int, Meta(ge=0, le=65535, description="Proposed to clients; 0: none.", extra={"option": "--heartbeat"})
     ] = _DEFAULTS.heartbeat_s

@@ -41,8 +41,10 @@ class Invariants(Checker):
                 ready += kernel_queue.ready_count
                 unacked += kernel_queue.unacked_count
                 length_max = queue.settings.length_max
-                # A limit drops at the end of the batch at the latest, and refuses before.
-                if 0 <= length_max < kernel_queue.ready_count - kernel_queue.unacked_count:
+                # A limit drops at the end of the batch at the latest, and refuses before; unless what is to go is on
+                # the disk: then with the batch after it was read.
+                surplus = kernel_queue.ready_count - kernel_queue.unacked_count > length_max >= 0
+                if surplus and not kernel_queue.head_missing and not broker.active:
                     raise BrokenPromise(PROMISE, f"{queue.name} holds {kernel_queue.ready_count}, limit {length_max}")
         held = sum(channel.kernel.unacked_count for client in broker.clients for channel in client.channels.values())
         if held < unacked:

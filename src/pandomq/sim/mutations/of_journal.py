@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pandomq.ids import LogIndex
@@ -10,6 +10,8 @@ from pandomq.journal import recovery
 from pandomq.journal.effects import Completion, Effect, Lane, MeasureSpace, SyncDirectory, SyncFile
 from pandomq.journal.journal import Journal
 from pandomq.journal.outbox import Done, Failed, Outbox
+from pandomq.journal.page_file import StoredPage
+from pandomq.journal.pages import Pages
 from pandomq.journal.snapshot_writer import SnapshotWriter
 from pandomq.journal.work import Work
 from pandomq.sim.mutations.mutation import Mutation, Patch
@@ -57,8 +59,8 @@ def _keep_tail(patch: Patch) -> None:
 def _reclaim_early(patch: Patch) -> None:
     begin_snapshot = Journal.begin_snapshot
 
-    def hasty(journal: Journal, index: LogIndex) -> SnapshotWriter:
-        writer = begin_snapshot(journal, index)
+    def hasty(journal: Journal, index: LogIndex, pages: Sequence[StoredPage] = ()) -> SnapshotWriter:
+        writer = begin_snapshot(journal, index, pages)
         journal._reclaimer.snapshots.insert(0, index)
         journal._reclaimer.snapshots.insert(0, index)
         journal._reclaimer.step()
@@ -74,9 +76,21 @@ def _keep_unsynced(patch: Patch) -> None:
     patch.set(recovery, "_mend", nothing)
 
 
+def _hold_no_pages(patch: Patch) -> None:
+    hold = Pages.hold
+
+    def careless(pages: Pages, index: int, referred: Sequence[StoredPage]) -> None:
+        hold(pages, index, referred)
+        pages._holds[index] = frozenset()
+
+    patch.set(Pages, "hold", careless)
+
+
 MUTATIONS: Final = (
     Mutation("log-not-synced", "segments are written, never synced", _leave_out(_is_sync("segment"))),
     Mutation("snapshot-not-synced", "a snapshot gets its name before it is on the disk", _leave_out(_is_sync("snap"))),
+    Mutation("pages-not-synced", "a snapshot refers to pages that may be lost", _leave_out(_is_sync("pages"))),
+    Mutation("pages-not-held", "page files go though a snapshot refers to them", _hold_no_pages),
     Mutation("state-not-synced", "term and vote are written, never synced", _leave_out(_is_sync("state"))),
     Mutation(
         "directory-not-synced",

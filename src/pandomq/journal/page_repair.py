@@ -1,0 +1,76 @@
+"""Lets a store go on without pages that are damaged: their bytes are kept aside, and snapshots no longer refer to them.
+
+What a snapshot says of pages is its owner's business: `prune` makes the owner's pieces anew, without those pages. A
+crash in between leaves the old snapshot or the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pandomq.journal.cutting import Cut, Part, keep_aside
+from pandomq.journal.effects import Create, FileName, Rename, SyncDirectory, SyncFile, Write
+from pandomq.journal.layout import Identity
+from pandomq.journal.limits import SECTOR_BYTES, SNAPSHOT_PIECE_BYTES_MAX
+from pandomq.journal.names import aside_file, page_file, unfinished
+from pandomq.journal.page_file import PLACE, Place
+from pandomq.journal.snapshot import (
+    KIND_PAGES,
+    OWN_KINDS,
+    SnapshotHead,
+    encode_end,
+    encode_piece,
+    encode_places,
+    read_pieces,
+)
+from pandomq.journal.window import Window
+from pandomq.journal.work import Work, perform
+
+Prune = Callable[[bytes, frozenset[Place]], bytes]
+"""The owner's stream of pieces without what refers to these pages."""
+
+
+def forget_pages(
+    snapshots: Sequence[tuple[SnapshotHead, int]],
+    damaged: frozenset[Place],
+    identity: Identity,
+    number: int,
+    prune: Prune,
+) -> Work[FileName]:
+    """For snapshots with their sizes. Says where the bytes are kept; `number` tells that file from others."""
+    aside = aside_file(max(head.last_index for head, _ in snapshots), number)
+    parts = [Part(page_file(place.number), place.offset, place.end) for place in sorted(damaged)]
+    yield from keep_aside(Cut(None, 0, 0, parts), identity, aside, "pages of messages were damaged")
+    for head, size_bytes in snapshots:
+        yield from _rewrite(head, size_bytes, damaged, prune)
+    return aside
+
+
+def _rewrite(head: SnapshotHead, size_bytes: int, damaged: frozenset[Place], prune: Prune) -> Work[None]:
+    window = Window(head.file, size_bytes, SNAPSHOT_PIECE_BYTES_MAX)
+    pieces: list[tuple[int, bytes]] = []
+
+    def take(kind: int, data: bytes) -> bool:
+        pieces.append((kind, data))
+        return True
+
+    first_sector = yield from window.look(0, SECTOR_BYTES)
+    yield from read_pieces(window, take)
+    places = [Place(*place) for kind, data in pieces if kind == KIND_PAGES for place in PLACE.iter_unpack(data)]
+    if not damaged.intersection(places):
+        return
+    own = [(kind, data) for kind, data in pieces if kind >= OWN_KINDS and kind != KIND_PAGES]
+    own += [(KIND_PAGES, data) for data in encode_places([place for place in places if place not in damaged])]
+    stream = prune(b"".join(data for kind, data in pieces if kind < OWN_KINDS), damaged)
+    owner_kind = next((kind for kind, _ in pieces if kind < OWN_KINDS), 0)
+    for start in range(0, len(stream), SNAPSHOT_PIECE_BYTES_MAX):
+        own.append((owner_kind, stream[start : start + SNAPSHOT_PIECE_BYTES_MAX]))
+    target = unfinished(head.file)
+    yield from perform(Create(target), Write(target, 0, (first_sector,)))
+    position = SECTOR_BYTES
+    for number, (kind, data) in enumerate(own):
+        chunks = encode_piece(kind, number, data)
+        yield from perform(Write(target, position, chunks))
+        position += sum(map(len, chunks))
+    yield from perform(Write(target, position, encode_end(len(own), position)), SyncFile(target))
+    yield from perform(Rename(target, head.file), SyncDirectory())

@@ -1,0 +1,49 @@
+"""Whether publishers are held back, and why: messages take too much memory, or the disk is full or far behind.
+
+Publishers are blocked one by one as they publish; all are let go at once when there is no reason left.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pandomq.node.alarms import MemoryAlarm
+
+if TYPE_CHECKING:
+    from pandomq import kernel
+    from pandomq.node.links import Links
+    from pandomq.node.log import Log
+
+log = logging.getLogger("pandomq")
+
+
+class Pressure:
+    __slots__ = ("_engine", "_links", "_log", "_was_there", "alarm")
+
+    def __init__(self, memory_bytes_max: int, engine: kernel.Engine, links: Links, node_log: Log) -> None:
+        self.alarm = MemoryAlarm(memory_bytes_max)
+        self._engine = engine
+        self._links = links
+        self._log = node_log
+        self._was_there = False
+
+    @property
+    def reason(self) -> str | None:
+        """None if publishers may go on."""
+        if self.alarm.raised:
+            return "low on memory"
+        return "low on disk" if self._log.holds_back else None
+
+    def watch(self) -> None:
+        """To be told when anything may have changed."""
+        engine = self._engine
+        if self.alarm.update(engine.held_bytes, engine.held_messages):
+            if self.alarm.raised:
+                log.warning("memory alarm: messages take %d bytes; publishers are held back", engine.held_bytes)
+            else:
+                log.info("memory alarm cleared")
+        is_there = self.reason is not None
+        if self._was_there and not is_there:
+            self._links.unblock_all()
+        self._was_there = is_there

@@ -1,0 +1,84 @@
+"""Takes snapshots of the broker: when one is due, in pieces between batches, and a last one at a clean end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from pandomq.broker.snapshot import Snapshot
+from pandomq.limits import KIB, MIB
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.journal.events import SnapshotFailed, SnapshotSaved
+    from pandomq.journal.journal import Journal
+    from pandomq.journal.snapshot_writer import SnapshotWriter
+
+log = logging.getLogger("pandomq")
+
+PIECE_KIND: Final = 1
+PIECE_BYTES: Final = 256 * KIB
+"""What a step encodes of a snapshot."""
+PENDING_BYTES_MAX: Final = 4 * MIB
+"""Encoded pieces that the disk has not taken yet."""
+RETRY_MS: Final = 10_000
+"""After a snapshot that was given up."""
+
+
+class Snapshots:
+    def __init__(self, journal: Journal, broker: Broker) -> None:
+        self._journal = journal
+        self._broker = broker
+        self._pieces: Iterator[bytes] | None = None
+        self._writer: SnapshotWriter | None = None
+        self._closing = False
+        self._resting_until_ms = 0
+        self.last_index = 0
+        """Of the newest snapshot."""
+
+    def work(self, now_ms: int) -> bool:
+        """Does a bounded part of what there is to do; True if there is more for now."""
+        if self._writer is None:
+            return self._begin(now_ms)
+        if self._pieces is None or self._writer.pending_bytes > PENDING_BYTES_MAX:
+            return False
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._pieces = None
+            self._writer.finish()
+            return False
+        self._writer.add(PIECE_KIND, piece)
+        return True
+
+    def _begin(self, now_ms: int) -> bool:
+        last_index = self._journal.last_index
+        due = self._closing or (self._journal.snapshot_due and now_ms >= self._resting_until_ms)
+        if not due or not self._broker.at_rest:
+            return False
+        if last_index <= self.last_index:
+            self._finish_closing()
+            return False
+        snapshot = Snapshot(self._broker, exact=self._closing)
+        self._writer = self._journal.begin_snapshot(last_index, [page.owner for page in snapshot.pages])
+        self._pieces = snapshot.pieces(PIECE_BYTES)
+        return True
+
+    def saved(self, event: SnapshotSaved) -> None:
+        self._writer, self.last_index = None, event.index
+        log.info("snapshot of entry %d saved: %d bytes", event.index, event.size_bytes)
+
+    def failed(self, event: SnapshotFailed, now_ms: int) -> None:
+        self._writer = self._pieces = None
+        self._resting_until_ms = now_ms + RETRY_MS
+        log.warning("snapshot of entry %d given up: %s", event.index, event.reason)
+        self._finish_closing()
+
+    def close(self) -> None:
+        """A last one, exact because nobody is served any more; then everything is synced."""
+        self._closing = True
+
+    def _finish_closing(self) -> None:
+        if self._closing:
+            self._closing = False
+            self._journal.close()
