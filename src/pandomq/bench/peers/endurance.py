@@ -4,21 +4,21 @@ Each begins on a broker without a past. Memory is the process's resident set whe
 anything; the disk is what the broker's directory takes.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
 
 from pandomq.bench import process
-from pandomq.bench.filling import fill, queued_count
 from pandomq.bench.load import Load
+from pandomq.bench.long_queue import LongQueue, load_of
 from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PeerBroker
 from pandomq.bench.peers.ledger import FAST, Ledger
 from pandomq.bench.run import Show, measure
 from pandomq.bench.wire import BrokerRefused
 
-QUEUE = "long"
 MIB = 2**20
 
 
@@ -57,25 +57,52 @@ class Endurance:
 
     def _long(self, work: works.LongWork, name: str) -> None:
         broker = self._brokers[name]
-        load = msgspec.structs.replace(Load(url=broker.url, confirm_window=works.WINDOW), **work.changes)
-        filled = fill(load, QUEUE, work.messages, self._show_for(name, work.subject))
-        process.wait_until_idle(broker.pid)
-        self._note(work, name, works.FILL_UNIT, filled.rate)
-        self._note(work, name, works.MEMORY_UNIT, process.resident_bytes(broker.pid) / MIB)
-        self._note(work, name, works.PEAK_UNIT, process.peak_resident_bytes(broker.pid) / MIB)
+        show = self._show_for(name, work.subject)
+        load = load_of(work.kind, broker.url, work.size_bytes)
+        short_us = self._short_queue_us(load, broker.pid, show) if work.drains else None
+        queue = LongQueue(load, work.kind, work.messages, broker.pid, show)
+        found = queue.result
+        self._note(work, name, works.FILL_UNIT, found.fill.rate)
+        self._note(work, name, works.MEMORY_UNIT, found.resident_full_bytes / MIB)
+        self._note(work, name, works.PEAK_UNIT, found.resident_peak_bytes / MIB)
         self._note(work, name, works.DISK_UNIT, broker.disk_bytes() / MIB)
         if work.restarts:
-            self._restart(work, name, load, works.RESTART_UNIT, cleanly=True)
+            self._restart(work, name, queue, works.RESTART_UNIT, cleanly=True)
             if name == FAST:
-                self._restart(work, name, load, works.CRASH_UNIT, cleanly=False)
+                self._restart(work, name, queue, works.CRASH_UNIT, cleanly=False)
+        if short_us is None:
+            return
+        queue.drain()
+        assert found.drain is not None, "it was full"
+        long_us = found.fill.broker_cpu_us + found.drain.broker_cpu_us
+        self._ledger.note(works.queued_subject(work), name, works.RATIO, long_us / short_us)
 
-    def _restart(self, work: works.LongWork, name: str, load: Load, unit: str, *, cleanly: bool) -> None:
+    def _short_queue_us(self, load: Load, pid: int, show: Show) -> float:
+        """The broker's time for a message, in and out, when it passes a queue that stays short."""
+        short = msgspec.structs.replace(
+            load,
+            **works.ACKED,
+            backlog_max=works.SHORT_QUEUE,
+            warm_up_s=self._scale.warm_up_s,
+            duration_s=self._scale.duration_s,
+        )
+        found = measure(short, show, pid)
+        assert found.broker_cpu_us is not None
+        return found.broker_cpu_us
+
+    def _restart(self, work: works.LongWork, name: str, queue: LongQueue, unit: str, *, cleanly: bool) -> None:
         broker = self._brokers[name]
         self._show_for(name, work.subject)("restart", 0, 0)
-        broker.restart(cleanly=cleanly)
-        found = queued_count(msgspec.structs.replace(load, url=broker.url), QUEUE)
-        if found != work.messages:
-            raise BrokerRefused(f"{found} of {work.messages} messages came back")
+
+        def restart() -> tuple[float, float, int, str]:
+            begun = time.monotonic()
+            broker.restart(cleanly=cleanly)
+            return time.monotonic() - begun - broker.ready_s, broker.ready_s, broker.pid, broker.url
+
+        queue.restart(restart)
+        found = queue.result
+        if found.kept != found.queued:
+            raise BrokerRefused(f"{found.kept} of {found.queued} messages came back")
         self._note(work, name, unit, broker.ready_s)
 
     def _note(self, work: works.LongWork, name: str, unit: str, value: float) -> None:

@@ -154,45 +154,57 @@ class LongWork(NamedTuple):
     """A queue that grows to this many messages, with nobody to consume them."""
 
     subject: str
+    kind: str
+    size_bytes: int
     messages: int
-    changes: dict[str, Any]
     memory_mib_max: float
     restarts: bool = False
+    drains: bool = False
+    """What a message costs is compared with a short queue."""
     brokers: tuple[str, ...] = (FAST,)
 
 
+_LARGE_KINDS = {
+    "persistent": "persistent",
+    "transient": "transient",
+    "priority": "ten priorities",
+    "ttl": "x-message-ttl",
+    "holes": "a tenth acked out of order",
+}
+
+
 def long_works(scale: Scale) -> list[LongWork]:
-    large, small = {"size_bytes": 1024}, {"size_bytes": 16}
-    kept = {"persistent": True, "durable": True}
-    priority: dict[str, Any] = {"queue_arguments": {"x-max-priority": 5}, "priorities": 5}
-    ttl: dict[str, Any] = {"queue_arguments": {"x-message-ttl": 3_600_000}}
-
-    def of_large(
-        what: str, changes: dict[str, Any], *, restarts: bool = False, brokers: tuple[str, ...] = (FAST,)
-    ) -> LongWork:
-        subject = f"{scale.large_messages:,} × 1 KiB queued, {what}"
-        return LongWork(
-            subject,
-            scale.large_messages,
-            {**large, **changes},
-            LARGE_MEMORY_MIB_MAX,
-            restarts=restarts,
-            brokers=brokers,
-        )
-
     return [
-        of_large("persistent", kept, restarts=True, brokers=(RABBITMQ, FAST)),
-        of_large("transient", {}),
-        of_large("mixed priorities", priority),
-        of_large("x-message-ttl", ttl),
+        *(
+            LongWork(
+                f"{scale.large_messages:,} × 1 KiB queued, {words}",
+                kind,
+                1024,
+                scale.large_messages,
+                LARGE_MEMORY_MIB_MAX,
+                restarts=kind == "persistent",
+                brokers=(RABBITMQ, FAST) if kind == "persistent" else (FAST,),
+            )
+            for kind, words in _LARGE_KINDS.items()
+        ),
         LongWork(
             f"{scale.small_messages:,} × 16 B queued, persistent",
+            "persistent",
+            16,
             scale.small_messages,
-            {**small, **kept},
             SMALL_MEMORY_MIB_MAX,
             restarts=True,
+            drains=True,
         ),
     ]
+
+
+SHORT_QUEUE = 1000
+"""Messages in the queue that a long one is compared with, at most."""
+
+
+def queued_subject(work: LongWork) -> str:
+    return f"{FLATNESS_PREFIX}{SHORT_QUEUE:,} to {work.messages:,} queued messages"
 
 
 CHURN_SUBJECT = "churn: persistent, 1 KiB, acks, confirms"
