@@ -21,7 +21,10 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
             acknowledge(core, append.round)
         return
     if not continues(core, append):
-        refuse(core, root, append)
+        if is_past_comparing(core, append):
+            core.set_aside(f"epoch {append.epoch} parts from this log where it is reclaimed")
+        else:
+            refuse(core, root, append)
         return
     conflict, fresh = compare(core, append)
     if (conflict is not None or fresh) and not make_way(core, append, conflict):
@@ -57,8 +60,15 @@ def continues(core: Core, append: Append) -> bool:
     term = core.tail.term_at(index)
     if term is None:
         # Long reclaimed, so committed; and what is committed in an epoch is so on every log of that epoch.
-        return index <= core.commit_index and core.end.epoch == core.state.epoch
+        return index <= core.commit_index and not core.is_overtaken()
     return term == append.prev_term
+
+
+def is_past_comparing(core: Core, append: Append) -> bool:
+    """A newer epoch has no entry in common with what is left of this log: what is in its snapshot is not the new
+    epoch's, or nobody can tell any more."""
+    is_reclaimed = append.prev_index <= core.commit_index and core.tail.term_at(append.prev_index) is None
+    return is_reclaimed and core.is_overtaken()
 
 
 def compare(core: Core, append: Append) -> tuple[LogIndex | None, tuple[LogEntry, ...]]:
@@ -99,7 +109,7 @@ def make_way(core: Core, append: Append, conflict: LogIndex | None) -> bool:
         return True
     if core.cutting is not None:
         return False
-    overtaken = core.end.epoch < append.epoch
+    overtaken = core.is_overtaken()
     if conflict <= core.commit_index:
         # Within an epoch this cannot be: it would mean that something committed is lost. A forced promotion may do it.
         assert overtaken, f"entry {conflict} is committed here, and {append.epoch}/{append.term} has another"

@@ -87,6 +87,19 @@ class Core:
         start = self.record.epoch_at(index)
         return Position(0 if start is None else start.epoch, term, index)
 
+    def epoch_id_at(self, index: LogIndex) -> str:
+        """Of the epoch in which this entry was written."""
+        start = self.record.epoch_at(index)
+        return "" if start is None else start.epoch_id
+
+    def is_overtaken(self) -> bool:
+        """A newer epoch has begun, and this log has nothing of it yet: what was committed here may not be there."""
+        return self.end.epoch < self.state.epoch
+
+    def begin_life(self) -> None:
+        """Tells its root that whatever it said before counts no more."""
+        self.life = 1 + self.chance.randrange(2**62)
+
     @property
     def header(self) -> tuple[int, str, Term]:
         """What every message begins with."""
@@ -131,8 +144,7 @@ class Core:
     def forget_match(self) -> None:
         """A new term begins: its root's log is known to be the same only as far as both are committed; and in a new
         epoch not even that."""
-        is_shared = self.end.epoch == self.state.epoch
-        self.matched_index = self.commit_index if is_shared else LogIndex(0)
+        self.matched_index = LogIndex(0) if self.is_overtaken() else self.commit_index
 
     def state_saved(self, number: int) -> None:
         self.outbox.saved(number)
@@ -275,6 +287,7 @@ class Core:
         self.damaged_from = None
         self.commit_index = self.matched_index = LogIndex(0)
         self.tail.reset(LogIndex(0), Term(0))
+        self.begin_life()
         self.note(Record(joining=True))
 
     def commit(self, index: LogIndex) -> None:

@@ -116,6 +116,8 @@ class SnapshotPiece(Header, frozen=True, array_like=True, tag=10):
     source: str
     index: LogIndex
     snapshot_term: Term
+    snapshot_epoch_id: str
+    """Of the last entry that is in the snapshot."""
     record: bytes
     """Members and epochs as of that entry; in piece 0 only."""
     number: int

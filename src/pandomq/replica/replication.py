@@ -70,7 +70,7 @@ class Replication:
 
     def _send(self, peer: Progress, prev_index: LogIndex, entries: tuple[LogEntry, ...], *, prompt: bool) -> None:
         core = self._core
-        term, epoch = core.tail.term_at(prev_index), core.record.epoch_at(prev_index)
+        term = core.tail.term_at(prev_index)
         assert term is not None
         peer.told_index = LogIndex(min(core.commit_index, prev_index + len(entries)))
         message = Append(
@@ -78,7 +78,7 @@ class Replication:
             core.now_ms,
             prev_index,
             term,
-            "" if epoch is None else epoch.epoch_id,
+            core.epoch_id_at(prev_index),
             entries,
             core.commit_index,
             prompt,
@@ -148,6 +148,7 @@ class Replication:
                 piece.source,
                 piece.index,
                 piece.term,
+                core.epoch_id_at(piece.index),
                 record,
                 piece.number,
                 piece.data,

@@ -47,8 +47,8 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
     if has_it_all(core, piece):
         answer(core, root, piece.source, installed=True, round_=piece.round)
         return
-    if core.end.epoch < core.state.epoch and core.tail.last_index > 0:
-        # Another epoch has overtaken this log, and is so far ahead that nobody can say where they part.
+    if core.is_overtaken() and core.tail.last_index > 0:
+        # The new epoch is so far ahead that nobody can say where the two logs part.
         core.set_aside(f"epoch {core.state.epoch} was begun by a forced promotion and has outrun this log")
         return
     incoming = core.incoming
@@ -71,9 +71,10 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
 
 def has_it_all(core: Core, piece: SnapshotPiece) -> bool:
     """What is on the disk already need not be sent again (R18)."""
-    if core.end.epoch != core.state.epoch:
-        return False
-    return piece.index <= core.commit_index or core.tail.term_at(piece.index) == piece.snapshot_term
+    if piece.index <= core.commit_index and not core.is_overtaken():
+        return True
+    is_there = core.tail.term_at(piece.index) == piece.snapshot_term
+    return is_there and core.epoch_id_at(piece.index) == piece.snapshot_epoch_id
 
 
 def is_next(incoming: Incoming, piece: SnapshotPiece) -> bool:

@@ -20,7 +20,7 @@ from pandomq.replica.snapshot_in import arrived
 
 def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
     core.now_ms = core.started_ms = now_ms
-    core.life = 1 + core.chance.randrange(2**62)
+    core.begin_life()
     last_index, last_term = core.port.last_index, core.port.last_term
     core.tail.reset(last_index, last_term)
     record = read_record(facts)

@@ -36,6 +36,7 @@ class Kind(enum.Enum):
     HAND_OVER = "hand over"
     RESIGN = "resign"
     CHANGE = "change"
+    PROMOTE = "promote"
 
 
 Action = tuple[Kind, int, int]
@@ -108,6 +109,8 @@ class Schedule:
             case Kind.HAND_OVER if node.role is Role.ROOT and not node.paused:
                 node.replica.hand_over()
                 node.do_effects()
+            case Kind.PROMOTE if node.up and not node.paused:
+                self._promote(node, number)
             case Kind.RESIGN if node.role is Role.ROOT and not node.paused:
                 node.replica.resign("asked to")
                 node.do_effects()
@@ -140,6 +143,15 @@ class Schedule:
             if not node.paused:
                 node.replica.change_members([Member(NodeName(name)) for name in wanted])
                 node.do_effects()
+
+    def _promote(self, node: Node, number: int) -> None:
+        """By somebody who may be wrong about who is dead."""
+        self._count += 1
+        dead = [
+            name for place, name in enumerate(sorted(self.world.nodes)) if number >> place & 1 and name != node.name
+        ]
+        node.replica.promote(dead, f"by {node.name} {self._count}")
+        node.do_effects()
 
     def end(self) -> None:
         """The faults are over."""

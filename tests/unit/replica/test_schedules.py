@@ -25,7 +25,7 @@ WEIGHTS = {
     Kind.CRASH: 2,
     Kind.START: 2,
 }
-FAULTS = [kind for kind in Kind if kind is not Kind.CHANGE and kind is not Kind.WIPE]
+FAULTS = [kind for kind in Kind if kind not in (Kind.CHANGE, Kind.WIPE, Kind.PROMOTE)]
 
 
 def actions(kinds: Sequence[Kind]) -> st.SearchStrategy[list[Action]]:
@@ -74,3 +74,25 @@ def test_disks_are_lost_one_at_a_time(names: str, drawn: list[Action]) -> None:
 @LIGHT
 def test_members_change_meanwhile(voters: str, drawn: list[Action]) -> None:
     run("abcde", drawn, voters=voters)
+
+
+@pytest.mark.proves("R10")
+@given(st.sampled_from(["ab", "abc", "abcd"]), actions([*FAULTS, *[Kind.PROMOTE, Kind.ISOLATE, Kind.ADVANCE] * 4]))
+@LIGHT
+def test_somebody_promotes_whom_he_likes(names: str, drawn: list[Action]) -> None:
+    """Each epoch keeps the laws for itself; and if there is one highest, all end in it with one log."""
+    with mock.patch.object(tail, "TAIL_ENTRIES_MAX", 3):
+        world = World(names)
+        world.elect()
+        schedule = Schedule(world)
+        schedule.run(drawn)
+        schedule.end()
+        world.advance(5_000)
+        highest = max(node.replica.view().epoch for node in world.nodes.values())
+        views = [node.replica.view() for node in world.nodes.values()]
+        if len({view.epoch_id for view in views if view.epoch == highest}) == 1:
+            root = world.elect()
+            world.advance(3_000)
+            assert {node.replica.view().epoch for node in world.nodes.values()} == {highest}
+            for node in world.nodes.values():
+                assert world.committed(node.name) == world.committed(root.name), world.roles()
