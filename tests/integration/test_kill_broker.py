@@ -20,6 +20,7 @@ def test_promises_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     # Small, so that files are begun, snapshots taken, segments deleted and messages paged while it is being killed.
     monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SNAPSHOT_BYTES", "512KiB")
+    monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "64KiB")
     monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "32KiB")
     broker = BrokerProcess(tmp_path)
     promises = kill_rounds(broker, ROUNDS, SEED)

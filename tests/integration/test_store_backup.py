@@ -81,6 +81,7 @@ async def load_and_back_up(broker: BrokerProcess, promises: Promises, target: Pa
 def test_a_broker_starts_from_a_copy_that_was_made_under_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SNAPSHOT_BYTES", "512KiB")
+    monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "64KiB")
     (tmp_path / "first").mkdir()
     broker = BrokerProcess(tmp_path / "first")
     broker.start()
