@@ -35,6 +35,12 @@ class Fault(Exception):
             self.method_id = method_id
         return self
 
+    def kept(self) -> Self:
+        """This fault as a value that outlives its catching: it lets go of the frames it came through, and of all that
+        those hold."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
+
 
 class ChannelFault(Fault):
     """Closes the channel it happened on."""

@@ -6,6 +6,7 @@ those, and is far below the number of lives.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pandomq import kernel
 from tests.fuzz.cases import OPENING
 from tests.fuzz.node_world import NodeWorld
 from tests.support.fields import content_header
@@ -23,6 +25,7 @@ from tests.support.methods import encode
 
 LIVES = 1600
 KEPT_MAX = 1100
+WITHOUT_CYCLES = pytest.mark.skipif(kernel.KIND == "plain", reason="the plain kernel's parts know each other")
 WATCHED = ("Client", "Session", "Channel", "Consumer", "Queue", "Exchange", "Message", "Link", "Connection")
 
 
@@ -77,6 +80,11 @@ LIVES_OF: dict[str, bytes] = {
     + publish("x", ""),
     "an error": method("queue.declare", queue="missing", passive=True),
     "a fault": frame(7, 0, b"x"),
+    "a method that cannot be read": publish("", "nowhere") + frame(METHOD, 1, b"\x00\x32\x00\x0a"),
+    "a method for the connection": publish("", "nowhere") + method("connection.open"),
+    "no such exchange type": method("exchange.declare", exchange="x", type="nonsense"),
+    "a channel that is open already": method("channel.open"),
+    "a method out of place": frame(METHOD, 0, encode("connection.tune-ok")),
 }
 
 
@@ -131,6 +139,58 @@ def test_queues_that_are_deleted(world: NodeWorld, arguments: dict[str, Any]) ->
         channel.send("queue.delete", queue=name, no_wait=True)
         world.pass_time(100)
     check(before)
+
+
+@WITHOUT_CYCLES
+@pytest.mark.parametrize("life", LIVES_OF)
+def test_connections_that_are_over_leave_no_cycles(world: NodeWorld, life: str) -> None:
+    """The collector is told to run so seldom that whatever waits for it would be as good as lost."""
+    with no_cycles():
+        for _ in range(20):
+            live_and_die(world, OPENING + LIVES_OF[life])
+
+
+@WITHOUT_CYCLES
+@pytest.mark.parametrize("said", [OPENING[:60] + b"\xff" * 50, b"\xff" * 50], ids=["a broken opening", "noise"])
+def test_connections_that_never_were_open_leave_no_cycles(world: NodeWorld, said: bytes) -> None:
+    with no_cycles():
+        for _ in range(20):
+            live_and_die(world, said)
+
+
+@WITHOUT_CYCLES
+def test_channels_and_queues_that_are_over_leave_no_cycles(world: NodeWorld) -> None:
+    client = world.client()
+    with no_cycles():
+        for number in range(20):
+            channel = client.channel(2)
+            channel.declare_queue(f"q{number}", exclusive=number % 2 == 0)
+            channel.consume(f"q{number}")
+            channel.publish("m", f"q{number}")
+            channel.delivery()
+            channel.rpc("queue.delete", queue=f"q{number}")
+            channel.expect("basic.cancel")
+            if number % 3:
+                channel.rpc("channel.close")
+            else:
+                channel.refused(404, "NOT_FOUND - …", "basic.get", queue="missing")
+            world.settle()
+
+
+@contextlib.contextmanager
+def no_cycles() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield
+        gc.collect()
+        found = Counter(type(one).__qualname__ for one in gc.garbage if type(one).__module__.startswith("pandomq."))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not found, f"only the collector could free {dict(found)}"
 
 
 def check(before: Counter[str]) -> None:

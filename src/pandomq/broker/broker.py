@@ -87,6 +87,8 @@ class Broker:
         self.consumer_count = 0
         self.admissions: dict[Admission, None] = {}
         """Of transactions that the log does not have yet."""
+        self.deleted_queues: list[kernel.Queue] = []
+        """In this batch: what died in them may still have to be sent on."""
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
@@ -150,6 +152,7 @@ class Broker:
         if not client.failed:
             leave_client(self, client)
         client.session.close(now_ms)
+        client.session.owner = None
         del self.clients[client]
         if client.counted:
             client.tally.connection_count -= 1
@@ -213,6 +216,10 @@ class Broker:
             for queue in engine.waiting_for_time:
                 self.timers.watch_messages(queue)
             engine.waiting_for_time.clear()
+        if self.deleted_queues and not engine.dead:
+            for queue in self.deleted_queues:
+                queue.owner = None
+            self.deleted_queues.clear()
         self._unsealed = False
         return Outcome(engine.seal(now_ms), self.faults.take_closing())
 

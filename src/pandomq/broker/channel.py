@@ -70,6 +70,10 @@ class Channel:
             self.client.broker.consumer_count -= 1
         return consumer
 
+    def part_from_kernel(self) -> None:
+        """It is over. Cycles are broken where something ends: the collector hardly ever looks for any."""
+        self.kernel.owner = None
+
     def queue_name(self, name: str) -> str:
         """The name a client gave, or for an empty one the queue that was last declared here."""
         name = name or self.last_queue

@@ -103,6 +103,7 @@ class Client:
         return self.session.pending_bytes + self.held_bytes
 
     def forget_channel(self, channel: Channel) -> None:
+        channel.part_from_kernel()
         del self.channels[channel.number]
         self.tally.channel_count -= 1
 

@@ -41,7 +41,7 @@ class Faults:
         client.failed = True
         for channel in client.channels.values():
             channel.kernel.open = False
-        self._closing.append((client, fault))
+        self._closing.append((client, fault.kept()))
         self._clients.append(client)
 
     def finish(self) -> None:

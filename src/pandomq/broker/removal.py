@@ -30,6 +30,7 @@ def delete_queue(broker: "Broker", queue: "Queue") -> list[kernel.Consumer]:
         consumer.channel.owner.pop_consumer(consumer.tag.decode())
     if vhost.orphans:
         delete_orphans(broker, vhost)
+    broker.deleted_queues.append(queue.kernel)
     return consumers
 
 
@@ -82,6 +83,7 @@ def leave_client(broker: "Broker", client: "Client") -> None:
     for channel in client.channels.values():
         if not channel.closing:
             leave_channel(broker, channel)
+        channel.part_from_kernel()
     client.tally.channel_count -= len(client.channels)
     client.channels.clear()
     for queue in client.private_queues:

@@ -327,7 +327,7 @@ class Connection:
     def _fail(self, fault: ConnectionFault, inputs: list[Input]) -> None:
         if self.state not in OVER:
             self.state = State.ENDING
-            inputs.append(Faulted(fault))
+            inputs.append(Faulted(fault.kept()))
 
     # Methods on channel 0.
 
