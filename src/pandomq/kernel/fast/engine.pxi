@@ -235,6 +235,7 @@ cdef class Engine:
                 self.active_queues.clear()
                 self.active_next = 0
             return None
+        outlook_to_queues(self.active_queues, self.active_next)
         queue = <Queue>PyList_GET_ITEM(self.active_queues, self.active_next)
         self.active_next += 1
         queue.is_active = False

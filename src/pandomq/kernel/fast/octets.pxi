@@ -31,14 +31,19 @@ cdef extern from *:
         return (uint64_t)from_little32(p) | ((uint64_t)from_little32(p + 4) << 32);
     }
     static inline int highest_bit(uint64_t v) { return 63 - __builtin_clzll(v); }
-    static inline void fetch_ahead(const void *p) {
+    /* Compilers take a function that only prefetches for one without effect, and drop calls of it: the empty asm says
+       that it has one. */
+    static inline void fetch_line(const void *p) {
         __builtin_prefetch(p, 1, 3);
-        __builtin_prefetch((const char *)p + 64, 1, 3);
+        __asm__ volatile("");
     }
-    static inline void fetch_line(const void *p) { __builtin_prefetch(p, 1, 3); }
+    static inline void fetch_ahead(const void *p) {
+        fetch_line(p);
+        fetch_line((const char *)p + 64);
+    }
     static inline void fetch_lines(const void *first, const void *last) {
-        for (const char *p = (const char *)first; p < (const char *)last; p += 64) __builtin_prefetch(p, 1, 3);
-        __builtin_prefetch(last, 1, 3);
+        for (const char *p = (const char *)first; p < (const char *)last; p += 64) fetch_line(p);
+        fetch_line(last);
     }
     """
     ctypedef unsigned char octet

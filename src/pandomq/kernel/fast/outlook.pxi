@@ -12,6 +12,11 @@ cdef enum:
     STEP_TAG = 2
     STEP_MESSAGE = 8
     STEP_BODY = 4
+    # In the list of queues to run, the same.
+    STEP_NEXT_QUEUE = 12
+    STEP_NEXT_ENTRIES = 9
+    STEP_NEXT_MESSAGES = 6
+    STEP_NEXT_BODIES = 3
 
 
 cdef struct Outlook:
@@ -62,7 +67,10 @@ cdef inline void outlook_reach(Outlook* outlook, Routes routes, PublishRun run) 
 cdef inline PyObject* outlook_queue(Outlook* outlook, size_t at) noexcept:
     # NULL if there are none, or many, or it is the same as that of the message before: then it is at hand.
     cdef RouteSlot* slot = outlook.slots[at % OUTLOOK_SIZE]
-    if slot.routing == NULL or slot == outlook.slots[(at - 1) % OUTLOOK_SIZE]:
+    cdef RouteSlot* before = outlook.slots[(at - 1) % OUTLOOK_SIZE]
+    if slot == before or slot.routing == NULL:
+        return NULL
+    if before.routing != NULL and (<Plan>before.plan).only == (<Plan>slot.plan).only:
         return NULL
     return (<Plan>slot.plan).only
 
@@ -75,6 +83,8 @@ cdef inline void outlook_fetch(Outlook* outlook, size_t at) noexcept:
     queue = outlook_queue(outlook, at + STEP_TURN)
     if queue != NULL:
         fetch_line((<Queue>queue).rotation)
+        if (<Queue>queue).ready.single.used:
+            fetch_line(ring_at(&(<Queue>queue).ready.single, (<Queue>queue).ready.single.used))
     queue = outlook_queue(outlook, at + STEP_CONSUMER)
     if queue != NULL:
         turn = (<Queue>queue).rotation
@@ -85,3 +95,36 @@ cdef inline void outlook_fetch(Outlook* outlook, size_t at) noexcept:
         turn = (<Queue>queue).rotation
         if turn != NULL and turn.ready.first != NULL:
             fetch_line(<PyObject*>(<Consumer>turn.ready.first).tag)
+
+
+cdef inline Ring* outlook_ring(list queues, Py_ssize_t at) noexcept:
+    # Of a queue to run; NULL if there is nothing to be asked for. Long ones look ahead by themselves, see ring.pxi.
+    cdef Ring* ring
+    if at >= PyList_GET_SIZE(queues):
+        return NULL
+    ring = &(<Queue>PyList_GET_ITEM(queues, at)).ready.single
+    return ring if ring.used else NULL
+
+
+cdef inline void outlook_to_queues(list queues, Py_ssize_t at) noexcept:
+    # While the queue at this position runs.
+    cdef PyObject* queue
+    cdef Ring* ring
+    cdef size_t place
+    if at + STEP_NEXT_QUEUE < PyList_GET_SIZE(queues):
+        queue = PyList_GET_ITEM(queues, at + STEP_NEXT_QUEUE)
+        fetch_lines(queue, &(<Queue>queue).deleted)
+    ring = outlook_ring(queues, at + STEP_NEXT_ENTRIES)
+    if ring != NULL:
+        fetch_line((<Queue>PyList_GET_ITEM(queues, at + STEP_NEXT_ENTRIES)).rotation)
+        for place in range(min(ring.used, <size_t>FETCH_MESSAGE_AHEAD)):
+            fetch_line(ring_at(ring, place))
+    ring = outlook_ring(queues, at + STEP_NEXT_MESSAGES)
+    if ring != NULL:
+        for place in range(min(ring.used, <size_t>FETCH_MESSAGE_AHEAD)):
+            fetch_ahead(ring_at(ring, place).message)
+    ring = outlook_ring(queues, at + STEP_NEXT_BODIES)
+    if ring != NULL:
+        for place in range(min(ring.used, <size_t>FETCH_MESSAGE_AHEAD)):
+            if ring_at(ring, place).message != NULL:
+                fetch_ahead(<PyObject*>(<Message>ring_at(ring, place).message).body)
