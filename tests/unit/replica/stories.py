@@ -218,6 +218,38 @@ def a_root_whose_disk_stalls_resigns() -> None:
     assert a.role is not Role.ROOT, "confirms hang, and nobody takes over"
 
 
+def entries_are_taken_only_where_they_continue_the_log() -> None:
+    """a has written what nobody got; two roots later somebody offers it what comes after entries that it lacks."""
+    world = World("abcde")
+    world.elect("a")
+    world.isolate("a")
+    world["a"].propose(b"x1", b"x2", b"x3", b"x4")
+    second = world.elect_among("bcde")
+    second.propose(b"y1", b"y2")
+    world.settle()
+    second.crash()
+    third = world.elect_among("bcde")
+    world.heal()
+    world.advance(2_000)
+    assert world.log("a") == world.log(third.name) == [b"y1", b"y2"], "logs differ"
+
+
+def who_has_only_heard_of_an_epoch_does_not_stand_in_it() -> None:
+    """c is promoted without a and b, who live; they hear of its epoch, and not what it says: that they are out."""
+    world = World("abc")
+    world.elect("a")
+    world.isolate("c")
+    world.advance(3_000)
+    world["c"].replica.promote([NodeName("a"), NodeName("b")], "without a and b")
+    world["c"].do_effects()
+    world.elect("c")
+    world.cut_links.discard(("c", "a"))
+    world.advance(1_500)
+    world.cut_links.add(("c", "a"))
+    world.advance(10_000)
+    assert [node.name for node in world.roots] == ["c"], "the removed have elected one of their own"
+
+
 STORIES = [
     a_vote_is_saved_before_it_is_spoken,
     nobody_votes_twice_in_a_term,
@@ -228,4 +260,6 @@ STORIES = [
     a_cut_off_root_stops_before_another_begins,
     an_empty_store_has_no_vote,
     a_root_whose_disk_stalls_resigns,
+    entries_are_taken_only_where_they_continue_the_log,
+    who_has_only_heard_of_an_epoch_does_not_stand_in_it,
 ]

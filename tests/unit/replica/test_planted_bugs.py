@@ -8,11 +8,14 @@ from unittest import mock
 
 import pytest
 
-from pandomq.replica import commitment, lease, startup, votes
+from pandomq.replica import appending, commitment, lease, quorum, startup, votes
+from pandomq.replica.core import Core
+from pandomq.replica.entries import LogEntry
+from pandomq.replica.messages import Append
 from pandomq.replica.outbox import Outbox
 from pandomq.replica.record import decode_record, first_state
 from pandomq.replica.roles.root import Root
-from tests.unit.replica import stories
+from tests.unit.replica import stories, test_damage, test_election, test_replication
 from tests.unit.replica.world import World
 
 Story = Callable[[], None]
@@ -38,6 +41,11 @@ def believe_an_empty_store(facts: Any) -> Any:
     return decode_record(state.membership)
 
 
+def keep_the_tail(core: Core, append: Append) -> tuple[None, tuple[LogEntry, ...]]:
+    known = max(0, core.tail.last_index - append.prev_index)
+    return None, append.entries[known:]
+
+
 BUGS = {
     "a vote is spoken before it is saved": (
         (Outbox, "must_wait", lambda self: False),
@@ -59,6 +67,34 @@ BUGS = {
     ),
     "the lease never ends": ((lease, "holds", lambda *_: True), stories.a_cut_off_root_stops_before_another_begins),
     "an empty store votes": ((startup, "read_record", believe_an_empty_store), stories.an_empty_store_has_no_vote),
+    "half of the votes elect": (
+        (quorum, "elect_need", quorum.half),
+        test_election.test_half_without_its_root_elects_nobody_until_one_comes_back,
+    ),
+    "one copy less is enough": (
+        (quorum, "commit_need", lambda count, copies: max(1, count // 2)),
+        test_replication.test_an_entry_is_committed_when_two_disks_have_it_and_not_before,
+    ),
+    "a copy counts before it is on disk": (
+        (Core, "synced_index", property(lambda core: core.tail.last_index)),
+        test_replication.test_an_entry_is_committed_when_two_disks_have_it_and_not_before,
+    ),
+    "a surplus tail stays": (
+        (appending, "compare", keep_the_tail),
+        test_replication.test_a_surplus_tail_is_cut_to_the_logs_truth,
+    ),
+    "entries are taken whatever comes before them": (
+        (appending, "continues", lambda core, append: append.prev_index <= core.tail.last_index),
+        stories.entries_are_taken_only_where_they_continue_the_log,
+    ),
+    "a damaged log votes by what is left of it": (
+        (startup, "with_floor", lambda record, term, index: record),
+        test_damage.test_a_bit_flips_in_the_last_entry_of_a_backup_the_root_dies_and_a_laggard_stands,
+    ),
+    "whoever has heard of an epoch stands in it": (
+        (votes, "is_of_epoch", lambda end, epoch: True),
+        stories.who_has_only_heard_of_an_epoch_does_not_stand_in_it,
+    ),
     "the lease ignores the disk": (
         (votes, "disk_stalls", lambda core: False),
         stories.a_root_whose_disk_stalls_resigns,

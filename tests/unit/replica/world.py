@@ -225,7 +225,9 @@ class World:
     def advance(self, ms: int) -> None:
         end_ms = self.now_ms + ms
         while self.now_ms < end_ms:
-            self.now_ms = min(self.now_ms + TICK_MS, end_ms)
+            # From one deadline to the next, in whole steps.
+            awake = [node.replica.next_tick_ms for node in self.nodes.values() if node.up and not node.paused]
+            self.now_ms = min(max(min(awake, default=end_ms), self.now_ms + TICK_MS), end_ms)
             for node in self.nodes.values():
                 node.tick()
             self.settle()
