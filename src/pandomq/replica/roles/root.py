@@ -216,9 +216,12 @@ class Root(Handlers):
 
     def connected(self, peer: NodeName) -> None:
         """What was sent over an older link may be lost."""
-        if peer in self.peers:
-            self.peers[peer].probe_from_received()
-            self._replication.beat(self.peers[peer])
+        progress = self.peers.get(peer)
+        if progress is None:
+            return
+        if progress.life is not None:
+            progress.probe_from_received()
+        self._replication.beat(progress)
 
     def disconnected(self, peer: NodeName, *, by_peer: bool) -> None:
         progress = self.peers.get(peer)
