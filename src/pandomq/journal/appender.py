@@ -50,7 +50,6 @@ class Appender:
         "_held",
         "_identity",
         "_marked_index",
-        "_now_ms",
         "_open",
         "_outbox",
         "_points",
@@ -67,6 +66,7 @@ class Appender:
         "holding",
         "last_index",
         "last_term",
+        "now_ms",
         "on_idle",
         "on_opened",
         "on_synced",
@@ -105,7 +105,9 @@ class Appender:
         """Written since they were synced, where the policy does not sync them by itself."""
         self._marked_index = 0
         self._syncing = 0
-        self._now_ms = self._synced_ms = 0
+        self.now_ms = 0
+        """As of the last tick, or later."""
+        self._synced_ms = 0
         self.last_index = self.last_term = self.chain = 0
         self.durable_index = 0
         """As the fsync policy has it."""
@@ -212,6 +214,7 @@ class Appender:
         if self.holding:
             self._held.append(group)
             return
+        group.issued_ms = self.now_ms
         self._groups.append(group)
         if self._unfiled or not self._spares.is_ready(group.segment.number):
             self._unfiled.append(group)
@@ -219,7 +222,6 @@ class Appender:
             self._send(group)
 
     def _send(self, group: Group) -> None:
-        group.issued_ms = self._now_ms
         if self._settings.fsync is not Fsync.ALWAYS:
             self._unsynced[group.segment.file] = None
         for place, effect in enumerate(group.effects):
@@ -284,11 +286,11 @@ class Appender:
 
     @property
     def waiting_since_ms(self) -> int | None:
-        """When the oldest group that is not durable was handed to the disk."""
+        """When the oldest group that is not durable was meant for the disk, which may have had no file for it yet."""
         return self._groups[0].issued_ms if self._groups else None
 
     def tick(self, now_ms: int) -> None:
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._spares.tick()
         place, late_ms = self._open, now_ms - self._synced_ms - self._settings.fsync_interval_ms
         if self._settings.fsync is Fsync.INTERVAL and late_ms >= 0 and not self._syncing:

@@ -162,6 +162,42 @@ class SnapshotFailed(msgspec.Struct, frozen=True):
     reason: str
 
 
+class PartRead(msgspec.Struct, frozen=True):
+    """A part of a snapshot for another broker."""
+
+    ticket: Ticket
+    source: str
+    """The snapshot's name."""
+    index: LogIndex
+    """The last entry that is in it."""
+    term: Term
+    data: bytes
+    last: bool
+    flaw: str = ""
+    """Why there is none."""
+
+
+class PartTaken(msgspec.Struct, frozen=True):
+    ticket: Ticket
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """The snapshot is whole. It takes the place of the store when that is opened again, which is to be now."""
+
+    ticket: Ticket
+
+
+class InstallFailed(msgspec.Struct, frozen=True):
+    """It is not; nothing has changed."""
+
+    ticket: Ticket
+    reason: str
+
+
+class Emptied(msgspec.Struct, frozen=True):
+    """The store is set aside when it is opened again, which is to be now."""
+
+
 class SpaceLow(msgspec.Struct, frozen=True):
     """Publishers are to be held back."""
 
@@ -195,6 +231,11 @@ Event = (
     | Truncated
     | SnapshotSaved
     | SnapshotFailed
+    | PartRead
+    | PartTaken
+    | Installed
+    | InstallFailed
+    | Emptied
     | SpaceLow
     | SpaceBack
     | FlawFound

@@ -51,6 +51,14 @@ class StoreState(msgspec.Struct, frozen=True):
     """A segment with this number is in use, or was, and everything in it is below a snapshot."""
     cut_from: int = 0
     """Entries from this index on are being cut off; 0 if none are."""
+    replaced_by: int = 0
+    """A snapshot of this entry, which has arrived, takes the place of the store; 0 if none does."""
+    cleared: bool = False
+    """The old store has gone before it."""
+    aside: int = 0
+    """The store is being set aside under this number; 0 if it is not."""
+    emptied: bool = False
+    """The store before this one was set aside: this is not the beginning."""
 
 
 def encode_copy(state: StoreState, counter: int) -> bytes:

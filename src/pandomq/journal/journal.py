@@ -23,17 +23,10 @@ from pandomq.ids import ClusterId, LogIndex, NodeName, Term
 from pandomq.journal.appender import Appender
 from pandomq.journal.checksums import CHAIN_START
 from pandomq.journal.effects import Completion, FileName, Lane, Request, Ticket
-from pandomq.journal.events import (
-    Closed,
-    Damage,
-    Event,
-    Recovered,
-    StateSaved,
-    Truncated,
-)
+from pandomq.journal.events import Closed, Damage, Event, Recovered, StateSaved, Truncated
 from pandomq.journal.examination import Examination
 from pandomq.journal.faults import StoreFault
-from pandomq.journal.hard_state import HardState, StateStore
+from pandomq.journal.hard_state import HardState, StateStore, StoreState
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import JournalSettings
 from pandomq.journal.names import aside_file
@@ -44,6 +37,8 @@ from pandomq.journal.pages import Pages
 from pandomq.journal.reading import Reading
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.recovery import Opened, settle
+from pandomq.journal.replacement import Arrivals, finish_replacement
+from pandomq.journal.snapshot_sender import SnapshotSender
 from pandomq.journal.snapshot_writer import SnapshotWriter
 from pandomq.journal.snapshots import Snapshots
 from pandomq.journal.space import Space
@@ -89,6 +84,8 @@ class Journal:
         self._reclaimer: Reclaimer
         self._snapshots: Snapshots
         self._truncation: Truncation
+        self.sender: SnapshotSender
+        self.arrivals: Arrivals
 
     # Requests, completions, events.
 
@@ -112,12 +109,18 @@ class Journal:
         self._events.clear()
         return events
 
+    def note_time(self, now_ms: int) -> None:
+        """For `waiting_since_ms`; cheaper than a tick."""
+        if self._is_open:
+            self._appender.now_ms = now_ms
+
     def tick(self, now_ms: int) -> None:
         """To be told some ten times a second."""
         self._check()
         if not self._is_open:
             return
         self._appender.tick(now_ms)
+        self.sender.tick(now_ms)
         self._sweeper.written()
         if self._space.tick(now_ms):
             self.pages.tick()
@@ -131,6 +134,7 @@ class Journal:
     # Opening.
 
     def _recover(self) -> Work[Opened]:
+        yield from finish_replacement()
         yield from self._examination.run(self._surveyed)
         return (yield from settle(self._examination, self._settings, self._new_identity))
 
@@ -165,6 +169,8 @@ class Journal:
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
         self.pages.on_written = self._pages_written
         self._truncation = Truncation(outbox, self._catalogue, appender, self._states, identity)
+        self.sender = SnapshotSender(settings, identity, outbox, self._reclaimer, emit)
+        self.arrivals = Arrivals(settings, identity, outbox, self._states, emit)
         self._snapshots = Snapshots(
             settings,
             identity,
@@ -194,6 +200,11 @@ class Journal:
                 tuple(survey.flaws),
             )
         )
+
+    @property
+    def found_state(self) -> StoreState | None:
+        """As the store was opened, known as soon as anything comes out of it; None of a new one."""
+        return self._examination.survey.state
 
     def replayed(self) -> None:
         """The owner has its state, and has adopted the pages it wants."""

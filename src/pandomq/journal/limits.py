@@ -47,6 +47,11 @@ PAGE_WRITE_BYTES_MAX: Final = 4 * MIB
 PLACES_PER_PIECE: Final = 65_536
 """Places of pages in one piece of a snapshot."""
 
+PART_BYTES: Final = 1 * MIB
+"""What another broker gets of a snapshot in one part."""
+SENDING_IDLE_MS: Final = 60_000
+"""A snapshot of which nobody has asked for a part for so long is kept no longer."""
+
 SPACE_CHECK_MS: Final = 1_000
 """How often the free space of the disk is asked for."""
 

@@ -18,6 +18,7 @@ _SEGMENT = re.compile(r"segment-(\d{12})\.log")
 _PAGES = re.compile(r"pages-(\d{12})\.page")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snap")
 _ASIDE = re.compile(r"aside-\d{20}-(\d{12})\.log")
+_ARRIVING = "arriving-"
 
 
 _KEPT = (_SEGMENT, _PAGES, _SNAPSHOT, _ASIDE)
@@ -42,6 +43,21 @@ def aside_file(index: int, number: int) -> FileName:
 
 def unfinished(file: FileName) -> FileName:
     return FileName(file + UNFINISHED)
+
+
+def arriving(file: FileName) -> FileName:
+    """What a file of a snapshot from another broker is called until it takes the place of the store."""
+    return FileName(_ARRIVING + file)
+
+
+def arriving_name(file: FileName) -> FileName | None:
+    """The name that such a file will have; None if it is none."""
+    return FileName(file.removeprefix(_ARRIVING)) if file.startswith(_ARRIVING) else None
+
+
+def outlived(file: FileName, number: int) -> FileName:
+    """Kept for a person: a file of a store that was set aside."""
+    return FileName(f"outlived-{number:06d}-{file}")
 
 
 def is_kept(file: str) -> bool:

@@ -29,6 +29,7 @@ class Reclaimer:
         "_pin_index",
         "_read",
         "_space",
+        "kept_index",
         "ready",
         "snapshots",
     )
@@ -53,6 +54,8 @@ class Reclaimer:
         self._read: set[Segment] = set()
         """Files to be deleted once their readers are done."""
         self._deleting = False
+        self.kept_index: int | None = None
+        """A snapshot that somebody reads: it stays, and so does the log after it."""
         self.snapshots: list[int] = []
         """Their indexes, newest first."""
         self.ready = False
@@ -66,7 +69,8 @@ class Reclaimer:
     def bound(self) -> int:
         """Entries up to this one are in snapshots."""
         needed = 1 if self._space.low else SNAPSHOTS_KEPT
-        return self.snapshots[needed - 1] if len(self.snapshots) >= needed else 0
+        bound = self.snapshots[needed - 1] if len(self.snapshots) >= needed else 0
+        return bound if self.kept_index is None else min(bound, self.kept_index)
 
     def _may_go(self, segment: Segment) -> bool:
         # The newest stays until the disk has entries of the next: the hard state tells that it is there.
@@ -92,8 +96,9 @@ class Reclaimer:
                 self._doomed.append(segment.file)
         # With the log before it partly gone, an older snapshot is of no use.
         for index in self.snapshots[1 if self._space.low else SNAPSHOTS_KEPT :]:
-            self.snapshots.remove(index)
-            self._doomed_snapshots.append(index)
+            if index != self.kept_index:
+                self.snapshots.remove(index)
+                self._doomed_snapshots.append(index)
         self._delete()
 
     def free(self, segment: Segment) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.cutting import shorten
 from pandomq.journal.effects import Create, Delete, Effect, SyncDirectory, SyncFile, Write
 from pandomq.journal.examination import Examination
-from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, encode_copy
+from pandomq.journal.hard_state import StoreState
 from pandomq.journal.layout import (
     BLANK,
     MARK_SECTORS,
@@ -29,6 +31,7 @@ from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.log_end import Tail
 from pandomq.journal.names import STATE
 from pandomq.journal.open_segment import OpenSegment
+from pandomq.journal.state_file import write_state
 from pandomq.journal.work import Work, perform
 
 
@@ -61,10 +64,10 @@ def settle(examination: Examination, settings: JournalSettings, new_identity: Id
         if end.cut is not None:
             yield from shorten(end.cut)
         newest = examination.catalogue.newest_segment
-        state = StoreState(state.cluster_id, state.node_name, state.hard, newest)
+        state = msgspec.structs.replace(state, segment_newest=newest, cut_from=0)
     if state != survey.state or any(flaw.file == STATE for flaw in survey.flaws):
         counter += 1
-        yield from _write_state(state, counter)
+        yield from write_state(state, counter)
     return Opened(identity, state, counter, None if damaged else _resume(examination, settings, identity))
 
 
@@ -75,14 +78,8 @@ def _make(identity: Identity, examination: Examination) -> Work[Opened]:
     if STATE in examination.survey.sizes:
         yield from perform(Delete(STATE))
     yield from perform(Create(STATE), SyncDirectory())
-    yield from _write_state(state, 1)
+    yield from write_state(state, 1)
     return Opened(identity, state, 1, None)
-
-
-def _write_state(state: StoreState, counter: int) -> Work[None]:
-    data = encode_copy(state, counter)
-    for offset in COPY_OFFSETS:
-        yield from perform(Write(STATE, offset, (data,)), SyncFile(STATE))
 
 
 def _mend(tail: Tail, identity: Identity) -> Work[None]:

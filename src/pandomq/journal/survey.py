@@ -40,6 +40,7 @@ from pandomq.journal.names import (
     RESERVE,
     STATE,
     UNFINISHED,
+    arriving_name,
     aside_number,
     page_number,
     segment_number,
@@ -119,7 +120,7 @@ class Survey:
     def run(self, settings: JournalSettings, expected: Expected) -> Work[None]:
         files = yield from list_files()
         self.sizes = {info.file: info.size_bytes for info in files}
-        self.leftovers += [info.file for info in files if info.file.endswith(UNFINISHED)]
+        self.leftovers += [info.file for info in files if info.file.endswith(UNFINISHED) or arriving_name(info.file)]
         self.reserve_held = any(info.file == RESERVE for info in files)
         numbers = [f(info.file) for info in files for f in (segment_number, page_number, aside_number)]
         self.number_last = max((number for number in numbers if number is not None), default=0)

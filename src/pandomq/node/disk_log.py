@@ -1,9 +1,9 @@
 """The log on disk, as the node sees it: the journal, and what is done with it.
 
-    opening    the snapshot and the entries after it go to the broker; then a new term begins (`opening`)
-    open       batches are appended; what the disk says is durable is committed; snapshots are taken (`snapshots`), and
-               messages come and go between memory and disk (`paging`)
-    closing    a last snapshot, exact because nobody is served any more; then everything is synced
+    opening    the snapshot goes to the broker, and so do the entries after it that are committed (`opening`)
+    open       where entries come from, and when they are committed, is the matter of `replication`; snapshots are taken
+               (`snapshots`), and messages come and go between memory and disk (`paging`)
+    closing    a last snapshot, exact if nobody else serves; then everything is synced
 
 What the disk is to do is fetched by `take_requests`; what it did is told by `completed`, which raises StoreFault when
 the store cannot be used, or not any more. Nothing may be confirmed after that.
@@ -12,18 +12,24 @@ the store cannot be used, or not any more. Nothing may be confirmed after that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pandomq.ids import LogIndex, Term
+from pandomq.broker.revival import Revival
+from pandomq.ids import LogIndex
 from pandomq.journal.effects import Completion, Request
 from pandomq.journal.events import (
     Closed,
     Durable,
+    Emptied,
     EntriesRead,
     Event,
     FlawFound,
+    Installed,
+    InstallFailed,
     PageFetched,
+    PartRead,
+    PartTaken,
     Progress,
     Recovered,
     Replayed,
@@ -36,14 +42,20 @@ from pandomq.journal.events import (
     StateSaved,
     Truncated,
 )
+from pandomq.kernel import NEVER_MS
 from pandomq.limits import MIB
+from pandomq.node.applier import Applier
 from pandomq.node.opening import Opening
 from pandomq.node.paging import Paging
+from pandomq.node.replication import Replication
 from pandomq.node.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from random import Random
+
     from pandomq.broker.broker import Broker
     from pandomq.journal.journal import Journal
+    from pandomq.node.settings import NodeSettings
 
 log = logging.getLogger("pandomq")
 
@@ -52,12 +64,15 @@ BEHIND_BYTES_MAX: Final = 64 * MIB
 
 
 class DiskLog:
-    def __init__(self, journal: Journal, broker: Broker, on_open: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, broker: Broker, settings: NodeSettings, random: Random) -> None:
         self._journal = journal
         self._broker = broker
         self._paging = Paging(broker.engine, journal.pages)
-        self._opening = Opening(journal, broker, self._paging, on_open)
-        self._snapshots = Snapshots(journal, broker)
+        self._revival = Revival(broker, self._paging.adopt)
+        self._applier = Applier(journal, self._revival)
+        self.replication = Replication(settings.name, settings.cluster, journal, broker, self._applier, random)
+        self._opening = Opening(journal, broker, self._paging, self._revival, self._applier, self.replication)
+        self._snapshots = Snapshots(journal, broker, self._applier, self.replication)
         self._now_ms = 0
         self.closed = False
         self._space_low = False
@@ -82,25 +97,35 @@ class DiskLog:
     def append(self, entry: bytes) -> LogIndex:
         self.appended_bytes += len(entry)
         self._behind = self._behind or self._journal.pending_bytes > BEHIND_BYTES_MAX
-        return self._journal.append(Term(self._opening.term), entry)
+        return self.replication.propose(entry)
 
     def sync(self) -> None:
         self._journal.sync()
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self, now_ms: int, monotonic_ms: int) -> None:
         self._now_ms = now_ms
         if self.open and not self.closed:
-            self._journal.tick(now_ms)
+            self._journal.tick(monotonic_ms)
+            if self.replication.in_office:
+                self._journal.pin(self.replication.replica.needed_from)
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When the replica wants to know the time."""
+        return self._now_ms + self.replication.tick_ms if self.replication.has_peers else NEVER_MS
 
     @property
     def last_ms(self) -> int:
-        """The time of what came back; the cluster's clock goes on from there."""
-        return self._opening.last_ms
+        """The time of what came back, or came from elsewhere; the cluster's clock goes on from there."""
+        return self._revival.last_ms
 
     @property
-    def holds_back(self) -> bool:
-        """Publishers are to wait: the disk is nearly full, or far behind."""
-        return self._space_low or self._behind or self._paging.behind
+    def holds_back(self) -> str | None:
+        """Why publishers are to wait: the disk is nearly full or far behind, or nothing they publish is committed."""
+        if self._space_low or self._behind or self._paging.behind:
+            return "low on disk"
+        waits = self.replication.in_office and self.replication.replica.holds_back
+        return "waiting for backups" if waits else None
 
     # The disk.
 
@@ -111,9 +136,10 @@ class DiskLog:
         """Raises StoreFault."""
         for completion in completions:
             self._journal.completed(completion)
-        self._hear()
+        self.hear()
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
+        """What the journal has to say; some of it it says without the disk. Raises StoreFault."""
         while events := self._journal.take_events():
             for event in events:
                 self._handle(event)
@@ -121,9 +147,8 @@ class DiskLog:
     def _handle(self, event: Event) -> None:
         match event:
             case Durable(index):
-                self._journal.commit(index)
                 self._behind = self._behind and self._journal.pending_bytes > BEHIND_BYTES_MAX // 4
-                self._broker.committed(index)
+                self.replication.durable(index)
             case PageFetched(page, blob):
                 self._paging.fetched(page, blob)
             case SpaceLow(free_bytes):
@@ -140,17 +165,63 @@ class DiskLog:
                 log.warning("%s is damaged at offset %d: %s", flaw.file, flaw.offset, flaw.text)
             case Closed():
                 self.closed = True
-            case SnapshotPiece() | Replayed() | Recovered() | StateSaved():
+            case SnapshotBegins() | SnapshotPiece() | Replayed() | Recovered():
                 self._opening.hear(event)
                 self._snapshots.last_index = self._opening.snapshot_index
-            case Progress() | SnapshotBegins() | EntriesRead() | Truncated():
+            case StateSaved() | Truncated() | EntriesRead():
+                self._answer(event)
+            case PartRead() | PartTaken() | Installed() | InstallFailed() | Emptied():
+                self._transfer(event)
+            case Progress():
                 pass
             case _:
                 assert_never(event)
 
-    def finish_opening(self, now_ms: int) -> None:
-        """After `on_open`: what a restart means for what came back. Wants a batch."""
-        self._opening.finish(now_ms)
+    def _answer(self, event: StateSaved | Truncated | EntriesRead) -> None:
+        match event:
+            case StateSaved(ticket):
+                self.replication.state_saved(ticket)
+            case Truncated(_, aside):
+                if aside is not None:
+                    log.warning("what was cut off the log is kept aside in %s", aside)
+                self.replication.truncated()
+            case EntriesRead():
+                self.replication.entries_read(event)
+            case _:
+                assert_never(event)
+
+    def _transfer(self, event: PartRead | PartTaken | Installed | InstallFailed | Emptied) -> None:
+        match event:
+            case PartRead():
+                self.replication.part_read(event)
+            case PartTaken(ticket):
+                self.replication.part_taken(ticket)
+            case Installed():
+                self.replication.store_replaced("a snapshot from another broker takes the place of the store")
+            case InstallFailed(ticket, reason):
+                self.replication.install_failed(ticket, reason)
+            case Emptied():
+                self.replication.store_replaced("the store is set aside")
+            case _:
+                assert_never(event)
+
+    # Taking over.
+
+    def follow(self) -> bool:
+        """Gives the broker some of what was committed elsewhere; True if there is more for now."""
+        more = self._applier.work()
+        self.hear()
+        return more
+
+    def take_office(self, now_ms: int) -> None:
+        """What a restart, or another root, means for what there is. Wants a batch."""
+        serve = self.replication.elected
+        assert serve is not None
+        self.replication.in_office = True
+        self._broker.engine.term = serve.term
+        self._broker.held.replayed(serve.index)
+        self._broker.committed(serve.index)
+        self._revival.finish(now_ms)
 
     def set_paging(self, paging_bytes: int) -> None:
         self._paging.set_limit(paging_bytes)
@@ -163,7 +234,7 @@ class DiskLog:
             return False
         more = self._paging.turn()
         # A page that was not written yet is there already.
-        self._hear()
+        self.hear()
         return self._snapshots.work(self._now_ms) or more
 
     def close(self) -> None:

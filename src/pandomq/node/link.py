@@ -35,6 +35,7 @@ class Link:
         "sent_count",
         "socket",
         "tls",
+        "unknown",
         "writing_paused",
     )
 
@@ -53,6 +54,8 @@ class Link:
         """Once the connection is open."""
         self.login: Login | None = None
         """Between log-in and open."""
+        self.unknown = False
+        """Its login was not looked at: it is only to hear where to go."""
         self.mechanism = ""
         """By which it logged in."""
         self.ended = False

@@ -17,6 +17,7 @@ from pandomq.wire.states import State
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.client import Client
+    from pandomq.errors import ConnectionFault
     from pandomq.node.link import Link
 
 log = logging.getLogger("pandomq")
@@ -31,7 +32,7 @@ Writes = list[tuple["Link", bytes]]
 
 
 class Links:
-    __slots__ = ("_broker", "_deadlines", "_resumed", "_talking", "controls", "of_client", "present")
+    __slots__ = ("_broker", "_deadlines", "_resting", "_resumed", "_talking", "controls", "of_client", "present")
 
     def __init__(self, broker: Broker, now_ms: int) -> None:
         self._broker = broker
@@ -40,6 +41,7 @@ class Links:
         self.controls: list[Control] = []
         self._talking: dict[Link, None] = {}
         self._resumed: list[Link] = []
+        self._resting = False
         self._deadlines: Deadlines[Link] = Deadlines(now_ms)
 
     # Coming and going.
@@ -136,6 +138,29 @@ class Links:
         link.behind = False
         self._set_reading(link, paused=link.blocked)
 
+    def rest(self, *, resting: bool) -> None:
+        """Nobody is read from for a while, or everybody again."""
+        if resting is not self._resting:
+            self._resting = resting
+            for link in self.present:
+                if link.client is not None:
+                    self._set_reading(link, paused=resting or link.blocked or link.behind)
+
+    def part(self, fault: ConnectionFault, writes: Writes, now_ms: int) -> None:
+        """All links end, and the broker is not told: it ends with them. What it had to say to them goes unsaid."""
+        for link in list(self.present):
+            link.client = None
+            self._set_reading(link, paused=False)
+            link.connection.close(fault, now_ms)
+            data = link.connection.data_to_send()
+            if data:
+                writes.append((link, data))
+            if not link.ended:
+                link.ended = True
+                self.controls.append(Close(link))
+        self.present.clear()
+        self.of_client.clear()
+
     def _set_reading(self, link: Link, *, paused: bool) -> None:
         if link.reading_paused is not paused:
             link.reading_paused = paused
@@ -179,7 +204,7 @@ class Links:
             link.connection.wrote()
             link.count_sent(len(data))
             writes.append((link, data))
-        if link.reading_paused and not link.blocked and not link.behind:
+        if link.reading_paused and not link.blocked and not link.behind and not self._resting:
             self._set_reading(link, paused=False)
 
     def _take_own(self, link: Link, writes: Writes) -> None:

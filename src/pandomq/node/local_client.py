@@ -40,6 +40,7 @@ from pandomq.wire.codec import (
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker, Input
     from pandomq.broker.client import Client
+    from pandomq.node.office import Office
 
 CHANNEL: Final = 1
 PEER: Final = "http"
@@ -106,15 +107,19 @@ class LocalClient:
 class LocalClients:
     """All that are there. The node takes its batch from here and reports what happens to them."""
 
-    __slots__ = ("_batch", "_broker", "_clients")
+    __slots__ = ("_batch", "_broker", "_clients", "_office")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, office: Office) -> None:
         self._broker = broker
+        self._office = office
         self._clients: dict[Client, LocalClient] = {}
         self._batch: list[tuple[Client, list[Input]]] = []
 
     def open(self, *, user: str, vhost: str, on_answer: OnAnswer, now_ms: int) -> LocalClient:
-        """Raises ConnectionFault (530) if there is no such vhost or the user has no access to it."""
+        """Raises ConnectionFault (530) if nobody is served here, there is no such vhost, or the user has no access."""
+        refusal = self._office.refusal()
+        if refusal is not None:
+            raise refusal
         client = self._broker.connect(
             user=user,
             vhost=vhost,
@@ -136,6 +141,12 @@ class LocalClients:
     def close(self, client: Client, now_ms: int) -> None:
         if self._clients.pop(client, None) is not None:
             self._broker.disconnect(client, now_ms)
+
+    def part(self, fault: Fault) -> None:
+        """All of them end, and the broker with them."""
+        clients, self._clients = self._clients, {}
+        for local in clients.values():
+            local.fail(fault)
 
     # What the node reports.
 

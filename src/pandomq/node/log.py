@@ -23,8 +23,8 @@ class Log(Protocol):
         """Since the start."""
 
     @property
-    def holds_back(self) -> bool:
-        """Publishers are to wait, for want of space or because the log is far behind."""
+    def holds_back(self) -> str | None:
+        """Why publishers are to wait; None if they are not."""
 
     def append(self, entry: bytes) -> LogIndex:
         """Takes the entry and gives the index it will have."""
@@ -44,7 +44,7 @@ class MemoryLog:
         self._committed_index = LogIndex(0)
         self.last_index = LogIndex(0)
         self.appended_bytes = 0
-        self.holds_back = False
+        self.holds_back: str | None = None
 
     def append(self, entry: bytes) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)

@@ -1,38 +1,41 @@
 """One broker without its sockets: connections, the broker proper, and the log.
 
-The runtime reports what happened (`accept`, `receive`, `pause`, `resume`, `lost`, `tick`); this gathers it, and `step`
-handles what was gathered as one batch: one call of the broker, at most one log entry, one write a client.
+The runtime reports what happened (`accept`, `receive`, `pause`, `resume`, `lost`, `tick`, `peer_…`); this gathers
+it, and `step` handles what was gathered as one batch: one call of the broker, at most one log entry, one write each.
 
-The order inside a step is what makes it correct: the batch is handled, its entry goes to the log, replies and confirms
-that waited for it are released by the log's commit, and only then are the sessions' bytes taken for writing.
+The order inside a step is what makes it correct: first it is made sure that this broker may still serve; the batch is
+handled, its entry goes to the log, replies and confirms that waited for it are released by the log's commit, and only
+then are the sessions' bytes taken for writing. A broker that is not the root follows the log, and serves nobody.
+
+Times are `now_ms`, the cluster's, which may be set forward once when a node begins to serve (`last_ms`), and
+`monotonic_ms`, which may not: leases are kept by it. Who sets no clock says only the first.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.commands import StartBroker
-from pandomq.errors import ConnectionFault, connection_forced
+from pandomq.errors import connection_forced
 from pandomq.ids import LogIndex
-from pandomq.kernel import PublishRun, SettleRun
-from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
 from pandomq.node.backlog import Backlog, Batch
 from pandomq.node.disk_log import DiskLog
+from pandomq.node.endings import Endings
+from pandomq.node.intake import Intake
 from pandomq.node.links import Links, Writes
 from pandomq.node.local_client import LocalClients
 from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
+from pandomq.node.office import Office
 from pandomq.node.output import Abort, Output
 from pandomq.node.pressure import Pressure
 from pandomq.node.proxy_header import NotAProxyHeader
-from pandomq.node.reception import Ahead, Reception
+from pandomq.node.reception import Reception
 from pandomq.node.settings import NodeSettings, broker_limits
 from pandomq.node.views import Views
 from pandomq.wire.codec import encode_frame, encode_method
-from pandomq.wire.handshake import language
-from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, UpdateSecret
 from pandomq.wire.states import HANDSHAKE, State
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt, Caller
     from pandomq.node.link import Link
     from pandomq.node.logins import Logins, Question
+    from pandomq.node.replication import Replication
+    from pandomq.wire.inputs import Login
 
 log = logging.getLogger("pandomq")
 
@@ -61,18 +66,18 @@ class Node:
             random=random,
             limits=broker_limits(settings),
         )
-        self._disk = None if journal is None else DiskLog(journal, self._broker, self._opened)
+        self._disk = None if journal is None else DiskLog(journal, self._broker, settings, random)
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, now_ms)
-        self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), now_ms)
+        self.office = Office(None if self._disk is None else self._disk.replication)
+        self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), self.office, now_ms)
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
-        self._batch: Batch = []
         self._backlog = Backlog(self._may_go_on)
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
-        self._ends: list[tuple[Link, ConnectionFault | None]] = []
-        """Connections that end after this batch: with a fault of theirs or ours, or because the client said so."""
-        self.local_clients = LocalClients(self._broker)
+        self._endings = Endings(self._links, self._backlog)
+        self._intake = Intake(self._reception, self._links, self._endings, self._pressure)
+        self.local_clients = LocalClients(self._broker, self.office)
         self.views = Views(
             settings,
             self._broker,
@@ -84,12 +89,19 @@ class Node:
             now_ms,
         )
         self._name = settings.name
-        self._now_ms = now_ms
-        self.ready = False
-        """It has all that it had before, and may serve."""
         if self._disk is None:
             self.logins.make_first_user(now_ms)
-            self.ready = True
+            self.office.opened = True
+
+    @property
+    def ready(self) -> bool:
+        """It has all that it had before, and serves."""
+        return self.office.opened
+
+    @property
+    def following(self) -> bool:
+        """It has what its store had, and serves or says who does."""
+        return self.office.opened or (self._disk is not None and self._disk.open and self._disk.replication.has_peers)
 
     @property
     def link_count(self) -> int:
@@ -158,17 +170,17 @@ class Node:
                 return
             if not data:
                 return
-        self._gather_all(link, link.connection.receive(data), now_ms)
+        self._intake.gather_all(link, link.connection.receive(data), now_ms)
         if link.connection.state is not State.RUNNING:
             self._links.talk(link)
 
     def verified(self, attempt: Attempt, question: Question, *, fits: bool, now_ms: int) -> None:
         """The runtime's answer to VerifyPassword."""
-        self._gather_ahead(self._reception.verified(attempt, question, fits=fits, now_ms=now_ms), now_ms)
+        self._intake.gather_ahead(self._reception.verified(attempt, question, fits=fits, now_ms=now_ms), now_ms)
 
     def log_in(self, caller: Caller, login: Login, peer: tuple[str, int], now_ms: int) -> None:
         """Somebody without a connection; the answer may come now or later. Wants a step."""
-        self._gather_ahead(self._reception.call(caller, login, peer, now_ms), now_ms)
+        self._intake.gather_ahead(self._reception.call(caller, login, peer, now_ms), now_ms)
 
     def pause(self, link: Link) -> None:
         """The socket takes no more for now."""
@@ -187,45 +199,60 @@ class Node:
             log.warning("connection %s ended in the middle of the handshake", link.peer_name)
         self._links.forget(link, now_ms)
 
-    def tick(self, now_ms: int) -> None:
-        self._gather_ahead(self._reception.tick(now_ms), now_ms)
+    def tick(self, now_ms: int, monotonic_ms: int | None = None) -> None:
+        self._intake.gather_ahead(self._reception.tick(now_ms), now_ms)
         self._links.tick(now_ms)
         if self._disk is not None:
-            self._disk.tick(now_ms)
+            self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
 
     @property
     def next_deadline_ms(self) -> int:
-        return min(self._broker.next_deadline_ms, self._links.next_deadline_ms)
+        deadline_ms = self._links.next_deadline_ms
+        if self.ready:
+            deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
+        return deadline_ms if self._disk is None else min(deadline_ms, self._disk.next_deadline_ms)
 
     def shut_down(self, now_ms: int) -> None:
         """Tells every client; they go as they answer."""
         for link in list(self._links.present):
             if link.connection.state is State.RUNNING:
                 fault = connection_forced("broker forced connection closure with reason 'shutdown'")
-                self._ends.append((link, fault))
+                self._endings.add(link, fault)
             else:
                 self._links.controls.append(Abort(link))
                 self._links.forget(link, now_ms)
 
-    # The disk. Each wants a step.
+    # The disk, and other brokers. Each wants a step.
 
     def disk_completed(self, completions: Sequence[Completion], now_ms: int) -> None:
         """What became of `Output.disk`. Raises StoreFault if the broker cannot go on: then nothing more may be sent."""
         assert self._disk is not None
-        self._now_ms = now_ms
         self._disk.completed(completions)
+        self.views.cluster_id = self._disk.cluster_id or self.views.cluster_id
 
-    def _opened(self) -> None:
-        assert self._disk is not None
-        now_ms = max(self._now_ms, self._disk.last_ms)
-        self._disk.finish_opening(now_ms)
-        self.views.cluster_id = self._disk.cluster_id
+    def peer_connected(self, name: str) -> None:
+        """There is a link to this broker now, or another one than before."""
+        self._peers.connected(name)
+
+    def peer_lost(self, name: str, *, by_peer: bool) -> None:
+        """`by_peer`: the other end closed it, as a system does for a process that died."""
+        self._peers.disconnected(name, by_peer=by_peer)
+
+    def peer_received(self, name: str, data: bytes, monotonic_ms: int) -> None:
+        """One whole message. Raises BadMessage: then the link is to be closed."""
+        self._peers.tick(monotonic_ms)
+        self._peers.received(name, data)
+
+    @property
+    def _peers(self) -> Replication:
+        assert self._disk is not None, "a broker without a store has no peers"
+        return self._disk.replication
+
+    def _take_office(self, disk: DiskLog, now_ms: int) -> None:
+        disk.take_office(now_ms)
         self.logins.make_first_user(now_ms)
         self._broker.issue(StartBroker(self._name))
-        self._broker.held.call_when_committed(self._start)
-
-    def _start(self) -> None:
-        self.ready = True
+        self._broker.held.call_when_committed(self.office.open)
 
     @property
     def last_ms(self) -> int:
@@ -251,15 +278,21 @@ class Node:
         """False if there is no such connection."""
         link = self.views.find_link(name)
         if link is not None:
-            self._ends.append((link, connection_forced(reason)))
+            self._endings.add(link, connection_forced(reason))
         return link is not None
 
     # The step.
 
-    def step(self, now_ms: int) -> Output:
+    def step(self, now_ms: int, monotonic_ms: int | None = None) -> Output:
         """Handles what was gathered since the last step."""
-        if self._disk is not None and not self._disk.open:
-            return Output([], [], False, self._disk.take_requests())
+        disk = self._disk
+        if disk is not None:
+            disk.replication.tick(now_ms if monotonic_ms is None else monotonic_ms)
+            if not disk.open:
+                return Output([], [], False, disk.take_requests())
+            now_ms = max(now_ms, disk.last_ms)
+            if not self._may_serve(disk, now_ms):
+                return self._stand_by(disk, now_ms)
         writes: Writes = []
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
@@ -267,18 +300,63 @@ class Node:
             administered, self._administered = self._administered, []
             for command, on_done in administered:
                 self._broker.administration.submit(command, on_done, now_ms)
-        gathered, self._batch = self._batch + self.local_clients.take_batch(), []
-        self._handle(gathered, now_ms)
-        if self._ends:
-            self._end_connections(writes, now_ms)
+        self._handle([*self._intake.take_batch(), *self.local_clients.take_batch()], now_ms)
+        if self._endings:
+            self._endings.carry_out(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
         more = self._disk is not None and self._disk.work()
         self._pressure.watch()
         for client in self._links.take_writes(writes):
             self.local_clients.wrote(client)
+        more = more or self._broker.active or self._backlog.ready or self._endings.ready
+        return self._output(writes, more)
+
+    def _output(self, writes: Writes, more: bool) -> Output:
         controls, self._links.controls = self._links.controls, []
-        more = more or self._broker.active or self._backlog.ready or self._has_ends
-        return Output(writes, controls, more, () if self._disk is None else self._disk.take_requests())
+        disk = self._disk
+        if disk is None:
+            return Output(writes, controls, more)
+        return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
+
+    def _may_serve(self, disk: DiskLog, now_ms: int) -> bool:
+        replication = disk.replication
+        announced = self.office.server_properties()
+        if announced is not None:
+            self._reception.announce(announced)
+        if replication.elected is not None and replication.replica.serving:
+            self._take_office(disk, now_ms)
+        serving = replication.serving
+        if replication.in_office:
+            # While the office is handed over nobody is served; what clients send waits in their sockets.
+            self._links.rest(resting=not serving)
+        return serving
+
+    def _stand_by(self, disk: DiskLog, now_ms: int) -> Output:
+        """Nobody is served: the log is followed, and who comes is told where to go."""
+        if disk.replication.restart is not None:
+            return self._leave(disk.replication.restart, now_ms)
+        writes: Writes = []
+        if not disk.replication.in_office:
+            for _, on_done in self._administered:
+                on_done(self.office.refusal())
+            self._administered.clear()
+            self._endings.carry_out(writes, now_ms)
+        self._links.take_writes(writes)
+        more = disk.follow()
+        return self._output(writes, disk.work() or more or disk.replication.elected is not None)
+
+    def _leave(self, reason: str, now_ms: int) -> Output:
+        """The end of this life. What was not said by now is never said."""
+        self.office.opened = False
+        fault = self.office.farewell(reason)
+        writes: Writes = []
+        self._links.part(fault, writes, now_ms)
+        self.local_clients.part(fault)
+        for _, on_done in self._administered:
+            on_done(fault)
+        self._administered.clear()
+        controls, self._links.controls = self._links.controls, []
+        return Output(writes, controls, False, restart=reason)
 
     def _handle(self, gathered: Batch, now_ms: int) -> None:
         waited = self._backlog.clients()
@@ -300,14 +378,6 @@ class Node:
             return client.gone or not client.waits
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
-    @property
-    def _has_ends(self) -> bool:
-        return any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
-
-    def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
-        """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""
-        return fault is None and link.client in self._backlog
-
     def _commit(self, outcome: Outcome) -> None:
         index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal)
         # Named before it can be committed: what waits must know for which index.
@@ -316,69 +386,6 @@ class Node:
         for client, fault in outcome.closing:
             link = self._links.of_client.get(client)
             if link is not None:
-                self._ends.insert(0, (link, fault))  # before what the same read brought after it
+                self._endings.add_first(link, fault)
             else:
                 self.local_clients.failed(client, fault)
-
-    def _end_connections(self, writes: Writes, now_ms: int) -> None:
-        ends, self._ends = self._ends, []
-        for link, fault in ends:
-            if link.gone:
-                continue
-            if self._waits_for_answers(link, fault):
-                self._ends.append((link, fault))
-                continue
-            if link.client is not None:
-                # What the client asked for before it said good-bye, or went wrong, is answered.
-                self._links.take(link, link.client, writes)
-                self._links.let_go(link, now_ms)
-            if fault is not None:
-                log.warning("connection %s closed: %s", link.peer_name, fault)
-                link.connection.close(fault, now_ms)
-                self._links.watch(link)
-            elif link.connection.state is State.ENDING:
-                # Else something it said before its good-bye was at fault, and its close was answered with that.
-                link.connection.confirm_close()
-            self._links.talk(link)
-
-    # Inputs.
-
-    def _gather_ahead(self, let_in: Sequence[Ahead], now_ms: int) -> None:
-        for link, inputs in let_in:
-            self._gather_all(link, inputs, now_ms)
-
-    def _gather_all(self, link: Link, inputs: Sequence[Input], now_ms: int) -> None:
-        while inputs:
-            inputs = self._gather(link, inputs, now_ms)
-
-    def _gather(self, link: Link, inputs: Sequence[Input], now_ms: int) -> list[Input]:
-        """Puts the broker's work into the batch and answers the rest; returns what a client had sent ahead."""
-        work: list[PublishRun | SettleRun | MethodInput] = []
-        ahead: list[Input] = []
-        for item in inputs:
-            match item:
-                case PublishRun():
-                    work.append(item)
-                    reason = self._pressure.reason
-                    if reason is not None and not link.blocked:
-                        self._links.block(link, reason)
-                case SettleRun() | MethodInput():
-                    work.append(item)
-                case Misgreeted(greeting):
-                    log.warning("connection %s refused: it speaks %s", link.peer_name, language(greeting))
-                case Login():
-                    self._gather_ahead(self._reception.log_in(link, item, now_ms), now_ms)
-                case OpenVhost():
-                    ahead = self._reception.open(link, item, now_ms)
-                case UpdateSecret():
-                    link.connection.send(0, ConnectionUpdateSecretOk())
-                    self._links.talk(link)
-                case PeerClosed():
-                    self._ends.append((link, None))
-                case Faulted(fault):
-                    self._ends.append((link, fault))
-                case _:
-                    assert_never(item)
-        if work and link.client is not None:
-            self._batch.append((link.client, work))
-        return ahead

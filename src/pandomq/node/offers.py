@@ -1,5 +1,6 @@
 """What a node offers to those who connect, as its settings say."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from pandomq import __version__
@@ -11,11 +12,13 @@ COMPATIBLE_VERSIONS: Final = {"RabbitMQ": "3.13.7"}
 we do. Our own stands beside it."""
 
 
-def make_offer(settings: NodeSettings, mechanisms: tuple[str, ...]) -> Offer:
+def make_offer(
+    settings: NodeSettings, mechanisms: tuple[str, ...], announced: Mapping[str, object] | None = None
+) -> Offer:
     return Offer(
         version=COMPATIBLE_VERSIONS.get(settings.product, __version__),
         product=settings.product,
-        more={"pandomq_version": __version__},
+        more={"pandomq_version": __version__, **(announced or {})},
         cluster_name=settings.name,
         mechanisms=mechanisms,
         proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),

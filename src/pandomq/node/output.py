@@ -53,3 +53,8 @@ class Output(NamedTuple):
     """Another step has work to do, once these writes are under way."""
     disk: Sequence[Request] = ()
     """For the disk; `Node.disk_completed` is told what it did."""
+    sends: Sequence[tuple[str, bytes]] = ()
+    """Whole messages for other brokers, by name and in order. Any of them may be lost."""
+    restart: str | None = None
+    """This is the node's last output, and why. When it is carried out, and the disk has done or forgotten all that it
+    was asked for, a new journal and a new node take over its directory; clients have been told."""

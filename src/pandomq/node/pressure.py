@@ -1,4 +1,5 @@
-"""Whether publishers are held back, and why: messages take too much memory, or the disk is full or far behind.
+"""Whether publishers are held back, and why: messages take too much memory, the disk is full or far behind, or backups
+are missing.
 
 Publishers are blocked one by one as they publish; all are let go at once when there is no reason left.
 """
@@ -31,9 +32,7 @@ class Pressure:
     @property
     def reason(self) -> str | None:
         """None if publishers may go on."""
-        if self.alarm.raised:
-            return "low on memory"
-        return "low on disk" if self._log.holds_back else None
+        return "low on memory" if self.alarm.raised else self._log.holds_back
 
     def watch(self) -> None:
         """To be told when anything may have changed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pandomq.errors import ConnectionFault
+from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import UserName
 from pandomq.kernel import Scanner
 from pandomq.node.attempts import Attempt, Attempts, Caller
@@ -21,8 +21,11 @@ from pandomq.wire.sasl import EXTERNAL
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pandomq.broker.broker import Broker
     from pandomq.node.links import Links
+    from pandomq.node.office import Office
     from pandomq.node.settings import NodeSettings
     from pandomq.wire.inputs import Input, Login, OpenVhost
 
@@ -33,9 +36,13 @@ Ahead = tuple[Link, "list[Input]"]
 
 
 class Reception:
-    def __init__(self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, now_ms: int) -> None:
+    def __init__(
+        self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, office: Office, now_ms: int
+    ) -> None:
         self._broker = broker
         self._links = links
+        self._office = office
+        self._announced: Mapping[str, object] = {}
         self.logins = Logins(settings, broker, secrets)
         self._attempts = Attempts(self.logins, now_ms)
         self.change_settings(settings)
@@ -44,8 +51,19 @@ class Reception:
         self.logins.change_settings(settings)
         self._connections_max = settings.connections_max
         self.handshake_ms_max = settings.handshake_ms_max
-        self._offer = make_offer(settings, tuple(name for name in settings.mechanisms if name != EXTERNAL))
-        self._certified_offer = make_offer(settings, settings.mechanisms)
+        self._settings = settings
+        self._make_offers()
+
+    def announce(self, properties: Mapping[str, object]) -> None:
+        """Further server properties, for connections from now on."""
+        self._announced = properties
+        self._make_offers()
+
+    def _make_offers(self) -> None:
+        mechanisms = self._settings.mechanisms
+        uncertified = tuple(name for name in mechanisms if name != EXTERNAL)
+        self._offer = make_offer(self._settings, uncertified, self._announced)
+        self._certified_offer = make_offer(self._settings, mechanisms, self._announced)
 
     def has_room(self, coming: int) -> bool:
         """Whether one more may come while so many are on their way in."""
@@ -80,6 +98,11 @@ class Reception:
 
     def log_in(self, link: Link, login: Login, now_ms: int) -> list[Ahead]:
         link.login = login
+        if self._office.refusal() is not None:
+            # All it will hear is who serves. For that no password is needed, nor is there time to look at it.
+            link.unknown = True
+            self._links.talk(link)
+            return [(link, link.connection.accept_login())]
         attempt = Attempt(link, link.peer_name, link.peer[0], login, link.certificate_name, link.from_loopback)
         welcome = self._attempts.begin(attempt, now_ms)
         return self._let_in(attempt, welcome) + self._go_on(now_ms)
@@ -138,6 +161,11 @@ class Reception:
         assert login is not None
         link.login, link.mechanism = None, login.mechanism
         try:
+            refusal = self._office.refusal()
+            if refusal is not None:
+                raise refusal
+            if link.unknown:
+                raise connection_forced("this broker has just become the root; connect again")
             link.client = self._broker.connect(
                 user=login.user,
                 vhost=request.vhost,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from pandomq.broker.snapshot import Snapshot
+from pandomq.ids import LogIndex
 from pandomq.limits import KIB, MIB
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pandomq.journal.events import SnapshotFailed, SnapshotSaved
     from pandomq.journal.journal import Journal
     from pandomq.journal.snapshot_writer import SnapshotWriter
+    from pandomq.node.applier import Applier
+    from pandomq.node.replication import Replication
 
 log = logging.getLogger("pandomq")
 
@@ -27,9 +30,11 @@ RETRY_MS: Final = 10_000
 
 
 class Snapshots:
-    def __init__(self, journal: Journal, broker: Broker) -> None:
+    def __init__(self, journal: Journal, broker: Broker, applier: Applier, replication: Replication) -> None:
         self._journal = journal
         self._broker = broker
+        self._applier = applier
+        self._replication = replication
         self._pieces: Iterator[bytes] | None = None
         self._writer: SnapshotWriter | None = None
         self._closing = False
@@ -52,14 +57,16 @@ class Snapshots:
         return True
 
     def _begin(self, now_ms: int) -> bool:
-        last_index = self._journal.last_index
+        in_office = self._replication.in_office
+        last_index = self._journal.last_index if in_office else LogIndex(self._applier.applied_index)
         due = self._closing or (self._journal.snapshot_due and now_ms >= self._resting_until_ms)
         if not due or not self._broker.at_rest:
             return False
-        if last_index <= self.last_index:
+        if last_index <= self.last_index or (self._closing and self._replication.has_peers):
+            # Among others the log may not be committed up to here, nor be so soon.
             self._finish_closing()
             return False
-        snapshot = Snapshot(self._broker, exact=self._closing)
+        snapshot = Snapshot(self._broker, exact=self._closing and in_office)
         self._writer = self._journal.begin_snapshot(last_index, [page.owner for page in snapshot.pages])
         self._pieces = snapshot.pieces(PIECE_BYTES)
         return True

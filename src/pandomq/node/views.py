@@ -91,7 +91,7 @@ class Views:
             uptime_ms=max(0, self._broker.now_ms - self._started_ms),
             listeners=tuple(self.listeners),
             memory_alarm=self._alarm.raised,
-            disk_alarm=self._log.holds_back,
+            disk_alarm=self._log.holds_back is not None,
             held_messages=self._broker.engine.held_messages,
             held_bytes=self._broker.engine.held_bytes,
             memory_bytes_max=self._settings.memory_bytes_max,
@@ -108,7 +108,7 @@ class Views:
         )
 
     def alarms(self) -> tuple[str, ...]:
-        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back}
+        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back is not None}
         return tuple(name for name, holds in raised.items() if holds)
 
     def cluster(self) -> ClusterView:

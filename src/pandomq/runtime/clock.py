@@ -1,5 +1,7 @@
 """Milliseconds that never go back: the wall clock's at the start, the monotonic clock's from then on.
 
+The cluster's time, `now_ms`, may be set forward; `monotonic_ms`, by which leases are kept, may not.
+
 A wall clock that jumps expires nothing; what a person sees in a header (x-death's time) is right to within the jumps
 since the start.
 """
@@ -16,6 +18,10 @@ class Clock:
     def go_on_from(self, last_ms: int) -> None:
         """It was this late once: earlier it cannot be, whatever the wall clock says."""
         self._offset_ns += max(0, last_ms - self.now_ms()) * 1_000_000
+
+    @staticmethod
+    def monotonic_ms() -> int:
+        return time.monotonic_ns() // 1_000_000
 
     def now_ms(self) -> int:
         return (time.monotonic_ns() + self._offset_ns) // 1_000_000

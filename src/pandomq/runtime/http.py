@@ -58,6 +58,13 @@ class HttpServer:
         self._state = ServerState()
         self._listeners: list[Listener] = []
 
+    def use(self, application: Any) -> None:
+        """Another application answers those who ask from now on."""
+        self._config.loaded_app = application
+        for connection in list(self._state.connections):
+            # They belong to the one before: who waits between two requests has to connect again.
+            connection.shutdown()
+
     async def listen(self, address: Address, tls: TlsFiles | None = None) -> list[Address]:
         """Says where it really listens (port 0 means any)."""
         house = House(self._connected, lambda: HEAD_S_MAX, self._has_room)

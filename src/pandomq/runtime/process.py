@@ -95,22 +95,33 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, again.set)
     clock = Clock()
-    node = Node(settings, SystemRandom(), clock.now_ms(), None if store is None else store.journal(settings.name))
-    server = Server(node, clock, None if store is None else store.directory)
+
+    def make_node() -> Node:
+        journal = None if store is None else store.journal(settings.name)
+        return Node(settings, SystemRandom(), clock.now_ms(), journal)
+
+    def use(changed: NodeSettings) -> None:
+        nonlocal settings
+        settings = changed
+        server.node.change_settings(changed)
+
+    server = Server(make_node, clock, None if store is None else store.directory)
     await server.open()
     urls = await _listen(server, endpoints)
     http: HttpServer | None = None
     if endpoints.http is not None and make_application is not None:
-        http = HttpServer(make_application(node, settings, clock, server.wake))
+        made, answering = make_application, HttpServer(make_application(server.node, settings, clock, server.wake))
+        server.on_renewed = lambda node: answering.use(made(node, settings, clock, server.wake))
+        http = answering
         for address in await http.listen(endpoints.http):
             urls.append(f"http://{address}")
-            node.views.listeners.append(ListenerView("http", *address))
+            server.node.views.listeners.append(ListenerView("http", *address))
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     on_ready(urls)
     servers: list[Server | HttpServer] = [server] if http is None else [server, http]
-    reloading = asyncio.create_task(_reload_when_asked(again, node, servers, read_settings))
+    reloading = asyncio.create_task(_reload_when_asked(again, use, servers, read_settings))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, server.failure), return_when=asyncio.FIRST_COMPLETED)
     reloading.cancel()
@@ -134,7 +145,7 @@ async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
 
 async def _reload_when_asked(
     again: asyncio.Event,
-    node: Node,
+    use: Callable[[NodeSettings], None],
     servers: Sequence[Server | HttpServer],
     read_settings: Callable[[], NodeSettings] | None,
 ) -> None:
@@ -152,7 +163,7 @@ async def _reload_when_asked(
         for renewal in renewals:
             renewal.use()
         if settings is not None:
-            node.change_settings(settings)
+            use(settings)
         log.info("read certificates and settings again")
 
 

@@ -3,6 +3,9 @@
 Reads of one turn of the loop are gathered into one batch: the first asks for a step, which runs when the loop has
 read from every socket that had something. A batch that grew large is handled at once, so that what waits to be
 handled stays bounded.
+
+A node may ask to be replaced (`Output.restart`). Then its clients have been told; when the disk has done what it was
+asked for, another node is made, on the same directory, and goes through what a start goes through.
 """
 
 from __future__ import annotations
@@ -39,9 +42,13 @@ DRAIN_S_MAX: Final = 2.0
 
 
 class Server:
-    def __init__(self, node: Node, clock: Clock, data: Path | None = None) -> None:
+    def __init__(self, make_node: Callable[[], Node], clock: Clock, data: Path | None = None) -> None:
         """`data` is where a node with a journal has its log. Raises StoreFault."""
-        self._node = node
+        self._make_node = make_node
+        self.node = make_node()
+        self.on_renewed: Callable[[Node], None] = lambda node: None
+        """Is told of another node that took the place of the one before it."""
+        self._renewal: asyncio.Task[None] | None = None
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
@@ -50,6 +57,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._listeners: list[Listener] = []
+        self._data = data
         self._disk = None if data is None else Disk(data, self._tell_completed)
         self._changed = asyncio.Event()
         """The disk has done something."""
@@ -64,15 +72,15 @@ class Server:
         """Accepts clients there; says where it really listens (port 0 means any)."""
         house = House(
             lambda: ClientSocket(self, through_proxy=through_proxy),
-            lambda: self._node.handshake_ms_max / 1000,
-            self._node.has_room,
+            lambda: self.node.handshake_ms_max / 1000,
+            lambda coming: self._renewal is None and self.node.has_room(coming),
         )
         opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
         for listener in opened:
             await listener.start()
         self._listeners += opened
         protocol = "amqp" if tls is None else "amqp/ssl"
-        self._node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
+        self.node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
         self._set_timer()
         return [listener.address for listener in opened]
 
@@ -89,7 +97,8 @@ class Server:
     async def open(self) -> None:
         """Until the node has what it had before. Raises StoreFault."""
         self._step()
-        await self._until(lambda: self._node.ready)
+        self._set_timer()
+        await self._until(lambda: self.node.following)
 
     async def _until(self, fulfilled: Callable[[], bool]) -> None:
         while not fulfilled():
@@ -109,15 +118,13 @@ class Server:
             return
 
     def _completed(self) -> None:
-        if self.failure.done() or self._disk is None:
+        if self.failure.done() or self._disk is None or self._renewal is not None:
             return
         try:
-            self._node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
+            self.node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
         except StoreFault as fault:
             self.failure.set_exception(fault)
             return
-        # Before the first batch: its entry would take the log's time back, if the wall clock was set back.
-        self._clock.go_on_from(self._node.last_ms)
         self._changed.set()
         # At once: confirms have waited long enough, and the disk waits for what comes next.
         self._step()
@@ -133,7 +140,7 @@ class Server:
         *,
         through_proxy: bool,
     ) -> Link:
-        link = self._node.accept(
+        link = self.node.accept(
             socket,
             peer,
             self._clock.now_ms(),
@@ -142,11 +149,13 @@ class Server:
             certificate_name=certificate_name(tls),
             through_proxy=through_proxy,
         )
+        if self._renewal is not None:
+            socket.abort()
         self._ask_step()
         return link
 
     def received(self, link: Link, nbytes: int) -> None:
-        self._node.receive(link, self.read_buffer[:nbytes], self._clock.now_ms())
+        self.node.receive(link, self.read_buffer[:nbytes], self._clock.now_ms())
         self._gathered_bytes += nbytes
         if self._gathered_bytes >= GATHERED_BYTES_MAX:
             self._step()
@@ -154,14 +163,14 @@ class Server:
             self._ask_step()
 
     def paused(self, link: Link) -> None:
-        self._node.pause(link)
+        self.node.pause(link)
 
     def resumed(self, link: Link) -> None:
-        self._node.resume(link)
+        self.node.resume(link)
         self._ask_step()
 
     def lost(self, link: Link) -> None:
-        self._node.lost(link, self._clock.now_ms())
+        self.node.lost(link, self._clock.now_ms())
         self._ask_step()
 
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:
@@ -179,11 +188,15 @@ class Server:
         self._step()
 
     def _step(self) -> None:
-        if self.failure.done():
+        if self.failure.done() or self._renewal is not None:
             return
         self._gathered_bytes = 0
-        self._carry_out(self._node.step(self._clock.now_ms()))
-        if self._node.next_deadline_ms < self._timer_ms:
+        node, clock = self.node, self._clock
+        if not node.ready:
+            # Before its first batch: its entry would take the log's time back, if this clock is behind.
+            clock.go_on_from(node.last_ms)
+        self._carry_out(node.step(clock.now_ms(), clock.monotonic_ms()))
+        if node.next_deadline_ms < self._timer_ms:
             self._set_timer()
 
     def _carry_out(self, output: Output) -> None:
@@ -205,10 +218,32 @@ class Server:
                     self._verify(attempt, question)
                 case _:
                     assert_never(control)
-        if output.more:
+        if output.restart is not None:
+            log.warning("beginning again: %s", output.restart)
+            self._renewal = self._loop.create_task(self._renew())
+        elif output.more:
             self._ask_step()
 
+    async def _renew(self) -> None:
+        """The old node is gone. A disk that does not answer keeps the new one waiting, and nobody else."""
+        assert self._disk is not None and self._data is not None
+        await asyncio.to_thread(self._disk.close)
+        listeners = self.node.views.listeners
+        try:
+            self._disk = Disk(self._data, self._tell_completed)
+        except StoreFault as fault:
+            self.failure.set_exception(fault)
+            return
+        self.node = self._make_node()
+        self.node.views.listeners += listeners
+        self._renewal = None
+        self.on_renewed(self.node)
+        self._step()
+        self._set_timer()
+
     def _verify(self, attempt: Attempt, question: Question) -> None:
+        node = self.node
+
         def answered(answer: asyncio.Future[bool]) -> None:
             if answer.cancelled():
                 return
@@ -217,7 +252,7 @@ class Server:
                 # Others wait behind this one, so that it has to be answered. What it says might hold the hash.
                 log.error("a password could not be checked: %s", type(failure).__name__)
             fits = failure is None and answer.result()
-            self._node.verified(attempt, question, fits=fits, now_ms=self._clock.now_ms())
+            node.verified(attempt, question, fits=fits, now_ms=self._clock.now_ms())
             self._ask_step()
 
         self._loop.run_in_executor(self._hasher, question.fits).add_done_callback(answered)
@@ -225,12 +260,12 @@ class Server:
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_ms = self._node.next_deadline_ms
+        self._timer_ms = self.node.next_deadline_ms
         delay_s = max(0, self._timer_ms - self._clock.now_ms()) / 1000
         self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:
-        self._node.tick(self._clock.now_ms())
+        self.node.tick(self._clock.now_ms(), self._clock.monotonic_ms())
         self._step()
         self._set_timer()
 
@@ -240,18 +275,20 @@ class Server:
         """Stops accepting, tells the clients, waits a little for their answers, and closes."""
         for listener in self._listeners:
             listener.close()
-        self._node.shut_down(self._clock.now_ms())
+        if self._renewal is not None:
+            await self._renewal
+        self.node.shut_down(self._clock.now_ms())
         self._step()
         deadline_s = self._loop.time() + DRAIN_S_MAX
-        while self._node.link_count and self._loop.time() < deadline_s:
+        while self.node.link_count and self._loop.time() < deadline_s:
             await asyncio.sleep(0.01)
-        self._node.close()
+        self.node.close()
         self._step()
-        await self._until(lambda: self._node.closed)
+        await self._until(lambda: self.node.closed)
         if self._disk is not None:
             self._disk.close()
         if self._timer is not None:
             self._timer.cancel()
         self._hasher.shutdown(wait=False, cancel_futures=True)
-        if self._node.link_count:
-            log.info("closed %d connections whose clients did not answer", self._node.link_count)
+        if self.node.link_count:
+            log.info("closed %d connections whose clients did not answer", self.node.link_count)

@@ -222,9 +222,9 @@ class Machine:
     def _step(self) -> None:
         assert self.node is not None
         self.steps += 1
-        self._carry_out(self.node, self.node.step(self.clock.now_ms()))
+        self._carry_out(self.node, self.node.step(self.clock.now_ms(), self._agenda.now_ms))
         self.watch.stepped(self)
-        if self.serving and self.node.next_deadline_ms < self._timer_ms:
+        if self.node.next_deadline_ms < self._timer_ms:
             self._set_timer()
 
     def _carry_out(self, node: Node, output: Output) -> None:
@@ -309,6 +309,6 @@ class Machine:
 
     def _tick(self) -> None:
         assert self.node is not None
-        self.node.tick(self.clock.now_ms())
+        self.node.tick(self.clock.now_ms(), self._agenda.now_ms)
         self._step()
         self._set_timer()

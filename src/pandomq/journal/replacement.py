@@ -1,0 +1,196 @@
+"""Replaces a whole store: by a snapshot from another broker, or by nothing.
+
+While the old store goes on, the new files gather beside it under names of their own (`Arrivals`). When all are there
+they are synced and read back whole, and only then is the intention noted in the hard state. What remains to be done is
+done when the store is opened the next time (`finish_replacement`), where nobody writes to it: the old files go, and the
+new ones get their names. A crash at any moment leaves the old store or the new one.
+
+A store that is set aside keeps its files under other names, for a person; what is left is empty, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from pandomq.journal.effects import (
+    Create,
+    Delete,
+    Effect,
+    FileName,
+    Lane,
+    Rename,
+    SyncDirectory,
+    SyncFile,
+    Ticket,
+    Write,
+)
+from pandomq.journal.events import Emptied, Event, Installed, InstallFailed, PartTaken
+from pandomq.journal.hard_state import HardState, StateStore, StoreState
+from pandomq.journal.layout import Identity
+from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
+from pandomq.journal.names import arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.page_file import Place, encode_head, is_whole
+from pandomq.journal.snapshot import SnapshotBad, check, read_head
+from pandomq.journal.snapshot_sender import KIND_PAGE, KIND_SNAPSHOT, PART
+from pandomq.journal.space import is_full
+from pandomq.journal.state_file import read_state, write_state
+from pandomq.journal.window import Window
+from pandomq.journal.work import DiskFailed, Task, Work, list_files, perform, read
+
+SNAPSHOT: Final = snapshot_file(0)
+"""Of which entry it is is known when it is whole."""
+
+
+class Arrivals:
+    """One snapshot on its way in."""
+
+    __slots__ = ("_emit", "_failure", "_identity", "_outbox", "_settings", "_sizes", "_states", "_task", "_todo")
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        identity: Identity,
+        outbox: Outbox,
+        states: StateStore,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._outbox = outbox
+        self._states = states
+        self._emit = emit
+        self._sizes: dict[FileName, int] = {}
+        """Of the files that have been begun, by the names they will have."""
+        self._failure = ""
+        self._todo: deque[Work[None]] = deque()
+        self._task: Task[None] | None = None
+
+    def take(self, number: int, part: bytes) -> Ticket:
+        """In order; number 0 begins anew. `PartTaken` tells when the next may come."""
+        ticket = self._outbox.next_ticket()
+        self._do(self._take(ticket, number, part))
+        return ticket
+
+    def install(self, index: int, term: int) -> Ticket:
+        """All parts were taken. `Installed`, after which this journal is not to be used any more, or
+        `InstallFailed`."""
+        ticket = self._outbox.next_ticket()
+        self._do(self._install(ticket, index, term))
+        return ticket
+
+    def set_aside(self, number: int) -> None:
+        """`Emptied` tells when the journal is not to be used any more."""
+        self._states.save(msgspec.structs.replace(self._states.state, aside=number), lambda: self._emit(Emptied()))
+
+    def _do(self, work: Work[None]) -> None:
+        self._todo.append(work)
+        if self._task is None or self._task.over:
+            self._task = Task(self._outbox, Lane.BULK, self._all(), lambda _: None).start()
+
+    def _all(self) -> Work[None]:
+        while self._todo:
+            yield from self._todo.popleft()
+
+    # Parts.
+
+    def _take(self, ticket: Ticket, number: int, part: bytes) -> Work[None]:
+        if not number:
+            self._failure = ""
+            yield from self._drop()
+        try:
+            yield from self._write(part)
+        except DiskFailed as failure:
+            if not is_full(failure):
+                raise
+            self._failure = "the disk is full"
+            yield from self._drop()
+        self._emit(PartTaken(ticket))
+
+    def _write(self, part: bytes) -> Work[None]:
+        if self._failure:
+            return
+        if len(part) < PART.size:
+            self._failure = "a part is too short"
+            return
+        kind, number, offset = PART.unpack_from(part)
+        if kind not in (KIND_SNAPSHOT, KIND_PAGE):
+            self._failure = f"a part of kind {kind} is not known here"
+            return
+        file = SNAPSHOT if kind == KIND_SNAPSHOT else page_file(number)
+        data = part[PART.size :]
+        if file not in self._sizes:
+            yield from perform(Create(arriving(file)))
+            self._sizes[file] = 0
+            if kind == KIND_PAGE:
+                yield from perform(Write(arriving(file), 0, (encode_head(self._identity, number),)))
+        yield from perform(Write(arriving(file), offset, (data,)))
+        self._sizes[file] = max(self._sizes[file], offset + len(data))
+
+    def _drop(self) -> Work[None]:
+        files, self._sizes = self._sizes, {}
+        yield from perform(*(Delete(arriving(file)) for file in files))
+
+    # The whole.
+
+    def _install(self, ticket: Ticket, index: int, term: int) -> Work[None]:
+        if not self._failure:
+            yield from perform(*(SyncFile(arriving(file)) for file in self._sizes), SyncDirectory())
+            try:
+                yield from self._check(index, term)
+            except SnapshotBad as bad:
+                self._failure = f"it is damaged at offset {bad.offset}: {bad.text}"
+        if self._failure:
+            yield from self._drop()
+            self._emit(InstallFailed(ticket, self._failure))
+            return
+        state = msgspec.structs.replace(self._states.state, replaced_by=index)
+        self._states.save(state, lambda: self._emit(Installed(ticket)))
+
+    def _check(self, index: int, term: int) -> Work[None]:
+        """Raises SnapshotBad."""
+        file, cluster_id = arriving(SNAPSHOT), self._identity.cluster_id
+        window = Window(file, self._sizes.get(SNAPSHOT, 0), self._settings.bulk_chunk_bytes)
+        head = yield from read_head(file, window, cluster_id)
+        if (head.last_index, head.term) != (index, term):
+            raise SnapshotBad(0, f"it is of entry {head.last_index}, term {head.term}")
+        foundation = yield from check(window, cluster_id, head)
+        for place in foundation.places:
+            yield from self._check_page(place)
+
+    def _check_page(self, place: Place) -> Work[None]:
+        file = page_file(place.number)
+        if self._sizes.get(file, SECTOR_BYTES) < place.end:
+            raise SnapshotBad(0, f"it refers to a page at {place.offset} of {file}, which did not come")
+        if not is_whole(place, (yield from read(arriving(file), place.offset, place.length))):
+            raise SnapshotBad(0, f"the page at {place.offset} of {file} is damaged")
+
+
+def finish_replacement() -> Work[None]:
+    """Before a store is opened: what was noted is carried out. Whatever a crash cuts short is begun again."""
+    found = yield from list_files()
+    noted = yield from read_state(found)
+    if noted is None or not (noted[1].replaced_by or noted[1].aside):
+        return
+    counter, state = noted
+    files = [info.file for info in found]
+    if state.aside:
+        renames = [Rename(file, outlived(file, state.aside)) for file in files if is_kept(file)]
+        yield from perform(*renames, SyncDirectory())
+        yield from write_state(StoreState(state.cluster_id, state.node_name, HardState(), emptied=True), counter + 1)
+        return
+    if not state.cleared:
+        old: list[Effect] = [Delete(file) for file in files if is_kept(file)]
+        yield from perform(*old, SyncDirectory())
+        state = msgspec.structs.replace(state, cleared=True, segment_newest=0, cut_from=0)
+        counter += 1
+        yield from write_state(state, counter)
+    names = {file: arriving_name(file) for file in files}
+    snapshot = snapshot_file(state.replaced_by)
+    renames = [Rename(file, snapshot if name == SNAPSHOT else name) for file, name in names.items() if name is not None]
+    yield from perform(*renames, SyncDirectory())
+    yield from write_state(msgspec.structs.replace(state, replaced_by=0, cleared=False), counter + 1)

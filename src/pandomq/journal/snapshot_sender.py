@@ -1,0 +1,151 @@
+"""Reads the newest snapshot and the pages it refers to, part by part, for another broker.
+
+A part is a stretch of one file: which one, where, and its bytes. So the receiver can put the same files together, and
+check them as if they were its own. While parts are asked for, the snapshot and the log after it are kept; a while after
+the last one they are let go.
+
+    part    kind u8 (0 the snapshot's file, 1 a page file), number u64 (of the page file), offset u64, data
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from pandomq.ids import LogIndex, Term
+from pandomq.journal.effects import Lane, Ticket
+from pandomq.journal.events import Event, PartRead
+from pandomq.journal.layout import Identity
+from pandomq.journal.limits import PART_BYTES, SENDING_IDLE_MS, JournalSettings
+from pandomq.journal.names import page_file, snapshot_file
+from pandomq.journal.outbox import Outbox
+from pandomq.journal.reclaimer import Reclaimer
+from pandomq.journal.snapshot import SnapshotBad, SnapshotHead, read_foundation, read_head
+from pandomq.journal.window import Window
+from pandomq.journal.work import DiskFailed, Task, Work, list_files, read
+
+PART: Final = struct.Struct("<BQQ")
+KIND_SNAPSHOT: Final = 0
+KIND_PAGE: Final = 1
+
+
+class Part(NamedTuple):
+    kind: int
+    number: int
+    offset: int
+    length: int
+
+
+class Source(NamedTuple):
+    name: str
+    head: SnapshotHead
+    parts: list[Part]
+
+
+class SnapshotSender:
+    __slots__ = (
+        "_asked_ms",
+        "_emit",
+        "_identity",
+        "_now_ms",
+        "_outbox",
+        "_reclaimer",
+        "_settings",
+        "_source",
+        "_task",
+        "_wanted",
+    )
+
+    def __init__(
+        self,
+        settings: JournalSettings,
+        identity: Identity,
+        outbox: Outbox,
+        reclaimer: Reclaimer,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._outbox = outbox
+        self._reclaimer = reclaimer
+        self._emit = emit
+        self._source: Source | None = None
+        self._wanted: deque[tuple[Ticket, int]] = deque()
+        self._task: Task[None] | None = None
+        self._now_ms = self._asked_ms = 0
+
+    def read(self, name: str, number: int) -> Ticket:
+        """A part of the snapshot of this name, or of the newest; `PartRead` brings it. Raises LookupError."""
+        if name and (self._source is None or self._source.name != name):
+            raise LookupError(f"there is no snapshot {name} any more")
+        if not self._reclaimer.snapshots:
+            raise LookupError("there is no snapshot yet")
+        self._asked_ms = self._now_ms
+        if self._reclaimer.kept_index is None:
+            self._reclaimer.kept_index = self._reclaimer.snapshots[0]
+        ticket = self._outbox.next_ticket()
+        self._wanted.append((ticket, number))
+        if self._task is None or self._task.over:
+            self._task = Task(self._outbox, Lane.READ, self._work(), lambda _: None).start()
+        return ticket
+
+    def tick(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+        if self._reclaimer.kept_index is not None and now_ms - self._asked_ms > SENDING_IDLE_MS:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._source = None
+        self._reclaimer.kept_index = None
+        self._reclaimer.step()
+
+    def _work(self) -> Work[None]:
+        while self._wanted:
+            ticket, number = self._wanted.popleft()
+            try:
+                if self._source is None:
+                    self._source = yield from self._plan()
+                event = yield from self._read(self._source, ticket, number)
+            except (DiskFailed, SnapshotBad) as failure:
+                self._let_go()
+                event = PartRead(ticket, "", LogIndex(0), Term(0), b"", last=False, flaw=str(failure))
+            self._emit(event)
+
+    def _plan(self) -> Work[Source]:
+        index = self._reclaimer.kept_index
+        assert index is not None
+        file = snapshot_file(index)
+        sizes = {info.file: info.size_bytes for info in (yield from list_files())}
+        size_bytes = sizes.get(file, 0)
+        window = Window(file, size_bytes, self._settings.bulk_chunk_bytes)
+        head = yield from read_head(file, window, self._identity.cluster_id)
+        foundation = yield from read_foundation(window)
+        parts = [Part(KIND_SNAPSHOT, 0, offset, length) for offset, length in _stretches(0, size_bytes)]
+        for place in sorted(foundation.places):
+            parts += [Part(KIND_PAGE, place.number, *part) for part in _stretches(place.offset, place.length)]
+        # Who made it, what it is of, and how large it is: no other has all of that in common with it.
+        name = f"{self._identity.node_name}-{index}-{head.chain:08x}-{size_bytes}-{len(parts)}"
+        return Source(name, head, parts)
+
+    def _read(self, source: Source, ticket: Ticket, number: int) -> Work[PartRead]:
+        head = source.head
+        if number >= len(source.parts):
+            return PartRead(ticket, source.name, LogIndex(0), Term(0), b"", last=False, flaw="there is no such part")
+        part = source.parts[number]
+        file = head.file if part.kind == KIND_SNAPSHOT else page_file(part.number)
+        data = yield from read(file, part.offset, part.length)
+        return PartRead(
+            ticket,
+            source.name,
+            LogIndex(head.last_index),
+            Term(head.term),
+            PART.pack(part.kind, part.number, part.offset) + data,
+            last=number == len(source.parts) - 1,
+        )
+
+
+def _stretches(offset: int, length: int) -> list[tuple[int, int]]:
+    end = offset + length
+    return [(start, min(PART_BYTES, end - start)) for start in range(offset, end, PART_BYTES)]

@@ -1,0 +1,24 @@
+"""The hard state's file, for those who open a store: both copies are read or written at once."""
+
+from pandomq.journal.effects import FileInfo, SyncFile, Write
+from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy, encode_copy
+from pandomq.journal.limits import STATE_COPY_BYTES
+from pandomq.journal.names import STATE
+from pandomq.journal.work import Work, perform, read
+
+
+def write_state(state: StoreState, counter: int) -> Work[None]:
+    data = encode_copy(state, counter)
+    for offset in COPY_OFFSETS:
+        yield from perform(Write(STATE, offset, (data,)), SyncFile(STATE))
+
+
+def read_state(files: tuple[FileInfo, ...]) -> Work[tuple[int, StoreState] | None]:
+    """Counter and state of the newer copy that is good; None if there is none. Raises VersionFault."""
+    if not any(info.file == STATE for info in files):
+        return None
+    copies = []
+    for offset in COPY_OFFSETS:
+        copies.append(decode_copy((yield from read(STATE, offset, STATE_COPY_BYTES))))
+    good = [copy for copy in copies if copy is not None]
+    return max(good, key=lambda copy: copy[0]) if good else None

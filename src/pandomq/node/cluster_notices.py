@@ -1,0 +1,78 @@
+"""What a broker knows of its cluster beside the log: who is root, who the members are, what is wrong, what was asked.
+
+The log of the process hears of each change. Who asked for one (`asked`) is told how it ended, in the order of asking.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from pandomq.replica.effects import Alarm, AlarmKind, ChangeEnded, MembersChanged
+from pandomq.replica.membership import Membership
+from pandomq.replica.roles.transitions import Role
+
+if TYPE_CHECKING:
+    from pandomq.ids import NodeName, Term
+
+log = logging.getLogger("pandomq")
+
+OnEnded = Callable[[bool, str], None]
+"""Whether what was asked for was done, and what there is to say about it."""
+
+
+class ClusterNotices:
+    __slots__ = ("_asked", "alarms", "changed", "membership", "resignation", "role", "root", "term")
+
+    def __init__(self) -> None:
+        self.role = Role.RECOVERING
+        self.term = 0
+        self.root: NodeName | None = None
+        self.membership = Membership(())
+        self.alarms: dict[AlarmKind, str] = {}
+        self.resignation: str | None = None
+        """Why this broker gave up its office."""
+        self.changed = True
+        """The root or the members are others than when this was last set to False."""
+        self._asked: deque[OnEnded] = deque()
+
+    def role_changed(self, name: NodeName, role: Role, term: Term, root: NodeName | None) -> None:
+        if (role, term, root) != (self.role, self.term, self.root):
+            log.info("broker %s is %s in term %d; the root is %s", name, role.value, term, root or "not known")
+        self.role, self.term, self.root, self.changed = role, term, root, True
+
+    def ask(self, on_ended: OnEnded) -> None:
+        """Said before the replica is asked; one ChangeEnded will answer."""
+        self._asked.append(on_ended)
+
+    def take(self, effect: Alarm | MembersChanged | ChangeEnded) -> None:
+        match effect:
+            case Alarm(kind, True, text):
+                self.alarms[kind] = text
+                log.warning("cluster alarm: %s", text)
+            case Alarm(kind, _, text):
+                self.alarms.pop(kind, None)
+                log.info("cluster alarm cleared: %s", text or kind.value)
+            case MembersChanged(membership):
+                self.membership, self.changed = membership, True
+            case ChangeEnded(done, text):
+                log.info("%s: %s", "done" if done else "refused", text)
+                if self._asked:
+                    self._asked.popleft()(done, text)
+            case _:
+                assert_never(effect)
+
+    def address_of(self, name: NodeName | None) -> str:
+        """Empty if it is not known."""
+        member = None if name is None else self.membership.members.get(name)
+        return "" if member is None else member.address
+
+    @property
+    def where_the_root_is(self) -> str:
+        """For those who came to the wrong broker."""
+        if self.root is None:
+            return "no root is known at present"
+        address = self.address_of(self.root)
+        return f"the root is {self.root} at {address}" if address else f"the root is {self.root}"

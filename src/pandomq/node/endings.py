@@ -1,0 +1,65 @@
+"""Connections that end after a batch: with a fault of theirs or ours, or because the client said so."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pandomq.wire.states import State
+
+if TYPE_CHECKING:
+    from pandomq.errors import ConnectionFault
+    from pandomq.node.backlog import Backlog
+    from pandomq.node.link import Link
+    from pandomq.node.links import Links, Writes
+
+log = logging.getLogger("pandomq")
+
+
+class Endings:
+    __slots__ = ("_backlog", "_ends", "_links")
+
+    def __init__(self, links: Links, backlog: Backlog) -> None:
+        self._links = links
+        self._backlog = backlog
+        self._ends: list[tuple[Link, ConnectionFault | None]] = []
+
+    def add(self, link: Link, fault: ConnectionFault | None) -> None:
+        """Without a fault it is the client who says good-bye."""
+        self._ends.append((link, fault))
+
+    def add_first(self, link: Link, fault: ConnectionFault) -> None:
+        """Before what the same read brought after it."""
+        self._ends.insert(0, (link, fault))
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
+    @property
+    def ready(self) -> bool:
+        return any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
+
+    def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
+        """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""
+        return fault is None and link.client in self._backlog
+
+    def carry_out(self, writes: Writes, now_ms: int) -> None:
+        ends, self._ends = self._ends, []
+        for link, fault in ends:
+            if link.gone:
+                continue
+            if self._waits_for_answers(link, fault):
+                self._ends.append((link, fault))
+                continue
+            if link.client is not None:
+                # What the client asked for before it said good-bye, or went wrong, is answered.
+                self._links.take(link, link.client, writes)
+                self._links.let_go(link, now_ms)
+            if fault is not None:
+                log.warning("connection %s closed: %s", link.peer_name, fault)
+                link.connection.close(fault, now_ms)
+                self._links.watch(link)
+            elif link.connection.state is State.ENDING:
+                # Else something it said before its good-bye was at fault, and its close was answered with that.
+                link.connection.confirm_close()
+            self._links.talk(link)

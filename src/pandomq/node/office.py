@@ -1,0 +1,51 @@
+"""Whether this broker serves clients, and what those hear whom it does not serve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pandomq.errors import ConnectionFault, connection_forced, not_allowed
+
+if TYPE_CHECKING:
+    from pandomq.node.replication import Replication
+
+
+class Office:
+    __slots__ = ("_replication", "opened")
+
+    def __init__(self, replication: Replication | None) -> None:
+        """Without a log on disk there are no other brokers."""
+        self._replication = replication
+        self.opened = False
+        """This broker is the root, and has all that it needs."""
+
+    def open(self) -> None:
+        self.opened = True
+
+    def refusal(self) -> ConnectionFault | None:
+        """None if clients may come in."""
+        if self.opened and (self._replication is None or self._replication.serving):
+            return None
+        return not_allowed(self._explanation)
+
+    def farewell(self, reason: str) -> ConnectionFault:
+        return connection_forced(f"this broker is no longer the root ({reason}); {self._where_the_root_is}")
+
+    def server_properties(self) -> dict[str, object] | None:
+        """Where things are, for clients; None if that is what it was when this was last asked."""
+        if self._replication is None or not self._replication.notices.changed:
+            return None
+        notices = self._replication.notices
+        notices.changed = False
+        brokers = [member.address for member in notices.membership.members.values() if member.address]
+        return {"root": notices.address_of(notices.root), "brokers": brokers} if brokers else {}
+
+    @property
+    def _explanation(self) -> str:
+        if self._replication is None or self._replication.in_office:
+            return "this broker is the root, and will serve in a moment"
+        return f"this broker is a {self._replication.notices.role.value}; {self._where_the_root_is}"
+
+    @property
+    def _where_the_root_is(self) -> str:
+        return "" if self._replication is None else self._replication.notices.where_the_root_is

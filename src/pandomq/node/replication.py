@@ -1,0 +1,381 @@
+"""Carries out what the replica wants, with the journal, the broker and the peers, and tells it what became of it.
+
+    following     what is committed goes to the broker, entry by entry
+    elected       an entry of this broker's term is committed; what came before it is still being applied
+    in office     the broker's own batches are proposed, and a commit releases what waited for it
+
+From an office there is no way back: a broker that was in it may hold what never was committed. `restart` then says why
+this life ends, and from then on nothing is written, sent or released any more, as if it had crashed; the owner begins
+another one with what is on the disk. The same goes for a store that was replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, assert_never
+
+import msgspec
+
+from pandomq.ids import LogIndex, NodeName
+from pandomq.journal import hard_state as stored
+from pandomq.journal.events import EntriesRead, PartRead, Recovered
+from pandomq.node.cluster_notices import ClusterNotices
+from pandomq.replica.completions import (
+    Completion,
+    CutDone,
+    Fetched,
+    HandOverPrepared,
+    Missing,
+    NoSnapshot,
+    PieceRead,
+    PieceTaken,
+    SnapshotBad,
+    StateSaved,
+    Synced,
+)
+from pandomq.replica.effects import (
+    Alarm,
+    ChangeEnded,
+    Committed,
+    Cut,
+    Effect,
+    Fetch,
+    InstallSnapshot,
+    MembersChanged,
+    PrepareHandOver,
+    ReadPiece,
+    Received,
+    Resigned,
+    RoleChanged,
+    SaveState,
+    Send,
+    Serve,
+    SetAside,
+    TakePiece,
+    Write,
+)
+from pandomq.replica.entries import LogEntry
+from pandomq.replica.hard_state import Damage, HardState, StoreFacts
+from pandomq.replica.membership import Member, Membership
+from pandomq.replica.messages import decode, encode
+from pandomq.replica.record import decode_record, first_state
+from pandomq.replica.replica import Replica
+from pandomq.replica.roles.transitions import Role
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from pandomq.broker.broker import Broker
+    from pandomq.journal.effects import Ticket
+    from pandomq.journal.journal import Journal
+    from pandomq.node.applier import Applier
+    from pandomq.node.cluster_settings import ClusterSettings
+
+log = logging.getLogger("pandomq")
+
+FOUNDING: Final = -1
+"""Stands for the number of a save that the replica did not ask for."""
+
+TICKS_PER_LEASE: Final = 20
+
+
+class Replication:
+    def __init__(
+        self,
+        name: str,
+        settings: ClusterSettings,
+        journal: Journal,
+        broker: Broker,
+        applier: Applier,
+        random: Random,
+    ) -> None:
+        self._name = NodeName(name)
+        self._settings = settings
+        self._journal = journal
+        self._broker = broker
+        self._applier = applier
+        self.replica = Replica(self._name, settings.replica, journal, random, observer=settings.observer)
+        self._now_ms = 0
+        self._facts: StoreFacts | None = None
+        """While the first members are being saved."""
+        self._saves: dict[Ticket, int] = {}
+        self._fetches: dict[Ticket, Fetch] = {}
+        self._parts: dict[Ticket, ReadPiece | TakePiece | InstallSnapshot] = {}
+        self._cutting = False
+        self._linked: set[str] = set()
+        self._sends: list[tuple[str, bytes]] = []
+        self._serve: Serve | None = None
+        self.in_office = False
+        """The broker has finished its takeover, or is about to, and may propose."""
+        self.restart: str | None = None
+        self.notices = ClusterNotices()
+
+    # The store is open.
+
+    def is_alone(self, state: stored.StoreState | None) -> bool:
+        """Whatever such a store holds is committed, since nobody else has a say in it."""
+        if state is None or not state.hard.membership:
+            return self._founds(state) and len(self._first_members) == 1
+        membership = decode_record(state.hard.membership).membership
+        return membership is not None and membership.sets == ((self._name,),)
+
+    def _founds(self, state: stored.StoreState | None) -> bool:
+        """An empty store may begin a cluster, unless it is empty because another one has overtaken it."""
+        if self._settings.observer or (state is not None and state.emptied):
+            return False
+        return self._settings.founding or not self._settings.primaries
+
+    @property
+    def _first_members(self) -> tuple[Member, ...]:
+        return self._settings.primaries or (Member(self._name),)
+
+    def begin(self, recovered: Recovered) -> None:
+        state, damage = recovered.hard_state, recovered.damage
+        found = HardState(state.epoch, state.epoch_id, state.term, state.vote, state.membership)
+        if not found.membership and self._founds(self._journal.found_state):
+            # Saved before the first vote: who forgets that it was among the first could be counted twice.
+            found = msgspec.structs.replace(found, membership=first_state(self._first_members).membership)
+            self._saves[self._journal.save_state(_stored(found))] = FOUNDING
+        self._facts = StoreFacts(
+            found,
+            snapshot_index=recovered.snapshot_index,
+            damage=None if damage is None else Damage(damage.index, damage.known_term, damage.known_index),
+        )
+        known = decode_record(found.membership).membership if found.membership else None
+        self.notices.membership = known or Membership(())
+        if not self._saves:
+            self._set_out()
+
+    def _set_out(self) -> None:
+        assert self._facts is not None
+        facts, self._facts = self._facts, None
+        self.replica.recovered(facts, self._now_ms)
+        for peer in sorted(self._linked):
+            self.replica.connected(NodeName(peer))
+        self._carry_out()
+
+    # What happens.
+
+    def tick(self, monotonic_ms: int) -> None:
+        """To be told before anything else of that time."""
+        self._now_ms = monotonic_ms
+        self._journal.note_time(monotonic_ms)
+        if self._runs:
+            self.replica.tick(monotonic_ms)
+            self._carry_out()
+
+    def connected(self, peer: str) -> None:
+        self._linked.add(peer)
+        if self._runs:
+            self.replica.connected(NodeName(peer))
+            self._carry_out()
+
+    def disconnected(self, peer: str, *, by_peer: bool) -> None:
+        self._linked.discard(peer)
+        if self._runs:
+            self.replica.disconnected(NodeName(peer), by_peer=by_peer)
+            self._carry_out()
+
+    def received(self, peer: str, data: bytes) -> None:
+        """Raises BadMessage."""
+        message = decode(data)
+        if self._runs and peer in self._linked:
+            self.replica.step(NodeName(peer), message)
+            self._carry_out()
+
+    def propose(self, entry: bytes) -> LogIndex:
+        """Raises NotRoot."""
+        index = self.replica.propose((entry,))
+        self._carry_out()
+        return index
+
+    def take_sends(self) -> list[tuple[str, bytes]]:
+        """Whole messages for peers, in order."""
+        sends, self._sends = self._sends, []
+        return sends
+
+    @property
+    def _runs(self) -> bool:
+        return self.restart is None and self.replica.role is not Role.RECOVERING
+
+    @property
+    def has_peers(self) -> bool:
+        """There are other brokers, or ought to be."""
+        names = self.notices.membership.names
+        return bool(self._linked) or self._settings.observer or len(names) > 1 or len(self._settings.primaries) > 1
+
+    @property
+    def tick_ms(self) -> int:
+        """How often the replica wants to know the time."""
+        return max(1, self._settings.replica.lease_ms // TICKS_PER_LEASE)
+
+    # Office.
+
+    @property
+    def elected(self) -> Serve | None:
+        """The broker may take over: it has all that was committed before it."""
+        serve = self._serve
+        if serve is None or self.in_office or self._applier.behind or self._applier.applied_index < serve.index:
+            return None
+        return serve
+
+    @property
+    def serving(self) -> bool:
+        """In office, with a lease that holds, and not about to hand over."""
+        return self.in_office and self.restart is None and self.replica.serving
+
+    # What the disk did.
+
+    def durable(self, index: LogIndex) -> None:
+        # Of entries that are being cut off nothing is said any more; what takes their places is not on the disk yet.
+        if not self._cutting:
+            self._complete(Synced(index))
+
+    def state_saved(self, ticket: Ticket) -> None:
+        number = self._saves.pop(ticket)
+        if number == FOUNDING:
+            self._set_out()
+        else:
+            self._complete(StateSaved(number))
+
+    def truncated(self) -> None:
+        self._cutting = False
+        self._complete(CutDone())
+
+    def entries_read(self, event: EntriesRead) -> None:
+        """Raises CorruptFault."""
+        fetch = self._fetches.pop(event.ticket, None)
+        if fetch is None:
+            self._applier.read(event)
+        elif event.entries:
+            entries = tuple(LogEntry(entry.term, entry.payload) for entry in event.entries)
+            self._complete(Fetched(fetch.peer, fetch.first_index, entries))
+        else:
+            self._complete(Missing(fetch.peer, fetch.first_index))
+
+    def _complete(self, completion: Completion) -> None:
+        if self.restart is None:
+            self.replica.completed(completion)
+            self._carry_out()
+
+    # Effects.
+
+    def _carry_out(self) -> None:
+        while self.restart is None and (effects := self.replica.take_effects()):
+            for effect in effects:
+                if self.restart is None:
+                    self._carry_out_one(effect)
+        if self.restart is None:
+            self._journal.sync()
+
+    def _carry_out_one(self, effect: Effect) -> None:
+        match effect:
+            case Write(first_index, term, payloads):
+                last_index = self._journal.extend(term, payloads)
+                assert last_index == first_index + len(payloads) - 1
+                if not self.in_office:
+                    self._applier.written(first_index, term, payloads)
+            case Committed(index):
+                self._journal.commit(index)
+                self._applier.commit_index = index
+                if self.in_office:
+                    self._broker.committed(index)
+            case Send(peer, message):
+                if peer in self._linked:
+                    self._sends.append((peer, encode(message)))
+            case Received():
+                pass
+            case SaveState() | Cut() | Fetch() | SetAside():
+                self._change_store(effect)
+            case RoleChanged() | Serve() | Resigned() | PrepareHandOver():
+                self._change_role(effect)
+            case ReadPiece() | TakePiece() | InstallSnapshot():
+                self._transfer(effect)
+            case Alarm() | MembersChanged() | ChangeEnded():
+                self.notices.take(effect)
+            case _:
+                assert_never(effect)
+
+    def _change_store(self, effect: SaveState | Cut | Fetch | SetAside) -> None:
+        journal = self._journal
+        match effect:
+            case SaveState(number, state):
+                self._saves[journal.save_state(_stored(state))] = number
+            case Cut(first_index, keep_aside):
+                self._applier.cut(first_index)
+                self._cutting = True
+                journal.truncate(first_index, keep_aside=keep_aside)
+            case Fetch(peer, first_index, bytes_max):
+                try:
+                    self._fetches[journal.read(first_index, bytes_max)] = effect
+                except LookupError:
+                    self.replica.completed(Missing(peer, first_index))
+            case SetAside(reason):
+                log.warning("the store is set aside: %s", reason)
+                journal.arrivals.set_aside(self._now_ms)
+            case _:
+                assert_never(effect)
+
+    def _change_role(self, effect: RoleChanged | Serve | Resigned | PrepareHandOver) -> None:
+        match effect:
+            case RoleChanged(role, term, root):
+                self.notices.role_changed(self._name, role, term, root)
+                if role is not Role.ROOT:
+                    self._serve = None
+                    if self.in_office:
+                        self.restart = self.notices.resignation or f"another broker was elected in term {term}"
+            case Serve():
+                self._serve = effect
+            case Resigned(reason):
+                self.notices.resignation = reason
+                log.warning("this broker resigns as root: %s", reason)
+            case PrepareHandOver():
+                self.replica.completed(HandOverPrepared(None))
+            case _:
+                assert_never(effect)
+
+    # Snapshots from one broker to another.
+
+    def _transfer(self, effect: ReadPiece | TakePiece | InstallSnapshot) -> None:
+        journal = self._journal
+        match effect:
+            case ReadPiece(peer, source, number):
+                try:
+                    self._parts[journal.sender.read(source, number)] = effect
+                except LookupError:
+                    self.replica.completed(NoSnapshot(peer, source))
+            case TakePiece(_, number, data):
+                self._parts[journal.arrivals.take(number, data)] = effect
+            case InstallSnapshot(_, index, term):
+                self._parts[journal.arrivals.install(index, term)] = effect
+            case _:
+                assert_never(effect)
+
+    def part_read(self, event: PartRead) -> None:
+        effect = self._parts.pop(event.ticket)
+        assert isinstance(effect, ReadPiece)
+        if event.flaw:
+            log.warning("a snapshot for broker %s could not be read: %s", effect.peer, event.flaw)
+            self._complete(NoSnapshot(effect.peer, effect.source))
+            return
+        place = (event.source, event.index, event.term, effect.number)
+        self._complete(PieceRead(effect.peer, *place, event.data, event.last))
+
+    def part_taken(self, ticket: Ticket) -> None:
+        effect = self._parts.pop(ticket)
+        assert isinstance(effect, TakePiece)
+        self._complete(PieceTaken(effect.source, effect.number))
+
+    def install_failed(self, ticket: Ticket, reason: str) -> None:
+        effect = self._parts.pop(ticket)
+        assert isinstance(effect, InstallSnapshot)
+        log.warning("a snapshot from another broker is of no use: %s", reason)
+        self._complete(SnapshotBad(effect.source, reason))
+
+    def store_replaced(self, reason: str) -> None:
+        """By a snapshot, or by nothing. What the replica says next it says in its next life."""
+        self.restart = reason
+
+
+def _stored(state: HardState) -> stored.HardState:
+    return stored.HardState(state.epoch, state.epoch_id, state.term, state.vote, state.membership)

@@ -1,0 +1,152 @@
+"""Three nodes with real logs and real clients: one serves, the others follow, and any of them may go."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandomq.broker.broker import Broker
+from pandomq.replica.roles.transitions import Role
+from tests.support.client import ClosedByBrokerError
+from tests.unit.node.cluster_world import NOWHERE, ClusterWorld, Connection, Loss
+
+
+def publisher(world: ClusterWorld, name: str, queue: str = "q"):  # type: ignore[no-untyped-def]
+    channel = world.client(name).channel()
+    channel.rpc("queue.declare", queue=queue, durable=True)
+    channel.rpc("confirm.select")
+    return channel
+
+
+def brokers(world: ClusterWorld) -> dict[str, Broker]:
+    return {name: machine.node.broker for name, machine in world.machines.items() if machine.node is not None}
+
+
+def held(broker: Broker) -> dict[str, list[tuple[int, bytes]]]:
+    queues = broker.state.vhosts["/"].queues.values()
+    return {queue.name: [(row[0], row[5].body) for row in queue.kernel.snapshot()] for queue in queues}
+
+
+def agree(world: ClusterWorld) -> bool:
+    views = [held(broker) for broker in brokers(world).values()]
+    return all(view == views[0] for view in views)
+
+
+@pytest.mark.proves("R5", "R10", "R24")
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_confirmed_outlives_the_root(seed: int) -> None:
+    world = ClusterWorld(seed=seed)
+    first = world.elect()
+    channel = publisher(world, first)
+    for number in range(20):
+        channel.publish_confirmed(b"%d" % number, routing_key="q", delivery_mode=2)
+    delivery = channel.get("q", no_ack=False)
+    assert delivery is not None and delivery.body == b"0"
+    channel.send("basic.ack", delivery_tag=delivery.delivery_tag, multiple=False)
+    # A confirm on the same channel proves the ack.
+    channel.publish_confirmed(b"20", routing_key="q", delivery_mode=2)
+    unconfirmed = b"in doubt"
+    channel.publish(unconfirmed, routing_key="q", delivery_mode=2)
+    world.kill(first, Loss.SOME if seed % 2 else Loss.NONE)
+    killed_ms = world.now_ms
+    second = world.elect()
+    assert second != first
+    assert world.now_ms - killed_ms < 500
+    channel = world.client(second).channel()
+    got = [channel.get("q", no_ack=True) for _ in range(20)]
+    assert [one.body for one in got if one is not None] == [b"%d" % number for number in range(1, 21)]
+    assert all(one is not None and one.redelivered for one in got)
+    assert channel.drain("q") in ([], [unconfirmed])
+    # The old root comes back as a backup, with what the new one has.
+    publisher(world, second).publish_confirmed(b"after", routing_key="q", delivery_mode=2)
+    world.start(first)
+    world.until(lambda: agree(world) and world.node(first).following)
+    assert world.root == second
+
+
+def test_a_backup_says_who_is_root() -> None:
+    world = ClusterWorld()
+    root = world.elect()
+    backup = next(name for name in world.machines if name != root)
+    world.until(lambda: world.node(backup).following)
+    for password in ("guest", "wrong"):
+        connection = Connection(NOWHERE, world.socket(backup))
+        connection.log_in(response=f"\0guest\0{password}".encode())
+        with pytest.raises(ClosedByBrokerError) as refused:
+            connection.tune_and_open()
+        assert f"this broker is a backup; the root is {root} at {root}.example:5672" in str(refused.value)
+        assert connection.server_properties["root"] == f"{root}.example:5672"
+
+
+@pytest.mark.proves("R7", "R8")
+def test_a_root_that_is_cut_off_resigns_and_confirms_nothing() -> None:
+    world = ClusterWorld()
+    old = world.elect()
+    channel = publisher(world, old)
+    channel.publish_confirmed(b"safe", routing_key="q", delivery_mode=2)
+    world.isolate(old)
+    channel.publish(b"lost", routing_key="q", delivery_mode=2)
+    with pytest.raises(ClosedByBrokerError, match="this broker is no longer the root"):
+        channel.confirmed()
+    assert world.machines[old].restarts
+    new = world.elect()
+    assert new != old
+    publisher(world, new).publish_confirmed(b"next", routing_key="q", delivery_mode=2)
+    world.mend()
+    world.until(lambda: agree(world))
+    assert world.client(new).channel().drain("q") == [b"safe", b"next"]
+    assert world.root == new
+
+
+def test_all_lose_power() -> None:
+    world = ClusterWorld()
+    channel = publisher(world, world.elect())
+    for number in range(50):
+        channel.publish_confirmed(b"%d" % number, routing_key="q", delivery_mode=2)
+    for name in world.machines:
+        world.kill(name, Loss.ALL)
+    for name in world.machines:
+        world.start(name)
+    root = world.elect()
+    assert world.client(root).channel().drain("q")[:50] == [b"%d" % number for number in range(50)]
+
+
+def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
+    world = ClusterWorld()
+    root = world.elect()
+    channel = publisher(world, root)
+    away = next(name for name in world.machines if name != root)
+    world.kill(away)
+    for number in range(400):
+        channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
+        if number % 10:
+            channel.get("q")
+    # What they hold of the log in memory goes with them; on disk it begins later by now.
+    others = [name for name in world.machines if name != away]
+    for name in others:
+        world.kill(name)
+    for name in others:
+        world.start(name)
+    root = world.elect()
+    world.start(away)
+    world.until(lambda: bool(world.machines[away].restarts) and agree(world))
+    assert "takes the place" in world.machines[away].restarts[0]
+    assert world.role(away) is Role.BACKUP
+    world.kill(root)
+    assert world.client(world.elect()).channel().counts("q")[0] == 40
+
+
+def test_a_wiped_backup_learns_everything_before_it_counts() -> None:
+    world = ClusterWorld()
+    root = world.elect()
+    channel = publisher(world, root)
+    channel.publish_confirmed(b"1", routing_key="q", delivery_mode=2)
+    wiped = next(name for name in world.machines if name != root)
+    world.kill(wiped)
+    world.machines[wiped].wipe()
+    world.found(False)
+    world.start(wiped)
+    world.until(lambda: world.role(wiped) is Role.LEARNER)
+    world.until(lambda: world.role(wiped) is Role.BACKUP)
+    assert agree(world)
+    world.kill(root)
+    assert world.client(world.elect()).channel().drain("q") == [b"1"]
