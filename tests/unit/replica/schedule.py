@@ -52,46 +52,55 @@ class Schedule:
             nodes = list(self.world.nodes.values())
             self._act(kind, nodes[which % len(nodes)], nodes[number % len(nodes)], number)
 
-    def _act(self, kind: Kind, node: Node, other: Node, number: int) -> None:  # noqa: C901
-        world = self.world
+    def _act(self, kind: Kind, node: Node, other: Node, number: int) -> None:
+        match kind:
+            case Kind.DELIVER | Kind.DELIVER_LATER | Kind.LOSE | Kind.DOUBLE:
+                self._act_on_messages(kind, node, number)
+            case Kind.TIME | Kind.SETTLE | Kind.ADVANCE:
+                self._act_on_time(kind, number)
+            case Kind.PROPOSE:
+                self._propose()
+            case Kind.CUT | Kind.CUT_ONE_WAY if node is not other:
+                self.world.cut(node.name, other.name, one_way=kind is Kind.CUT_ONE_WAY, noticed=number % 2 == 0)
+            case Kind.ISOLATE:
+                self.world.isolate(node.name, noticed=number % 3 == 0)
+            case Kind.HEAL:
+                self.world.heal()
+            case Kind.CHANGE:
+                self._change(number)
+            case _:
+                self._act_on(kind, node, number)
+
+    def _act_on_messages(self, kind: Kind, node: Node, number: int) -> None:
         match kind:
             case Kind.DELIVER:
                 for _ in range(1 + number % 4):
                     node.receive()
             case Kind.DELIVER_LATER:
                 node.inbox.rotate(-1)
-            case Kind.LOSE:
-                if node.inbox:
-                    node.inbox.popleft()
-            case Kind.DOUBLE:
-                if node.inbox:
-                    node.inbox.append(node.inbox[number % len(node.inbox)])
-            case Kind.DISK:
-                for _ in range(1 + number % 4):
-                    node.disk_step()
-            case Kind.TIME:
-                world.now_ms += 5 + number % 400
-                for each in world.nodes.values():
-                    each.tick()
-            case Kind.SETTLE:
-                world.settle()
-            case Kind.ADVANCE:
-                world.advance(100 + number * 2)
-            case Kind.PROPOSE:
-                self._propose()
-            case Kind.CUT | Kind.CUT_ONE_WAY if node is not other:
-                world.cut(node.name, other.name, one_way=kind is Kind.CUT_ONE_WAY, noticed=number % 2 == 0)
-            case Kind.ISOLATE:
-                world.isolate(node.name, noticed=number % 3 == 0)
-            case Kind.HEAL:
-                world.heal()
-            case Kind.CHANGE:
-                self._change(number)
+            case Kind.LOSE if node.inbox:
+                node.inbox.popleft()
+            case Kind.DOUBLE if node.inbox:
+                node.inbox.append(node.inbox[number % len(node.inbox)])
             case _:
-                self._act_on(kind, node, number)
+                pass
+
+    def _act_on_time(self, kind: Kind, number: int) -> None:
+        match kind:
+            case Kind.TIME:
+                self.world.now_ms += 5 + number % 400
+                for each in self.world.nodes.values():
+                    each.tick()
+            case Kind.ADVANCE:
+                self.world.advance(100 + number * 2)
+            case _:
+                self.world.settle()
 
     def _act_on(self, kind: Kind, node: Node, number: int) -> None:
         match kind:
+            case Kind.DISK:
+                for _ in range(1 + number % 4):
+                    node.disk_step()
             case Kind.CRASH if node.up:
                 node.crash()
             case Kind.START if not node.up:

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import commitment, lease, quorum, votes
+from pandomq.replica import commitment, in_sync, lease, quorum, votes
 from pandomq.replica.change import Change
 from pandomq.replica.completions import Fetched, HandOverPrepared, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
-from pandomq.replica.effects import AlarmKind, Received, Resigned, Serve
+from pandomq.replica.effects import Received, Resigned, Serve
 from pandomq.replica.entries import LogEntry, Members, TermBegins, Welcome, encode_entry
 from pandomq.replica.hand_over import HandOver
 from pandomq.replica.limits import LISTENERS_MAX, UNCOMMITTED_BYTES_MAX
@@ -144,14 +144,14 @@ class Root(Handlers):
         return peer
 
     def on_appended(self, sender: NodeName, message: Appended) -> None:
-        peer = self._heard(message, sender)
+        core, peer = self.core, self._heard(message, sender)
         if peer is None:
             return
         peer.acknowledged(message.received_index, message.synced_index, message.round)
-        self._update_in_sync(peer)
+        peer.in_sync = in_sync.is_in_sync(core, peer)
         self._welcome(peer)
         self._advance()
-        if self.core.handlers is self:
+        if core.handlers is self:
             self._replication.send(peer)
             self._replication.tell_commit(peer)
 
@@ -260,34 +260,16 @@ class Root(Handlers):
             self.resign("its disk does not answer")
 
     def _beat(self) -> None:
-        self._beat_ms = self.core.now_ms
+        core = self.core
+        self._beat_ms = core.now_ms
         for peer in list(self.peers.values()):
-            self._update_in_sync(peer)
+            peer.in_sync = in_sync.is_in_sync(core, peer)
             self._replication.beat(peer)
-        self._update_alarms()
+        if core.now_ms - self._stood_ms >= core.settings.lease_ms:
+            # Before that nobody has had the time to answer.
+            in_sync.update_alarms(core, self.peers)
         # With `last_man_standing` a backup that is missing may have been all that was waited for.
         self._advance()
-
-    def _update_in_sync(self, peer: Progress) -> None:
-        core = self.core
-        is_heard = peer.heard_ms >= 0 and core.now_ms - peer.heard_ms <= core.settings.lease_ms
-        is_near = peer.phase is Phase.STREAMING and peer.next_index >= core.tail.first_index
-        has_committed = peer.in_sync or peer.received_index >= core.commit_index
-        peer.in_sync = is_heard and is_near and has_committed and lease.counts(peer)
-
-    def _update_alarms(self) -> None:
-        core = self.core
-        if core.now_ms - self._stood_ms < core.settings.lease_ms:
-            # In a new term nobody has had the time to answer.
-            return
-        missing = lacking = False
-        for names in core.membership.sets:
-            count = commitment.in_sync_count(core, self.peers, names)
-            missing |= count < min(core.settings.min_copies, len(names))
-            lacking |= count < commitment.copies_wanted(core, self.peers, names)
-        alone = missing and core.settings.last_man_standing and not lacking
-        core.alarm(AlarmKind.LAST_MAN_STANDING, raised=alone, text="commits have fewer copies than min_copies")
-        core.alarm(AlarmKind.TOO_FEW_COPIES, raised=lacking, text="backups are missing: nothing can be committed")
 
     # The end.
 
