@@ -72,7 +72,7 @@ class DiskLog:
         self._applier = Applier(journal, self._revival)
         self.replication = Replication(settings.name, settings.cluster, journal, broker, self._applier, random)
         self._opening = Opening(journal, broker, self._paging, self._revival, self._applier, self.replication)
-        self._snapshots = Snapshots(journal, broker, self._applier, self.replication)
+        self._snapshots = Snapshots(journal, broker, self._paging, self._applier, self.replication)
         self._now_ms = 0
         self.closed = False
         self._space_low = False

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PAGES_MIN: Final = 16
 """So many pages at least fit into the memory that messages may take."""
 PAGE_BYTES_MIN: Final = 2 * KIB
+SQUEEZED_BYTES: Final = 4 * MIB
+"""What messages may take of memory when a snapshot is begun."""
 TURN_BYTES: Final = 2 * MIB
 """What one turn takes out of memory, at most or by a page more."""
 LEAVING_BYTES_MAX: Final = 16 * MIB
@@ -33,7 +35,7 @@ EXCESS_BYTES_MAX: Final = 32 * MIB
 
 
 class Paging:
-    __slots__ = ("_coming", "_coming_bytes", "_engine", "_pages", "_wanted", "behind")
+    __slots__ = ("_coming", "_coming_bytes", "_engine", "_exhausted", "_limit_bytes", "_pages", "_wanted", "behind")
 
     def __init__(self, engine: kernel.Engine, pages: Pages) -> None:
         self._engine = engine
@@ -41,14 +43,29 @@ class Paging:
         self._wanted: deque[kernel.Page] = deque()
         self._coming: dict[StoredPage, kernel.Page] = {}
         self._coming_bytes = 0
+        self._limit_bytes = 0
+        self._exhausted = False
+        """There was nothing more to take out of memory."""
         self.behind = False
         """The disk does not take messages as fast as publishers bring them."""
 
     def set_limit(self, paging_bytes: int) -> None:
         """Ready messages that take more memory leave it; 0: none do."""
-        self._engine.paging_bytes = paging_bytes
+        self._limit_bytes = self._engine.paging_bytes = paging_bytes
         # A page should be a small part of what is in memory.
         self._engine.page_bytes = min(PAGE_BYTES, max(PAGE_BYTES_MIN, paging_bytes // PAGES_MIN))
+
+    def squeeze(self) -> bool:
+        """For a while much less may be in memory; True until `turn` has come near to that. A snapshot notes what is in
+        memory in one go, and to page it is less work than to copy it."""
+        if self._engine.paging_bytes > SQUEEZED_BYTES:
+            self._engine.paging_bytes = SQUEEZED_BYTES
+            self._exhausted = False
+            return True
+        return 0 < self._limit_bytes and not (self._exhausted or self._pages.stalled)
+
+    def relax(self) -> None:
+        self._engine.paging_bytes = self._limit_bytes
 
     def adopt(self, place: tuple[int, int, int, int]) -> StoredPage:
         """What a snapshot refers to."""
@@ -88,7 +105,8 @@ class Paging:
             for page, blob in engine.page_out(min(room, TURN_BYTES)):
                 page.owner = pages.put(blob)
                 left_bytes += len(blob)
-        self._judge(engine.ready_bytes - engine.paging_bytes if engine.paging_bytes else 0)
+            self._exhausted = left_bytes < min(room, TURN_BYTES)
+        self._judge(engine.ready_bytes - self._limit_bytes if self._limit_bytes else 0)
         return TURN_BYTES <= left_bytes < room
 
     def _judge(self, excess_bytes: int) -> None:

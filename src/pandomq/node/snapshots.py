@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandomq.journal.journal import Journal
     from pandomq.journal.snapshot_writer import SnapshotWriter
     from pandomq.node.applier import Applier
+    from pandomq.node.paging import Paging
     from pandomq.node.replication import Replication
 
 log = logging.getLogger("pandomq")
@@ -30,11 +31,15 @@ RETRY_MS: Final = 10_000
 
 
 class Snapshots:
-    def __init__(self, journal: Journal, broker: Broker, applier: Applier, replication: Replication) -> None:
+    def __init__(
+        self, journal: Journal, broker: Broker, paging: Paging, applier: Applier, replication: Replication
+    ) -> None:
         self._journal = journal
         self._broker = broker
+        self._paging = paging
         self._applier = applier
         self._replication = replication
+        self._squeezing = False
         self._pieces: Iterator[bytes] | None = None
         self._writer: SnapshotWriter | None = None
         self._closing = False
@@ -60,16 +65,30 @@ class Snapshots:
         in_office = self._replication.in_office
         last_index = self._journal.last_index if in_office else LogIndex(self._applier.applied_index)
         due = self._closing or (self._journal.snapshot_due and now_ms >= self._resting_until_ms)
-        if not due or not self._broker.at_rest:
+        if not due:
+            self._relax()
+            return False
+        if not self._broker.at_rest:
             return False
         if last_index <= self.last_index or (self._closing and self._replication.has_peers):
             # Among others the log may not be committed up to here, nor be so soon.
             self._finish_closing()
             return False
+        if self._paging.squeeze():
+            # The first time another turn is wanted; then the disk or what is left to do calls for it.
+            more = not self._squeezing
+            self._squeezing = True
+            return more
         snapshot = Snapshot(self._broker, exact=self._closing and in_office)
+        self._relax()
         self._writer = self._journal.begin_snapshot(last_index, [page.owner for page in snapshot.pages])
         self._pieces = snapshot.pieces(PIECE_BYTES)
         return True
+
+    def _relax(self) -> None:
+        if self._squeezing:
+            self._squeezing = False
+            self._paging.relax()
 
     def saved(self, event: SnapshotSaved) -> None:
         self._writer, self.last_index = None, event.index
