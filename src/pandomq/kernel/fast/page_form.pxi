@@ -27,7 +27,7 @@ cdef bytes page_encode(Ring* ring, size_t start, size_t end, uint32_t count, siz
         if entry.message == NULL:
             continue
         if at + FETCH_MESSAGE_AHEAD < end:
-            page_fetch_ahead(ring, at)
+            fetch_body_ahead(ring, at)
         if before == NULL:
             first = entry.sequence
             p = little64(little32(store8(p, PAGE_VERSION), count), first)
@@ -43,11 +43,8 @@ cdef bytes page_encode(Ring* ring, size_t start, size_t end, uint32_t count, siz
     return data
 
 
-cdef inline void page_fetch_ahead(Ring* ring, size_t at) noexcept:
+cdef inline void fetch_body_ahead(Ring* ring, size_t at) noexcept:
     cdef PyObject* message = ring_at(ring, at + FETCH_MESSAGE_AHEAD).message
-    if message != NULL:
-        fetch_ahead(message)
-    message = ring_at(ring, at + FETCH_BODY_AHEAD).message
     if message != NULL:
         fetch_ahead(<PyObject*>(<Message>message).body)
 

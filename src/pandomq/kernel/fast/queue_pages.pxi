@@ -52,6 +52,12 @@ cdef tuple queue_evict(Queue queue):
     return None
 
 
+cdef inline void fetch_message(Ring* ring, size_t at) noexcept:
+    cdef PyObject* message = ring_at(ring, at).message
+    if message != NULL:
+        fetch_ahead(message)
+
+
 cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front):
     cdef Engine engine = queue.engine
     cdef size_t taken = 0  # slots
@@ -65,6 +71,8 @@ cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front
     cdef bytes data
     while taken < ring.used and count < engine.page_messages and held_bytes < engine.page_bytes:
         entry = ring_at(ring, taken if from_front else ring.used - 1 - taken)
+        if taken + FETCH_MESSAGE_AHEAD < ring.used:
+            fetch_message(ring, taken + FETCH_MESSAGE_AHEAD if from_front else ring.used - 1 - taken - FETCH_MESSAGE_AHEAD)
         if entry.message != NULL:
             if count == 0:
                 begun = entry.sequence
