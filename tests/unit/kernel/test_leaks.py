@@ -52,8 +52,10 @@ def cycle(world: World, number: int) -> None:
     world.engine.dead.clear()
     world.engine.waiting_for_time.clear()
     assert world.engine.held_messages == 0
+    world.engine.take_dirty()
     for kept in (world.sessions, world.scanners, world.unsent, world.channels, world.queues, world.consumers):
         kept.clear()
+    world.settings.clear()
     world.table.clear()
     world.plans.clear()
     world.events.clear()

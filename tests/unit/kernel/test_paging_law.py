@@ -15,7 +15,7 @@ SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=30, max
 KINDS = st.integers(0, 2 * len(SETTINGS) ** 2 - 1)
 
 
-@hypothesis.settings(max_examples=200, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=120, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(kind=KINDS, script=SCRIPTS)
 def test_nobody_can_tell_that_there_are_pages(
     kernel: ModuleType, kind: int, script: list[tuple[str, int, int, int]]

@@ -55,32 +55,38 @@ def layout_of(entries: Sequence[Entry], level: int) -> bytes:
 class Page:
     """See the contract. The messages have positions from 0, whether they are still there or not."""
 
-    def __init__(self, queue: "QueuePages", layout: bytes, owner: Any) -> None:
-        """Raises ValueError if that is no layout."""
+    layout: bytes
+    queue: Any
+    owner: Any
+    level: int
+    slots: int  # messages, also those that are gone
+    first: int
+    first_deadline_ms: int
+    offsets: Sequence[int]
+    _sizes: Sequence[int]
+
+    def __init__(self) -> None:
+        self.suspect = False
+        self.wanted = False
+        self.data: bytes | None = None  # it is loaded, but one before it is not
+        self.keys: list[bytes | None] | None = None  # in a last-value queue
+        self.count = self.size_bytes = self.persistent_count = self.deadline_count = 0
+        self._gone: set[int] = set()
+
+    def take_layout(self, layout: bytes) -> None:
+        """Counts are those of a page from which nothing is gone. Raises ValueError if that is no layout."""
         if len(layout) < START.size + 4:
             raise ValueError("the layout of a page ends too early")
-        version, parts, level, _, slots, first, first_deadline_ms = START.unpack_from(layout)
-        self.level: int = level
-        self.slots: int = slots
-        self.first: int = first
-        self.first_deadline_ms: int = first_deadline_ms
+        version, parts, self.level, _, self.slots, self.first, self.first_deadline_ms = START.unpack_from(layout)
         numbers = array("I", layout[START.size :])
         offset_count = self.slots if parts & SEQUENCES else 0
         size_count = self.slots if parts & SIZES else 1
         if version != VERSION or not self.slots or len(numbers) != offset_count + size_count:
             raise ValueError("not the layout of a page")
         self.layout = layout
-        self.queue: Any = queue
-        self.owner = owner
-        self.offsets: Sequence[int] = numbers[:offset_count] if offset_count else range(self.slots)
-        self._sizes: Sequence[int] = numbers[offset_count:]
-        self.suspect = False
-        self.wanted = False
-        self.data: bytes | None = None  # it is loaded, but one before it is not
-        self.keys: list[bytes | None] | None = None  # in a last-value queue
-        self._gone: set[int] = set()
+        self.offsets = numbers[:offset_count] if offset_count else range(self.slots)
+        self._sizes = numbers[offset_count:]
         self.count = self.slots
-        self.size_bytes = self.persistent_count = self.deadline_count = 0
         for position in range(self.slots):
             self._count(position, 1)
 
@@ -192,3 +198,12 @@ class Page:
         assert self.deadline_count == sum(map(self.has_deadline, alive))
         assert self.keys is None or len(self.keys) == self.slots
         assert self.data is None or self.wanted
+
+
+def make_page(queue: "QueuePages", layout: bytes, owner: Any) -> Page:
+    """Raises ValueError if that is no layout."""
+    page = Page()
+    page.queue = queue
+    page.owner = owner
+    page.take_layout(layout)
+    return page

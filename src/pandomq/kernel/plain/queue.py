@@ -15,7 +15,7 @@ from pandomq.kernel.constants import (
 )
 from pandomq.kernel.plain.last_values import LastValues
 from pandomq.kernel.plain.message import Message
-from pandomq.kernel.plain.page import Page
+from pandomq.kernel.plain.page import Page, make_page
 from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.ring import Entry
 from pandomq.kernel.plain.settings import Settings
@@ -160,7 +160,7 @@ class Queue(QueueExits):
         self.activate()
 
     def reinstate_page(self, index: tuple[bytes, bytes], owner: Any) -> Page:
-        page = Page(self, index[0], owner)
+        page = make_page(self, index[0], owner)
         page.take_state(index[1])
         if (page.keys is None) != (self.last_values is None) or self.withdrawable:
             raise ValueError("not a page of this queue")

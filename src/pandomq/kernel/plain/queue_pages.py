@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pandomq.kernel.constants import MESSAGE_OVERHEAD_BYTES
 from pandomq.kernel.plain import page_form
 from pandomq.kernel.plain.level import PAGES_KEPT, SHORT_PARTS
-from pandomq.kernel.plain.page import Page, layout_of
+from pandomq.kernel.plain.page import Page, layout_of, make_page
 from pandomq.kernel.plain.queue_consumers import QueueConsumers
 from pandomq.kernel.plain.ready import Ready
 
@@ -69,7 +69,7 @@ class QueuePages(QueueConsumers):
                 break
         else:
             return None
-        page = Page(self, layout_of(entries, level.number), None)
+        page = make_page(self, layout_of(entries, level.number), None)
         if self.last_values is not None:
             page.keys = [self.last_values.key_of(entry.message) for entry in entries]
         data = page_form.encode(entries)
