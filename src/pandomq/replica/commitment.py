@@ -38,7 +38,7 @@ def enough_have(core: Core, peers: Mapping[NodeName, Progress], values: Mapping[
 
 def synced_values(core: Core, peers: Mapping[NodeName, Progress]) -> dict[NodeName, int]:
     """How far each broker's disk is. The root's own copy counts when it is on its disk, like any other."""
-    values: dict[NodeName, int] = {name: peer.synced_index for name, peer in peers.items() if lease.counts(peer)}
+    values: dict[NodeName, int] = {peer.name: peer.synced_index for peer in lease.voters(core, peers)}
     values[core.name] = core.synced_index
     return values
 
@@ -48,7 +48,7 @@ def synced_by_enough(core: Core, peers: Mapping[NodeName, Progress]) -> LogIndex
 
 
 def received_by_enough(core: Core, peers: Mapping[NodeName, Progress]) -> LogIndex:
-    values: dict[NodeName, int] = {name: peer.received_index for name, peer in peers.items() if lease.counts(peer)}
+    values: dict[NodeName, int] = {peer.name: peer.received_index for peer in lease.voters(core, peers)}
     values[core.name] = core.tail.last_index
     return LogIndex(max(enough_have(core, peers, values), 0))
 

@@ -155,6 +155,7 @@ class Core:
 
     def become(self, handlers: Handlers) -> None:
         assert is_legal(self.handlers.role, handlers.role), (self.handlers.role, handlers.role)
+        self.handlers.leave()
         self.handlers = handlers
         self.tell_role()
         handlers.enter()

@@ -53,8 +53,11 @@ class HandOver:
 
     def tick(self) -> None:
         if self._root.core.now_ms >= self._deadline_ms:
-            self._root.hand_over = None
-            self._root.core.outbox.put(ChangeEnded(False, f"{self.successor} did not catch up in time"))
+            self.give_up(f"{self.successor} did not catch up in time")
+
+    def give_up(self, reason: str) -> None:
+        self._root.hand_over = None
+        self._root.core.outbox.put(ChangeEnded(False, reason))
 
 
 def choose_successor(root: Root, wanted: NodeName | None) -> NodeName | None:

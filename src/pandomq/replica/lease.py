@@ -7,7 +7,7 @@ matters to those who read from a root, while commits never depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from pandomq.ids import NodeName
 from pandomq.replica import quorum
@@ -20,12 +20,17 @@ def counts(peer: Progress) -> bool:
     return not peer.joining and not peer.observer
 
 
-def until_ms(core: Core, peers: Iterable[Progress]) -> int:
+def voters(core: Core, peers: Mapping[NodeName, Progress]) -> list[Progress]:
+    """The other voters that count; there may be many more who only listen."""
+    return [peers[name] for name in core.membership.names if name in peers and counts(peers[name])]
+
+
+def until_ms(core: Core, peers: Mapping[NodeName, Progress]) -> int:
     """When the lease ends if nothing more is heard."""
-    rounds: dict[NodeName, int] = {peer.name: peer.round for peer in peers if counts(peer)}
+    rounds: dict[NodeName, int] = {peer.name: peer.round for peer in voters(core, peers)}
     rounds[core.name] = core.now_ms
     return core.membership.reached(rounds, quorum.half) + core.settings.lease_ms
 
 
-def holds(core: Core, peers: Iterable[Progress]) -> bool:
+def holds(core: Core, peers: Mapping[NodeName, Progress]) -> bool:
     return core.now_ms < until_ms(core, peers)

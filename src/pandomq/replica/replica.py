@@ -212,6 +212,9 @@ class Replica:
     def promote(self, dead: Sequence[NodeName], epoch_id: str) -> None:
         """By force: this broker begins a new epoch without the dead. What only they have is lost to the cluster. It
         is refused if one of them answers, or if a broker that lives has a newer log or hears a root."""
+        if self._promotion is not None:
+            self._core.outbox.put(ChangeEnded(False, "another promotion is under way"))
+            return
         self._promotion = Promotion(self._core, dead, epoch_id)
         if self._promotion.refusal is not None:
             self._promotion.is_over()
@@ -238,7 +241,7 @@ class Replica:
         root = self._core.handlers
         if not isinstance(root, Root) or not root.ready or root.hand_over is not None:
             return False
-        return lease.holds(self._core, root.peers.values())
+        return lease.holds(self._core, root.peers)
 
     @property
     def next_tick_ms(self) -> int:

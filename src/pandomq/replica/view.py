@@ -57,7 +57,7 @@ def view_of(core: Core) -> ReplicaView:
     root = core.handlers if isinstance(core.handlers, Root) else None
     left_ms = None
     if root is not None and core.others:
-        left_ms = lease.until_ms(core, root.peers.values()) - core.now_ms
+        left_ms = lease.until_ms(core, root.peers) - core.now_ms
     return ReplicaView(
         name=core.name,
         role=core.handlers.role,

@@ -6,7 +6,7 @@ import pytest
 
 from pandomq.replica.effects import ChangeEnded, MembersChanged
 from pandomq.replica.entries import Members, decode_entry
-from pandomq.replica.limits import CHANGE_MS
+from pandomq.replica.limits import CHANGE_MS, GREETING_MS
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 
@@ -193,3 +193,22 @@ def test_a_secondary_gets_the_log_and_has_no_say() -> None:
     world["c"].crash()
     world.advance(3_000)
     assert world.roots == [], "a and s are not half of three primaries"
+
+
+def test_who_asked_a_root_that_is_deposed_is_told() -> None:
+    world = World("abcd", voters="abc")
+    root = world.elect("a")
+    change(root, "abcz")
+    world.isolate("a")
+    world.advance(2_000)
+    assert ended(root) == [False]
+
+
+def test_a_learner_forgets_a_root_that_it_does_not_hear() -> None:
+    world = World("abcd", voters="abc")
+    world.elect("a")
+    world.advance(GREETING_MS + 200)
+    assert world["d"].replica.root == "a"
+    world.isolate("d")
+    world.advance(2_000)
+    assert world["d"].replica.root is None

@@ -20,13 +20,11 @@ class Backup(Follower):
         self._stand_at_ms = core.now_ms + rest_ms if rest_ms else None
 
     def tick(self) -> None:
+        super().tick()
         core = self.core
         if core.now_ms < core.promise_until_ms:
             self._stand_at_ms = None
             return
-        if core.root is not None:
-            core.root = None
-            core.tell_role()
         if self._stand_at_ms is None:
             # The election begins now; seniority says who stands first.
             self._stand_at_ms = core.now_ms + self._delay_ms()

@@ -9,6 +9,13 @@ from pandomq.replica.roles.handlers import Handlers
 
 
 class Follower(Handlers):
+    def tick(self) -> None:
+        """A root that was not heard of for longer than the promise to it is none any more, as far as one knows."""
+        core = self.core
+        if core.root is not None and core.now_ms >= core.promise_until_ms:
+            core.root = None
+            core.tell_role()
+
     def on_append(self, sender: NodeName, message: Append) -> None:
         self.core.follow(sender)
         appending.receive(self.core, sender, message)

@@ -39,6 +39,9 @@ class Handlers:
     def enter(self) -> None:
         """The role was told to the owner, and begins."""
 
+    def leave(self) -> None:
+        """Another role begins."""
+
     def tick(self) -> None: ...
 
     def deadline_ms(self) -> int:

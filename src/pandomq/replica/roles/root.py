@@ -63,6 +63,15 @@ class Root(Handlers):
         self.peers[name] = peer
         return peer
 
+    def leave(self) -> None:
+        """Who asked for something that is not done is told so."""
+        if self.change is not None:
+            self.change.end(
+                done=False, text="this broker is no longer root; the next one finishes or forgets the change"
+            )
+        if self.hand_over is not None:
+            self.hand_over.give_up("this broker is no longer root")
+
     # The log.
 
     def write(self, payloads: Sequence[bytes], *, prompt: bool = False) -> LogIndex:
@@ -250,11 +259,11 @@ class Root(Handlers):
 
     def deadline_ms(self) -> int:
         beat_ms = self._beat_ms + self.core.settings.heartbeat_ms
-        return min(beat_ms, lease.until_ms(self.core, self.peers.values()))
+        return min(beat_ms, lease.until_ms(self.core, self.peers))
 
     def _check_office(self) -> None:
         core = self.core
-        if not lease.holds(core, self.peers.values()):
+        if not lease.holds(core, self.peers):
             self.resign("it has not heard from half of the primaries within its lease")
         elif votes.disk_stalls(core):
             self.resign("its disk does not answer")
