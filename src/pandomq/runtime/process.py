@@ -23,6 +23,7 @@ from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import ListenerView
+from pandomq.runtime.allocator import keep_large_blocks_apart
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.http import HttpServer
@@ -68,6 +69,7 @@ def run(
     OSError if it cannot listen or write its directory, StoreFault if it cannot use what is there, or at any time later.
     Without `journal` its state is in memory.
     """
+    keep_large_blocks_apart()
     data.mkdir(parents=True, exist_ok=True)
     pid_file = data / "pid"
     pid_file.write_text(f"{os.getpid()}\n")
