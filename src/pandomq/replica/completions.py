@@ -24,7 +24,7 @@ class CutDone(msgspec.Struct, frozen=True):
 
 
 class StoreEmptied(msgspec.Struct, frozen=True):
-    """Store and state are empty."""
+    """The log is empty, and so is the broker's state. The hard state is saved again next."""
 
 
 class Fetched(msgspec.Struct, frozen=True):

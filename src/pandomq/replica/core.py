@@ -278,7 +278,7 @@ class Core:
 
     def set_aside(self, reason: str) -> None:
         """Another epoch has overtaken what this broker took for committed. Its store goes aside as a whole, and it
-        begins again as one that has forgotten everything."""
+        begins again with an empty log."""
         self.emptying = True
         self.outbox.put(SetAside(reason))
 
@@ -289,7 +289,9 @@ class Core:
         self.commit_index = self.matched_index = LogIndex(0)
         self.tail.reset(LogIndex(0), Term(0))
         self.begin_life()
-        self.note(Record(joining=True))
+        # Its votes are not forgotten, and in the new epoch it has acknowledged nothing yet: so it is in no more doubt
+        # than before, and may help to elect the new epoch's root.
+        self.note(Record(joining=self.record.joining))
 
     def commit(self, index: LogIndex) -> None:
         if index <= self.commit_index:

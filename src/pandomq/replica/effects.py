@@ -44,7 +44,8 @@ class Cut(msgspec.Struct, frozen=True):
 
 class SetAside(msgspec.Struct, frozen=True):
     """The whole store of the log, which another epoch has overtaken below its commit index, is to be kept aside, and
-    the broker begins empty: with no state of its own and a log that ends at 0. Answered by StoreEmptied."""
+    the broker begins empty: with no state of its own and a log that ends at 0. Answered by StoreEmptied; or the
+    process begins again with an empty store, and is a learner in doubt then."""
 
     reason: str
 

@@ -227,3 +227,24 @@ def test_the_old_root_that_was_only_cut_off_follows_the_new_epoch() -> None:
     assert [world.committed(name) for name in "abc"] == [[b"new"]] * 3
     kept = [entry.payload for part in world["a"].store.durable.aside for entry in part]
     assert b"old 1" in kept and b"old 2" in kept
+
+
+def test_survivors_whose_log_is_overtaken_still_elect_the_new_epochs_root() -> None:
+    """c, who has missed everything, is promoted, and nobody is declared dead; then it restarts."""
+    world = World("abc")
+    root = world.elect("a")
+    world.isolate("c")
+    root.propose(b"old")
+    world.advance(3_000)
+    assert promote(world, "c", "").done
+    world.heal()
+    world.elect("c")
+    world.advance(2_000)
+    assert [world.committed(name) for name in "abc"] == [[]] * 3
+    for name in "abc":
+        world[name].crash()
+    for name in "abc":
+        world[name].start()
+    world.elect().propose(b"new")
+    world.advance(1_000)
+    assert [world.committed(name) for name in "abc"] == [[b"new"]] * 3
