@@ -35,6 +35,9 @@ FIELD_TABLE_DEPTH_MAX: Final = 64
 INCOMPLETE_MESSAGES_MAX: Final = 2
 """Incomplete messages of one connection, on all its channels, take at most as much as this many of the largest, with a
 frame for the header of each: whatever a read cuts in two must fit as well."""
+INCOMPLETE_MEMORY_PARTS: Final = 4
+"""Those of all connections take at most one of so many parts of the memory watermark, or what one connection may have,
+if that is more. Past it the connection with the most is closed."""
 
 # The life of a connection.
 HANDSHAKE_FRAME_BYTES_MAX: Final = 8192

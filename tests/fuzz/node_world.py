@@ -19,6 +19,7 @@ from tests.support.client import Address, Connection
 
 STEPS_MAX = 10_000
 MEMORY_BYTES = 16 * limits.MIB
+SETTINGS = NodeSettings(name="fuzzed", memory_bytes_max=MEMORY_BYTES)
 NOWHERE = Address("in this process", 0)
 
 
@@ -61,9 +62,8 @@ class NodeSocket:
 class NodeWorld:
     """One node and its sockets."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, settings: NodeSettings = SETTINGS) -> None:
         self.now_ms = 1_000_000
-        settings = NodeSettings(name="fuzzed", memory_bytes_max=MEMORY_BYTES)
         self.node = Node(settings, random, self.now_ms)
         self.sockets: dict[NodeSocket, None] = {}
         self.bytes_in = 0

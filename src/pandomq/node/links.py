@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.client import Client
     from pandomq.errors import ConnectionFault
+    from pandomq.node.incomplete import IncompleteMessages
     from pandomq.node.link import Link
 
 log = logging.getLogger("pandomq")
@@ -32,10 +33,21 @@ Writes = list[tuple["Link", bytes]]
 
 
 class Links:
-    __slots__ = ("_broker", "_deadlines", "_resting", "_resumed", "_talking", "controls", "of_client", "present")
+    __slots__ = (
+        "_broker",
+        "_deadlines",
+        "_resting",
+        "_resumed",
+        "_talking",
+        "controls",
+        "incomplete",
+        "of_client",
+        "present",
+    )
 
-    def __init__(self, broker: Broker, now_ms: int) -> None:
+    def __init__(self, broker: Broker, incomplete: IncompleteMessages, now_ms: int) -> None:
         self._broker = broker
+        self.incomplete = incomplete
         self.present: dict[Link, None] = {}
         self.of_client: dict[Client, Link] = {}
         self.controls: list[Control] = []
@@ -62,6 +74,7 @@ class Links:
             self.let_go(link, now_ms)
         self.present.pop(link, None)
         self._talking.pop(link, None)
+        self.incomplete.forget(link)
 
     def let_go(self, link: Link, now_ms: int) -> None:
         """The broker's client goes; the link may stay to say good-bye."""

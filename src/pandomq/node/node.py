@@ -23,6 +23,7 @@ from pandomq.ids import LogIndex
 from pandomq.node.backlog import Backlog, Batch
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.endings import Endings
+from pandomq.node.incomplete import IncompleteMessages
 from pandomq.node.intake import Intake
 from pandomq.node.links import Links, Writes
 from pandomq.node.local_client import LocalClients
@@ -69,7 +70,7 @@ class Node:
         self._disk = None if journal is None else DiskLog(journal, self._broker, settings, random)
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
-        self._links = Links(self._broker, now_ms)
+        self._links = Links(self._broker, IncompleteMessages(settings), now_ms)
         self.office = Office(None if self._disk is None else self._disk.replication)
         self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), self.office, now_ms)
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
@@ -121,6 +122,7 @@ class Node:
         self._broker.limits = broker_limits(settings)
         self._set_paging(settings)
         self._pressure.alarm.set_mark(settings.memory_bytes_max)
+        self._links.incomplete.change_settings(settings)
 
     def _set_paging(self, settings: NodeSettings) -> None:
         # Without a disk there is nowhere to page to.
@@ -171,6 +173,10 @@ class Node:
             if not data:
                 return
         self._intake.gather_all(link, link.connection.receive(data), now_ms)
+        greediest = self._links.incomplete.received(link)
+        if greediest is not None:
+            self._intake.gather_all(greediest, greediest.connection.give_up(self._links.incomplete.fault), now_ms)
+            self._links.incomplete.forget(greediest)
         if link.connection.state is not State.RUNNING:
             self._links.talk(link)
 

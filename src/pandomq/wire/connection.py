@@ -146,6 +146,20 @@ class Connection:
         """The peer's octets are left unread on purpose: its silence means nothing."""
         self._heard = True
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """What is kept of frames and messages that are not whole yet."""
+        return 0 if self._scanner is None else self._scanner.buffered_bytes
+
+    def give_up(self, fault: ConnectionFault) -> list[Input]:
+        """As if the client had done wrong just now: what is incomplete is forgotten, and frames are not told apart any
+        more."""
+        inputs: list[Input] = []
+        self._scanner = None
+        self._fail(fault, inputs)
+        self._search_end(b"")
+        return inputs
+
     # Answers of the broker.
 
     def accept_login(self) -> list[Input]:
