@@ -101,7 +101,7 @@ class Replication:
         self._saves: dict[Ticket, int] = {}
         self._fetches: dict[Ticket, Fetch] = {}
         self._parts: dict[Ticket, ReadPiece | TakePiece | InstallSnapshot] = {}
-        self._cutting = False
+        self._cutting = self._wrote = False
         self._linked: set[str] = set()
         self._sends: list[tuple[str, bytes]] = []
         self._serve: Serve | None = None
@@ -158,6 +158,8 @@ class Replication:
 
     def tick(self, monotonic_ms: int) -> None:
         """To be told before anything else of that time."""
+        if monotonic_ms == self._now_ms:
+            return
         self._now_ms = monotonic_ms
         self._journal.note_time(monotonic_ms)
         if self._runs:
@@ -265,12 +267,14 @@ class Replication:
             for effect in effects:
                 if self.restart is None:
                     self._carry_out_one(effect)
-        if self.restart is None:
+        if self._wrote and self.restart is None:
+            self._wrote = False
             self._journal.sync()
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
             case Write(first_index, term, payloads):
+                self._wrote = True
                 last_index = self._journal.extend(term, payloads)
                 assert last_index == first_index + len(payloads) - 1
                 if not self.in_office:

@@ -44,10 +44,14 @@ def synced_values(core: Core, peers: Mapping[NodeName, Progress]) -> dict[NodeNa
 
 
 def synced_by_enough(core: Core, peers: Mapping[NodeName, Progress]) -> LogIndex:
+    if not core.others:
+        return core.synced_index
     return LogIndex(max(enough_have(core, peers, synced_values(core, peers)), 0))
 
 
 def received_by_enough(core: Core, peers: Mapping[NodeName, Progress]) -> LogIndex:
+    if not core.others:
+        return core.tail.last_index
     values: dict[NodeName, int] = {peer.name: peer.received_index for peer in lease.voters(core, peers)}
     values[core.name] = core.tail.last_index
     return LogIndex(max(enough_have(core, peers, values), 0))

@@ -53,7 +53,9 @@ class Core:
         self.handlers: Handlers
         self.new_follower: Callable[[Core, int], Handlers]
         self.new_root: Callable[[Core, Collection[NodeName], int, bytes | None], Handlers]
-        self.membership = NOBODY
+        self._membership = NOBODY
+        self.others: list[NodeName] = []
+        """The other voters, in an order that is the same on every run."""
         # Links, and since when the broker at the other end has run, on this broker's clock.
         self.links: set[NodeName] = set()
         self.born_ms: dict[NodeName, int] = {}
@@ -106,9 +108,13 @@ class Core:
         return self.state.epoch, self.state.epoch_id, self.term
 
     @property
-    def others(self) -> list[NodeName]:
-        """The other voters, in an order that is the same on every run."""
-        return sorted(self.membership.names - {self.name})
+    def membership(self) -> Membership:
+        return self._membership
+
+    @membership.setter
+    def membership(self, membership: Membership) -> None:
+        self._membership = membership
+        self.others = sorted(membership.names - {self.name})
 
     def is_voter(self) -> bool:
         return self.name in self.membership.names
