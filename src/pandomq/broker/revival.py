@@ -81,12 +81,14 @@ class Revival:
         self._broker.apply(index, term, entry)
         self.last_ms = self._broker.now_ms
 
-    def finish(self, now_ms: int) -> None:
-        """What goes with a restart goes; the next batch, which may be empty, writes that to the log."""
+    def finish(self, now_ms: int, *, takeover: bool = False) -> None:
+        """What goes with a restart goes; the next batch, which may be empty, writes that to the log. After a takeover,
+        when other brokers were there all the time, queues that are not durable stay, and are empty."""
         broker = self._broker
         broker.now_ms = now_ms
-        for vhost in list(broker.state.vhosts.values()):
-            self._forget_passing(vhost)
+        if not takeover:
+            for vhost in list(broker.state.vhosts.values()):
+                self._forget_passing(vhost)
         for _, owner in broker.state.logged.values():
             if not self._exact:
                 owner.kernel.suspect()

@@ -139,7 +139,6 @@ class Journal:
         return (yield from settle(self._examination, self._settings, self._new_identity))
 
     def _surveyed(self, identity: Identity) -> None:
-        """What files there are is known. From now on there may be pages."""
         survey = self._examination.survey
         self._numbers = itertools.count(survey.number_last + 1)
         self.pages.begin(identity, self._numbers, self._examination.page_survey.held, survey.sizes)
@@ -294,7 +293,6 @@ class Journal:
             self._settle()
 
     def _settle(self) -> None:
-        """Commit and sync each move on their own."""
         index = min(self._commit_index, self._appender.synced_index)
         if index > self._settled_index:
             self._settled_index = index
@@ -318,6 +316,9 @@ class Journal:
         segment = self._catalogue.find(index)
         chain = None if segment is None else segment.chain_at(index)
         return chain if chain is not None else self._examination.points.at(index)
+
+    def bytes_after(self, index: LogIndex) -> int:
+        return self._catalogue.bytes_after(index)
 
     def read(self, first_index: LogIndex, bytes_max: int) -> Ticket:
         """Entries from here on, as many as are stored together and fit; `EntriesRead` brings at least one. Raises
@@ -356,7 +357,6 @@ class Journal:
         return self._states.state.hard
 
     def save_state(self, hard_state: HardState) -> Ticket:
-        """Nothing of it may be spoken before `StateSaved`."""
         self._check()
         ticket = self._outbox.next_ticket()
         state = msgspec.structs.replace(self._states.state, hard=hard_state)

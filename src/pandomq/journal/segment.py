@@ -109,6 +109,15 @@ class Catalogue:
         stored = self._files[place]
         return stored if index <= stored.last_index else None
 
+    def bytes_after(self, index: int) -> int:
+        """Of the entries after this one, as far as they are held."""
+        total_bytes = 0
+        for stored in reversed(self._files):
+            if stored.last_index <= index:
+                break
+            total_bytes += stored.end - stored.entry_span(max(index + 1, stored.first_index))[0]
+        return total_bytes
+
     def remove(self, stored: Segment) -> None:
         place = self._files.index(stored)
         del self._files[place], self._firsts[place]

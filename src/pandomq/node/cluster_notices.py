@@ -24,7 +24,7 @@ OnEnded = Callable[[bool, str], None]
 
 
 class ClusterNotices:
-    __slots__ = ("_asked", "alarms", "changed", "membership", "resignation", "role", "root", "term")
+    __slots__ = ("_asked", "alarms", "changed", "followed", "membership", "resignation", "role", "root", "term")
 
     def __init__(self) -> None:
         self.role = Role.RECOVERING
@@ -34,11 +34,14 @@ class ClusterNotices:
         self.alarms: dict[AlarmKind, str] = {}
         self.resignation: str | None = None
         """Why this broker gave up its office."""
+        self.followed = False
+        """Another broker was root in this life: whatever this one becomes, the cluster has not been away."""
         self.changed = True
         """The root or the members are others than when this was last set to False."""
         self._asked: deque[OnEnded] = deque()
 
     def role_changed(self, name: NodeName, role: Role, term: Term, root: NodeName | None) -> None:
+        self.followed = self.followed or (root is not None and root != name)
         if (role, term, root) != (self.role, self.term, self.root):
             log.info("broker %s is %s in term %d; the root is %s", name, role.value, term, root or "not known")
         self.role, self.term, self.root, self.changed = role, term, root, True

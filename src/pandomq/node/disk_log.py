@@ -45,10 +45,13 @@ from pandomq.journal.events import (
 from pandomq.kernel import NEVER_MS
 from pandomq.limits import MIB
 from pandomq.node.applier import Applier
+from pandomq.node.cluster_view import members_of
+from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.opening import Opening
 from pandomq.node.paging import Paging
 from pandomq.node.replication import Replication
 from pandomq.node.snapshots import Snapshots
+from pandomq.node.view_records import ClusterFacts
 
 if TYPE_CHECKING:
     from random import Random
@@ -123,9 +126,20 @@ class DiskLog:
     def holds_back(self) -> str | None:
         """Why publishers are to wait: the disk is nearly full or far behind, or nothing they publish is committed."""
         if self._space_low or self._behind or self._paging.behind:
-            return "low on disk"
+            return LOW_ON_DISK
         waits = self.replication.in_office and self.replication.replica.holds_back
         return "waiting for backups" if waits else None
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        return tuple(kind.value for kind in self.replication.notices.alarms)
+
+    def cluster(self, name: str, address: str) -> ClusterFacts:
+        """What is known here, on the broker of this name and address."""
+        if not self.open:
+            return ClusterFacts(0, None, ())
+        notices = self.replication.notices
+        return ClusterFacts(notices.term, notices.root, members_of(self.replication, self._journal, address))
 
     # The disk.
 
@@ -193,13 +207,13 @@ class DiskLog:
     def _transfer(self, event: PartRead | PartTaken | Installed | InstallFailed | Emptied) -> None:
         match event:
             case PartRead():
-                self.replication.part_read(event)
+                self.replication.transfer.part_read(event)
             case PartTaken(ticket):
-                self.replication.part_taken(ticket)
+                self.replication.transfer.part_taken(ticket)
             case Installed():
                 self.replication.store_replaced("a snapshot from another broker takes the place of the store")
             case InstallFailed(ticket, reason):
-                self.replication.install_failed(ticket, reason)
+                self.replication.transfer.install_failed(ticket, reason)
             case Emptied():
                 self.replication.store_replaced("the store is set aside")
             case _:
@@ -221,7 +235,7 @@ class DiskLog:
         self._broker.engine.term = serve.term
         self._broker.held.replayed(serve.index)
         self._broker.committed(serve.index)
-        self._revival.finish(now_ms)
+        self._revival.finish(now_ms, takeover=self.replication.notices.followed)
 
     def set_paging(self, paging_bytes: int) -> None:
         self._paging.set_limit(paging_bytes)

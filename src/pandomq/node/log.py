@@ -7,9 +7,13 @@ held is lost with the process, as are the queues themselves.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from pandomq.ids import LogIndex
+from pandomq.node.cluster_view import ROOT
+from pandomq.node.view_records import ClusterFacts, MemberView
+
+LOW_ON_DISK: Final = "low on disk"
 
 
 class Log(Protocol):
@@ -26,6 +30,13 @@ class Log(Protocol):
     def holds_back(self) -> str | None:
         """Why publishers are to wait; None if they are not."""
 
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What is wrong with the cluster, by name."""
+
+    def cluster(self, name: str, address: str) -> ClusterFacts:
+        """What is known here, on the broker of this name and address."""
+
     def append(self, entry: bytes) -> LogIndex:
         """Takes the entry and gives the index it will have."""
 
@@ -37,6 +48,7 @@ class Log(Protocol):
 class MemoryLog:
     """Commits every entry at the end of its batch, and forgets it."""
 
+    alarms: tuple[str, ...] = ()
     __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "holds_back", "last_index")
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
@@ -45,6 +57,10 @@ class MemoryLog:
         self.last_index = LogIndex(0)
         self.appended_bytes = 0
         self.holds_back: str | None = None
+
+    def cluster(self, name: str, address: str) -> ClusterFacts:
+        member = MemberView(name, ROOT, address, True, self.last_index, self._committed_index, 0)
+        return ClusterFacts(0, name, (member,))
 
     def append(self, entry: bytes) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)

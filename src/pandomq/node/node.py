@@ -238,19 +238,20 @@ class Node:
 
     def peer_connected(self, name: str) -> None:
         """There is a link to this broker now, or another one than before."""
-        self._peers.connected(name)
+        self.peers.connected(name)
 
     def peer_lost(self, name: str, *, by_peer: bool) -> None:
         """`by_peer`: the other end closed it, as a system does for a process that died."""
-        self._peers.disconnected(name, by_peer=by_peer)
+        self.peers.disconnected(name, by_peer=by_peer)
 
     def peer_received(self, name: str, data: bytes, monotonic_ms: int) -> None:
         """One whole message. Raises BadMessage: then the link is to be closed."""
-        self._peers.tick(monotonic_ms)
-        self._peers.received(name, data)
+        self.peers.tick(monotonic_ms)
+        self.peers.received(name, data)
 
     @property
-    def _peers(self) -> Replication:
+    def peers(self) -> Replication:
+        """What administrators ask of the cluster is asked there."""
         assert self._disk is not None, "a broker without a store has no peers"
         return self._disk.replication
 
@@ -362,7 +363,7 @@ class Node:
             on_done(fault)
         self._administered.clear()
         controls, self._links.controls = self._links.controls, []
-        return Output(writes, controls, False, restart=reason)
+        return Output(writes, controls, False, (), self.peers.take_sends(), reason)
 
     def _handle(self, gathered: Batch, now_ms: int) -> None:
         waited = self._backlog.clients()

@@ -18,18 +18,15 @@ import msgspec
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
-from pandomq.journal.events import EntriesRead, PartRead, Recovered
-from pandomq.node.cluster_notices import ClusterNotices
+from pandomq.journal.events import EntriesRead, Recovered
+from pandomq.node.cluster_notices import ClusterNotices, OnEnded
+from pandomq.node.transfer import Transfer
 from pandomq.replica.completions import (
     Completion,
     CutDone,
     Fetched,
     HandOverPrepared,
     Missing,
-    NoSnapshot,
-    PieceRead,
-    PieceTaken,
-    SnapshotBad,
     StateSaved,
     Synced,
 )
@@ -63,6 +60,7 @@ from pandomq.replica.replica import Replica
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from pandomq.broker.broker import Broker
@@ -100,15 +98,16 @@ class Replication:
         """While the first members are being saved."""
         self._saves: dict[Ticket, int] = {}
         self._fetches: dict[Ticket, Fetch] = {}
-        self._parts: dict[Ticket, ReadPiece | TakePiece | InstallSnapshot] = {}
         self._cutting = self._wrote = False
-        self._linked: set[str] = set()
+        self.linked: set[str] = set()
+        """Brokers to which there is a link."""
         self._sends: list[tuple[str, bytes]] = []
         self._serve: Serve | None = None
         self.in_office = False
         """The broker has finished its takeover, or is about to, and may propose."""
         self.restart: str | None = None
         self.notices = ClusterNotices()
+        self.transfer = Transfer(journal, self._complete)
 
     # The store is open.
 
@@ -150,7 +149,7 @@ class Replication:
         assert self._facts is not None
         facts, self._facts = self._facts, None
         self.replica.recovered(facts, self._now_ms)
-        for peer in sorted(self._linked):
+        for peer in sorted(self.linked):
             self.replica.connected(NodeName(peer))
         self._carry_out()
 
@@ -167,13 +166,13 @@ class Replication:
             self._carry_out()
 
     def connected(self, peer: str) -> None:
-        self._linked.add(peer)
+        self.linked.add(peer)
         if self._runs:
             self.replica.connected(NodeName(peer))
             self._carry_out()
 
     def disconnected(self, peer: str, *, by_peer: bool) -> None:
-        self._linked.discard(peer)
+        self.linked.discard(peer)
         if self._runs:
             self.replica.disconnected(NodeName(peer), by_peer=by_peer)
             self._carry_out()
@@ -181,7 +180,7 @@ class Replication:
     def received(self, peer: str, data: bytes) -> None:
         """Raises BadMessage."""
         message = decode(data)
-        if self._runs and peer in self._linked:
+        if self._runs and peer in self.linked:
             self.replica.step(NodeName(peer), message)
             self._carry_out()
 
@@ -191,10 +190,35 @@ class Replication:
         self._carry_out()
         return index
 
+    # What a person asks for. Each is answered once, perhaps at once.
+
+    def change_members(self, members: Sequence[Member], on_ended: OnEnded) -> None:
+        self._ask(on_ended, lambda: self.replica.change_members(members))
+
+    def hand_over(self, successor: str | None, on_ended: OnEnded) -> None:
+        """To this backup, or to the one that is furthest."""
+        chosen = None if successor is None else NodeName(successor)
+        self._ask(on_ended, lambda: self.replica.hand_over(chosen))
+
+    def promote(self, dead: Sequence[str], epoch_id: str, on_ended: OnEnded) -> None:
+        """By force, without these."""
+        self._ask(on_ended, lambda: self.replica.promote([NodeName(name) for name in dead], epoch_id))
+
+    def _ask(self, on_ended: OnEnded, ask: Callable[[], None]) -> None:
+        if not self._runs:
+            on_ended(False, "this broker is not ready")
+            return
+        self.notices.ask(on_ended)
+        ask()
+        self._carry_out()
+
     def take_sends(self) -> list[tuple[str, bytes]]:
         """Whole messages for peers, in order."""
         sends, self._sends = self._sends, []
         return sends
+
+    def _is_over(self) -> bool:
+        return self.restart is not None
 
     @property
     def _runs(self) -> bool:
@@ -204,7 +228,7 @@ class Replication:
     def has_peers(self) -> bool:
         """There are other brokers, or ought to be."""
         names = self.notices.membership.names
-        return bool(self._linked) or self._settings.observer or len(names) > 1 or len(self._settings.primaries) > 1
+        return bool(self.linked) or self._settings.observer or len(names) > 1 or len(self._settings.primaries) > 1
 
     @property
     def tick_ms(self) -> int:
@@ -263,11 +287,12 @@ class Replication:
     # Effects.
 
     def _carry_out(self) -> None:
-        while self.restart is None and (effects := self.replica.take_effects()):
+        while not self._is_over() and (effects := self.replica.take_effects()):
             for effect in effects:
-                if self.restart is None:
+                # Last words are said: who hands over tells its successor, and who asked for it hears.
+                if isinstance(effect, Send | ChangeEnded) or not self._is_over():
                     self._carry_out_one(effect)
-        if self._wrote and self.restart is None:
+        if self._wrote and not self._is_over():
             self._wrote = False
             self._journal.sync()
 
@@ -285,7 +310,7 @@ class Replication:
                 if self.in_office:
                     self._broker.committed(index)
             case Send(peer, message):
-                if peer in self._linked:
+                if peer in self.linked:
                     self._sends.append((peer, encode(message)))
             case Received():
                 pass
@@ -294,7 +319,7 @@ class Replication:
             case RoleChanged() | Serve() | Resigned() | PrepareHandOver():
                 self._change_role(effect)
             case ReadPiece() | TakePiece() | InstallSnapshot():
-                self._transfer(effect)
+                self.transfer.carry_out(effect)
             case Alarm() | MembersChanged() | ChangeEnded():
                 self.notices.take(effect)
             case _:
@@ -337,44 +362,6 @@ class Replication:
                 self.replica.completed(HandOverPrepared(None))
             case _:
                 assert_never(effect)
-
-    # Snapshots from one broker to another.
-
-    def _transfer(self, effect: ReadPiece | TakePiece | InstallSnapshot) -> None:
-        journal = self._journal
-        match effect:
-            case ReadPiece(peer, source, number):
-                try:
-                    self._parts[journal.sender.read(source, number)] = effect
-                except LookupError:
-                    self.replica.completed(NoSnapshot(peer, source))
-            case TakePiece(_, number, data):
-                self._parts[journal.arrivals.take(number, data)] = effect
-            case InstallSnapshot(_, index, term):
-                self._parts[journal.arrivals.install(index, term)] = effect
-            case _:
-                assert_never(effect)
-
-    def part_read(self, event: PartRead) -> None:
-        effect = self._parts.pop(event.ticket)
-        assert isinstance(effect, ReadPiece)
-        if event.flaw:
-            log.warning("a snapshot for broker %s could not be read: %s", effect.peer, event.flaw)
-            self._complete(NoSnapshot(effect.peer, effect.source))
-            return
-        place = (event.source, event.index, event.term, effect.number)
-        self._complete(PieceRead(effect.peer, *place, event.data, event.last))
-
-    def part_taken(self, ticket: Ticket) -> None:
-        effect = self._parts.pop(ticket)
-        assert isinstance(effect, TakePiece)
-        self._complete(PieceTaken(effect.source, effect.number))
-
-    def install_failed(self, ticket: Ticket, reason: str) -> None:
-        effect = self._parts.pop(ticket)
-        assert isinstance(effect, InstallSnapshot)
-        log.warning("a snapshot from another broker is of no use: %s", reason)
-        self._complete(SnapshotBad(effect.source, reason))
 
     def store_replaced(self, reason: str) -> None:
         """By a snapshot, or by nothing. What the replica says next it says in its next life."""

@@ -27,6 +27,14 @@ class MemberView(msgspec.Struct, frozen=True):
     lag_bytes: int
 
 
+class ClusterFacts(NamedTuple):
+    """What the log knows of the cluster."""
+
+    term: int
+    root: str | None
+    members: tuple[MemberView, ...]
+
+
 class ClusterView(msgspec.Struct, frozen=True):
     cluster: str
     term: int

@@ -8,7 +8,7 @@ it was made. The views of queues, exchanges and bindings are the broker's own; h
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 from pandomq import __version__, kernel
@@ -22,6 +22,7 @@ from pandomq.broker.administration_views import (
 )
 from pandomq.broker.client_views import ConsumerView
 from pandomq.broker.views import BindingView, ExchangeView, QueueView
+from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.view_records import (
     ClusterView,
     CountersView,
@@ -29,7 +30,6 @@ from pandomq.node.view_records import (
     LinkConsumerView,
     LinkView,
     ListenerView,
-    MemberView,
     NodeView,
     QueueSize,
     QueueUseView,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from pandomq.node.link import Link
     from pandomq.node.log import Log
     from pandomq.node.settings import NodeSettings
-
-ROOT: Final = "root"
 
 
 class Views:
@@ -91,7 +89,7 @@ class Views:
             uptime_ms=max(0, self._broker.now_ms - self._started_ms),
             listeners=tuple(self.listeners),
             memory_alarm=self._alarm.raised,
-            disk_alarm=self._log.holds_back is not None,
+            disk_alarm=self._log.holds_back == LOW_ON_DISK,
             held_messages=self._broker.engine.held_messages,
             held_bytes=self._broker.engine.held_bytes,
             memory_bytes_max=self._settings.memory_bytes_max,
@@ -108,20 +106,18 @@ class Views:
         )
 
     def alarms(self) -> tuple[str, ...]:
-        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back is not None}
-        return tuple(name for name, holds in raised.items() if holds)
+        raised = {"memory": self._alarm.raised, "disk": self._log.holds_back == LOW_ON_DISK}
+        return (*(name for name, holds in raised.items() if holds), *self._log.alarms)
 
     def cluster(self) -> ClusterView:
         """A single broker is a cluster of one."""
         address = next((f"{at.host}:{at.port}" for at in self.listeners if at.protocol == "amqp"), "")
-        index = int(self._log.last_index)
-        name = self._settings.name
-        member = MemberView(name, ROOT, address, True, index, self._broker.held.committed_index, 0)
+        term, root, members = self._log.cluster(self._settings.name, address)
         return ClusterView(
             cluster=self.cluster_id,
-            term=self._broker.engine.term,
-            root=name,
-            members=(member,),
+            term=term,
+            root=root,
+            members=members,
             alarms=self.alarms(),
             kernel=kernel.KIND,
             version=__version__,

@@ -89,7 +89,7 @@ class Machine:
         self._buffer = bytearray(READ_CHUNK_BYTES)
 
     def start(self, settings: ClusterSettings) -> None:
-        self._settings = NodeSettings(name=self.name, cluster=settings)
+        self._settings = NodeSettings(name=self.name, cluster=settings, paging_bytes=self.world.paging_bytes)
         self._begin()
 
     def _begin(self) -> None:
@@ -172,8 +172,9 @@ class Machine:
 
 
 class ClusterWorld:
-    def __init__(self, count: int = 3, seed: int = 1) -> None:
+    def __init__(self, count: int = 3, seed: int = 1, paging_bytes: int = 0) -> None:
         random = Random(seed)
+        self.paging_bytes = paging_bytes
         self.now_ms = START_MS
         self.machines = {
             name: Machine(self, name, Random(random.getrandbits(64))) for name in (f"n{i + 1}" for i in range(count))
@@ -259,7 +260,7 @@ class ClusterWorld:
         return node
 
     def role(self, name: str) -> Role:
-        return self.node(name)._peers.replica.role
+        return self.node(name).peers.replica.role
 
     def elect(self) -> str:
         self.until(lambda: self.root is not None)
@@ -276,4 +277,4 @@ class ClusterWorld:
         return Connection.opened(NOWHERE, self.socket(name))
 
 
-__all__ = ["NOWHERE", "ClusterWorld", "Connection", "EndOfStreamError", "Loss"]
+__all__ = ["CLUSTER", "NOWHERE", "ClusterWorld", "Connection", "EndOfStreamError", "Loss"]

@@ -7,7 +7,7 @@ import pytest
 from pandomq.broker.broker import Broker
 from pandomq.replica.roles.transitions import Role
 from tests.support.client import ClosedByBrokerError
-from tests.unit.node.cluster_world import NOWHERE, ClusterWorld, Connection, Loss
+from tests.unit.node.cluster_world import CLUSTER, NOWHERE, ClusterWorld, Connection, Loss
 
 
 def publisher(world: ClusterWorld, name: str, queue: str = "q"):  # type: ignore[no-untyped-def]
@@ -150,3 +150,70 @@ def test_a_wiped_backup_learns_everything_before_it_counts() -> None:
     assert agree(world)
     world.kill(root)
     assert world.client(world.elect()).channel().drain("q") == [b"1"]
+
+
+@pytest.mark.proves("R37")
+def test_a_root_hands_over() -> None:
+    world = ClusterWorld()
+    old = world.elect()
+    channel = publisher(world, old)
+    channel.rpc("queue.declare", queue="passing", durable=False)
+    for number in range(5):
+        channel.publish_confirmed(b"%d" % number, routing_key="q", delivery_mode=2)
+    ended: list[tuple[bool, str]] = []
+    successor = next(name for name in world.machines if name != old)
+    world.until(lambda: world.node(successor).broker.state.vhosts["/"].queues["q"].kernel.ready_count == 5)
+    asked_ms = world.now_ms
+    world.node(old).peers.hand_over(successor, lambda done, text: ended.append((done, text)))
+    with pytest.raises(ClosedByBrokerError, match="hands over"):
+        channel.rpc("basic.qos", prefetch_count=1)
+    world.until(lambda: world.root == successor)
+    assert ended == [(True, f"handed over to {successor}")]
+    assert world.now_ms - asked_ms < 200
+    channel = world.client(successor).channel()
+    assert channel.drain("q") == [b"0", b"1", b"2", b"3", b"4"]
+    # The cluster was there all the time: so is the queue.
+    assert channel.counts("passing") == (0, 0)
+    world.until(lambda: agree(world))
+
+
+def test_long_queues_travel_with_their_pages() -> None:
+    world = ClusterWorld(paging_bytes=40_000)
+    root = world.elect()
+    channel = publisher(world, root)
+    away = next(name for name in world.machines if name != root)
+    world.kill(away)
+    for number in range(300):
+        channel.publish_confirmed(b"%d" % number + bytes(1000), routing_key="q", delivery_mode=2)
+    others = [name for name in world.machines if name != away]
+    for name in others:
+        world.kill(name)
+    for name in others:
+        world.start(name)
+    root = world.elect()
+    assert world.node(root).broker.state.vhosts["/"].queues["q"].kernel.pages()
+    world.start(away)
+    world.until(lambda: bool(world.machines[away].restarts) and world.role(away) is Role.BACKUP)
+    queues = [broker.state.vhosts["/"].queues for broker in brokers(world).values()]
+    world.until(lambda: all("q" in one and one["q"].kernel.ready_count == 300 for one in queues))
+    world.kill(root)
+    got = world.client(world.elect()).channel().drain("q")
+    assert [body[:-1000] for body in got] == [b"%d" % number for number in range(300)]
+
+
+def test_views_show_the_cluster() -> None:
+    world = ClusterWorld()
+    root = world.elect()
+    world.run(500)
+    view = world.node(root).views.cluster()
+    assert (view.root, view.cluster) == (root, CLUSTER)
+    assert {member.name: member.role for member in view.members} == {
+        name: "root" if name == root else "backup" for name in world.machines
+    }
+    assert all(member.in_sync and member.log_index == view.members[0].log_index for member in view.members)
+    away = next(name for name in world.machines if name != root)
+    world.kill(away)
+    publisher(world, root).publish_confirmed(bytes(1000), routing_key="q", delivery_mode=2)
+    absent = next(member for member in world.node(root).views.cluster().members if member.name == away)
+    assert (absent.role, absent.in_sync) == ("absent", False)
+    assert absent.lag_bytes > 1000

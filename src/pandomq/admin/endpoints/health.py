@@ -35,10 +35,9 @@ async def alive(_call: Call) -> PlainTextResponse:
 
 
 async def ready(call: Call) -> PlainTextResponse:
-    """It accepts clients, and there is a root that can confirm."""
-    cluster = call.views.cluster()
+    """It accepts clients and serves them: it is the root."""
     takes_clients = any(listener.protocol.startswith("amqp") for listener in call.views.listeners)
-    if takes_clients and cluster.root is not None:
+    if takes_clients and call.node.office.refusal() is None:
         return PlainTextResponse("ready\n")
     return PlainTextResponse("not ready\n", _FAILED)
 

@@ -1,0 +1,65 @@
+"""The members of a cluster as this broker sees them. Only a root knows how far the others are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pandomq.ids import LogIndex
+from pandomq.node.view_records import MemberView
+from pandomq.replica.roles.transitions import Role
+
+if TYPE_CHECKING:
+    from pandomq.journal.journal import Journal
+    from pandomq.node.replication import Replication
+    from pandomq.replica.view import PeerView, ReplicaView
+
+ROOT: Final = "root"
+BACKUP: Final = "backup"
+LEARNER: Final = "learner"
+SECONDARY: Final = "secondary"
+ABSENT: Final = "absent"
+
+_OWN: Final = {
+    Role.RECOVERING: LEARNER,
+    Role.LEARNER: LEARNER,
+    Role.BACKUP: BACKUP,
+    Role.CANDIDATE: BACKUP,
+    Role.ROOT: ROOT,
+    Role.OBSERVER: SECONDARY,
+}
+
+
+def members_of(replication: Replication, journal: Journal, own_address: str) -> tuple[MemberView, ...]:
+    view = replication.replica.view()
+    addresses = {member.name: member.address for member in replication.notices.membership.members.values()}
+    addresses[view.name] = addresses.get(view.name) or own_address
+    peers = {peer.name: peer for peer in view.peers}
+    for name in peers:
+        addresses.setdefault(name, "")
+    return tuple(
+        _own(view, addresses[name])
+        if name == view.name
+        else _other(replication, journal, view, name, addresses[name], peers.get(name))
+        for name in sorted(addresses)
+    )
+
+
+def _own(view: ReplicaView, address: str) -> MemberView:
+    return MemberView(
+        view.name, _OWN[view.role], address, view.role is Role.ROOT, view.last_index, view.commit_index, 0
+    )
+
+
+def _other(
+    replication: Replication, journal: Journal, view: ReplicaView, name: str, address: str, peer: PeerView | None
+) -> MemberView:
+    linked = name in replication.linked
+    if peer is None:
+        role = ROOT if name == view.root else BACKUP if linked else ABSENT
+        return MemberView(name, role, address, name == view.root, 0, 0, 0)
+    role = SECONDARY if peer.observer else LEARNER if peer.joining else BACKUP
+    lag_bytes = 0 if peer.synced_index >= view.last_index else journal.bytes_after(LogIndex(peer.synced_index))
+    commit_index = min(peer.synced_index, view.commit_index)
+    return MemberView(
+        name, role if linked else ABSENT, address, peer.in_sync, peer.received_index, commit_index, lag_bytes
+    )

@@ -1,0 +1,64 @@
+"""Snapshots from one broker to another: what the replica asks for is asked of the journal, and the answers go back."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, assert_never
+
+from pandomq.replica.completions import NoSnapshot, PieceRead, PieceTaken, SnapshotBad
+from pandomq.replica.effects import InstallSnapshot, ReadPiece, TakePiece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pandomq.journal.effects import Ticket
+    from pandomq.journal.events import PartRead
+    from pandomq.journal.journal import Journal
+    from pandomq.replica.completions import Completion
+
+log = logging.getLogger("pandomq")
+
+
+class Transfer:
+    __slots__ = ("_complete", "_journal", "_wanted")
+
+    def __init__(self, journal: Journal, complete: Callable[[Completion], None]) -> None:
+        self._journal = journal
+        self._complete = complete
+        self._wanted: dict[Ticket, ReadPiece | TakePiece | InstallSnapshot] = {}
+
+    def carry_out(self, effect: ReadPiece | TakePiece | InstallSnapshot) -> None:
+        journal = self._journal
+        match effect:
+            case ReadPiece(peer, source, number):
+                try:
+                    self._wanted[journal.sender.read(source, number)] = effect
+                except LookupError:
+                    self._complete(NoSnapshot(peer, source))
+            case TakePiece(_, number, data):
+                self._wanted[journal.arrivals.take(number, data)] = effect
+            case InstallSnapshot(_, index, term):
+                self._wanted[journal.arrivals.install(index, term)] = effect
+            case _:
+                assert_never(effect)
+
+    def part_read(self, event: PartRead) -> None:
+        effect = self._wanted.pop(event.ticket)
+        assert isinstance(effect, ReadPiece)
+        if event.flaw:
+            log.warning("a snapshot for broker %s could not be read: %s", effect.peer, event.flaw)
+            self._complete(NoSnapshot(effect.peer, effect.source))
+            return
+        place = (event.source, event.index, event.term, effect.number)
+        self._complete(PieceRead(effect.peer, *place, event.data, event.last))
+
+    def part_taken(self, ticket: Ticket) -> None:
+        effect = self._wanted.pop(ticket)
+        assert isinstance(effect, TakePiece)
+        self._complete(PieceTaken(effect.source, effect.number))
+
+    def install_failed(self, ticket: Ticket, reason: str) -> None:
+        effect = self._wanted.pop(ticket)
+        assert isinstance(effect, InstallSnapshot)
+        log.warning("a snapshot from another broker is of no use: %s", reason)
+        self._complete(SnapshotBad(effect.source, reason))
