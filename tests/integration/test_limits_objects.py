@@ -7,6 +7,7 @@ once there is room.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker, NoFreeChannels
@@ -240,3 +241,22 @@ def test_pika_hears_the_same(limited: ConfiguredBroker) -> None:
         with pytest.raises(ConnectionClosedByBroker) as refused:
             client.channel(CHANNELS + 1)
         assert refused.value.reply_code == 530
+
+
+def test_consumers_of_one_queue_and_on_one_channel(tmp_path: Path) -> None:
+    limits = {"consumers_per_channel_max": 3, "consumers_per_queue_max": 2}
+    with running(ConfiguredBroker(tmp_path, limits=limits)) as broker:
+        opened = broker.open()
+        channel = opened.channel()
+        crowded, free = channel.declare_queue(), channel.declare_queue()
+        for _ in range(2):
+            channel.consume(crowded)
+        opened.channel().refused(
+            406,
+            f"PRECONDITION_FAILED - cannot consume from queue '{crowded}' in vhost '/': consumer limit (2) is reached",
+            "basic.consume",
+            queue=crowded,
+        )
+        channel.consume(free)
+        text = "NOT_ALLOWED - reached maximum (3) of consumers per channel"
+        channel.refused_hard(530, text, "basic.consume", queue=free)

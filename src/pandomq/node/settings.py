@@ -33,6 +33,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Queues, bindings and consumers are counted over all vhosts."""
     bindings_max: int = 0
     consumers_max: int = 0
+    consumers_per_channel_max: int = 0
+    consumers_per_queue_max: int = 0
     handshake_ms_max: int = limits.HANDSHAKE_MS_MAX
     consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
     memory_bytes_max: int = 4 * 1024 * limits.MIB
@@ -57,4 +59,6 @@ def broker_limits(settings: NodeSettings) -> BrokerLimits:
         queues_max=settings.queues_max,
         bindings_max=settings.bindings_max,
         consumers_max=settings.consumers_max,
+        consumers_per_channel_max=settings.consumers_per_channel_max,
+        consumers_per_queue_max=settings.consumers_per_queue_max,
     )

@@ -114,6 +114,8 @@ class Limits(Section, frozen=True):
     queues_max: Annotated[int, Meta(ge=0, description="Queues in all vhosts.")] = 0
     bindings_max: Annotated[int, Meta(ge=0, description="Bindings in all vhosts.")] = 0
     consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
+    consumers_per_channel_max: Annotated[int, Meta(ge=0, description="Consumers on one channel.")] = 0
+    consumers_per_queue_max: Annotated[int, Meta(ge=0, description="Consumers of one queue.")] = 0
 
 
 class Log(Section, frozen=True):
