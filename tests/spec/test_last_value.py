@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.client import Channel
 
-pytestmark = [pytest.mark.ours_only, pytest.mark.proves("R26")]
+pytestmark = pytest.mark.ours_only
 
 
 def keyed(channel: Channel) -> str:

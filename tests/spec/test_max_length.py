@@ -18,7 +18,6 @@ def numbers(first: int, last: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("how", ["asis", "whole", "bytewise"])
-@pytest.mark.proves("R26")
 def test_the_oldest_give_way(channel: Channel, how: str) -> None:
     queue = channel.declare_queue(arguments={"x-max-length": 3})
     publish_all(channel, queue, numbers(1, 10), how)

@@ -16,7 +16,6 @@ def publish_all(channel: Channel, queue: str, priorities: list[int | None], how:
 
 
 @pytest.mark.parametrize("how", ["asis", "whole", "bytewise"])
-@pytest.mark.proves("R26")
 def test_higher_ones_come_first_and_equal_ones_in_order(channel: Channel, how: str) -> None:
     queue = channel.declare_queue(arguments={"x-max-priority": 10})
     priorities: list[int | None] = [0, 5, 10, None, 5, 3, 10, 0]
