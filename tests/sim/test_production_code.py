@@ -27,10 +27,10 @@ def loaded_by(code: str) -> dict[str, str]:
 
 
 def test_the_same_modules_are_loaded() -> None:
-    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
-    simulated = loaded_by("from pandomq.sim.world import run_seed\nrun_seed(1)")
+    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process, pandomq.replica.replica")
+    simulated = loaded_by("from pandomq.sim.campaign import Job, run_job\nrun_job(Job(1))")
     assert {name: started.get(name) for name in simulated} == simulated
-    for room in ("broker", "journal", "kernel", "node", "wire"):
+    for room in ("broker", "journal", "kernel", "node", "wire", "replica"):
         assert any(name.startswith(f"pandomq.{room}.") for name in simulated), room
 
 

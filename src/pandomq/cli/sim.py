@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +21,9 @@ from pandomq import __version__
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import say
 from pandomq.kernel import KIND
-from pandomq.sim.campaign import Catch, Job, hunt, quiet, run_jobs, seeds_from
+from pandomq.sim.campaign import Catch, Job, hunt, run_job, run_jobs, seeds_from
 from pandomq.sim.mutations.catalogue import MUTATIONS
-from pandomq.sim.world import Outcome, run_seed
+from pandomq.sim.outcome import Outcome
 
 _console = Console(stderr=True)
 STORIES_MAX = 3
@@ -34,7 +33,8 @@ STORIES_MAX = 3
 def sim(
     seeds: Annotated[str, typer.Option(help="Which worlds: first and last seed, as 1..500.")] = "1..200",
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
-    nodes: Annotated[int, typer.Option(min=1, max=7, help="Brokers in each world.")] = 1,
+    nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers in each world; 0: one to five.")] = 1,
+    log: Annotated[bool, typer.Option("--log", help="The replicated log alone, without brokers on it.")] = False,
     seed: Annotated[int | None, typer.Option(help="One world only.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="With --seed: tell everything that happens.")] = False,
     mutant: Annotated[str, typer.Option(help="With this planted bug; see --mutants.")] = "",
@@ -43,16 +43,16 @@ def sim(
     record: Annotated[Path | None, typer.Option(help="Append a line about the run to this file, as JSON.")] = None,
 ) -> None:
     """Simulate brokers, clients, disks and clocks from seeds, and check every promise."""
-    if nodes != 1:
-        raise WrongUse("only worlds with one broker are there")
+    if nodes != 1 and not log:
+        raise WrongUse("worlds with several brokers are of logs only: add --log")
     if mutant and mutant not in MUTATIONS:
         raise WrongUse(f"there is no planted bug {mutant!r}: known are {', '.join(MUTATIONS)}")
     if mutants:
         _show_catches(jobs)
     elif seed is not None:
-        _show_one(seed, mutant, explain=explain)
+        _show_one(Job(seed, nodes, log, mutant), explain=explain)
     else:
-        _show_many(_range(seeds), jobs, nodes, mutant, minutes, record)
+        _show_many(_range(seeds), jobs, Job(0, nodes, log, mutant), minutes, record)
 
 
 def _range(text: str) -> range:
@@ -66,30 +66,27 @@ def _range(text: str) -> range:
     return found
 
 
-def _show_one(seed: int, mutant: str, *, explain: bool) -> None:
-    show = typer.echo if explain else None
-    planted = MUTATIONS[mutant].planted() if mutant else nullcontext()
-    with planted, quiet():
-        outcome = run_seed(seed, show)
+def _show_one(job: Job, *, explain: bool) -> None:
+    outcome = run_job(job, typer.echo if explain else None)
     if not explain:
         _tell(outcome)
-    say(f"seed {seed}: hash {outcome.hash}, {outcome.events} events, {outcome.messages} messages, {KIND} kernel")
+    say(f"seed {job.seed}: hash {outcome.hash}, {outcome.events} events, {outcome.messages} messages, {KIND} kernel")
     if outcome.broken:
         raise typer.Exit(1)
 
 
-def _show_many(seeds: range, processes: int, nodes: int, mutant: str, minutes: float, record: Path | None) -> None:
+def _show_many(seeds: range, processes: int, job: Job, minutes: float, record: Path | None) -> None:
     begun_s = time.monotonic()
     end_s = begun_s + minutes * 60
 
     def wanted() -> Iterator[Job]:
         if not minutes:
-            yield from (Job(seed, nodes, mutant) for seed in seeds)
+            yield from (msgspec.structs.replace(job, seed=seed) for seed in seeds)
             return
         for seed in seeds_from(seeds.start):
             if time.monotonic() > end_s:
                 return
-            yield Job(seed, nodes, mutant)
+            yield msgspec.structs.replace(job, seed=seed)
 
     broken: list[Outcome] = []
     count = events = 0
@@ -109,7 +106,7 @@ def _show_many(seeds: range, processes: int, nodes: int, mutant: str, minutes: f
     verdict = f"{len(broken)} broken" if broken else "no promise broken"
     say(f"{count} schedules, {events} events in {taken_s:.0f} s ({count / taken_s:.1f} a second): {verdict}")
     if record is not None:
-        _record(record, seeds.start, count, nodes, taken_s, broken)
+        _record(record, seeds.start, count, job, taken_s, broken)
     if broken:
         say(f"seeds: {', '.join(str(outcome.seed) for outcome in broken)}")
         raise typer.Exit(1)
@@ -124,12 +121,13 @@ def _tell(outcome: Outcome) -> None:
     say(f"  pandomq sim --seed {outcome.seed} --explain tells everything")
 
 
-def _record(path: Path, first: int, count: int, nodes: int, taken_s: float, broken: list[Outcome]) -> None:
+def _record(path: Path, first: int, count: int, job: Job, taken_s: float, broken: list[Outcome]) -> None:
     line = {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "version": __version__,
         "kernel": KIND,
-        "nodes": nodes,
+        "world": "log" if job.log else "broker",
+        "nodes": job.nodes,
         "first_seed": first,
         "schedules": count,
         "seconds": round(taken_s),

@@ -339,6 +339,8 @@ class Journal:
             end = self._examination.end
             assert end is not None and first_index == self._damage.index
             cut = end.cut
+            # What is appended from now on waits until the disk has forgotten the old entries.
+            self._damage = None
         aside = aside_file(first_index, next(self._numbers)) if keep_aside else None
         self._truncation.begin((last_index, term, chain), cut, aside, lambda: self._truncated(ticket, aside))
         self._examination.terms.cut(last_index)
@@ -346,7 +348,6 @@ class Journal:
         return ticket
 
     def _truncated(self, ticket: Ticket, aside: FileName | None) -> None:
-        self._damage = None
         self._events.append(Truncated(ticket, aside))
         self._log_idle()
 

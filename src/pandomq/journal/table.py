@@ -20,7 +20,8 @@ class Table:
     def __init__(self, data: bytes, seed: int, sealed_count: int = 0) -> None:
         """So many slots are known to be good as a whole, see `sealed_slots`; the others are looked at one by one."""
         used = max(-(-len(data.rstrip(b"\0")) // SLOT_BYTES), sealed_count)
-        self.data = data[: used * SLOT_BYTES]
+        # A file that was cut short may end in the middle of a slot.
+        self.data = data[: used * SLOT_BYTES].ljust(used * SLOT_BYTES, b"\0")
         """Up to the last slot that holds anything."""
         self.rows: list[tuple[int, ...]] = list(SLOT.iter_unpack(self.data))
         self.states = bytearray([GOOD]) * sealed_count + bytearray(used - sealed_count)

@@ -9,15 +9,19 @@ from __future__ import annotations
 import itertools
 import logging
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import msgspec
 
+from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
-from pandomq.sim.world import Outcome, run_seed
+from pandomq.sim.outcome import Outcome
+from pandomq.sim.world import World
 
+NODES_DRAWN: Final = 5
+"""Where the number of brokers is left to the seed it is at most this."""
 MUTANT_SEEDS_MAX: Final = 2_000
 """A planted bug that these many schedules do not find counts as not found."""
 
@@ -25,13 +29,23 @@ MUTANT_SEEDS_MAX: Final = 2_000
 class Job(msgspec.Struct, frozen=True):
     seed: int
     nodes: int = 1
+    """0 leaves it to the seed."""
+    log: bool = False
+    """The log alone, without brokers."""
     mutant: str = ""
 
 
-def run_job(job: Job) -> Outcome:
+def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
+    """`show` is told everything, as it happens."""
     planted = MUTATIONS[job.mutant].planted() if job.mutant else nullcontext()
     with planted, quiet():
-        return run_seed(job.seed)
+        return _run_world(job, show)
+
+
+def _run_world(job: Job, show: Callable[[str], None] | None) -> Outcome:
+    if job.log:
+        return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show).run()
+    return World(job.seed, show).run()
 
 
 @contextmanager
@@ -73,7 +87,7 @@ class Catch(msgspec.Struct, frozen=True):
 def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
     mutation = MUTATIONS[name]
     for count, seed in enumerate(range(first_seed, first_seed + seeds_max), start=1):
-        outcome = run_job(Job(seed, mutation.nodes, name))
+        outcome = run_job(Job(seed, mutation.nodes, mutation.log, name))
         if outcome.broken:
             return Catch(name, mutation.about, count, outcome.promise)
     return Catch(name, mutation.about, 0)

@@ -230,7 +230,17 @@ class SimDisk:
     def heal(self) -> None:
         """Nothing that was to fail fails any more."""
         self._failures.clear()
+
+    def hurry(self, now_ms: int) -> None:
+        """What was put off is done soon, and nothing takes longer than usual any more."""
         self.slowness = 1
+        self._stalled_until_us = 0
+        for lane, waiting in self._lanes.items():
+            at_us = now_ms * 1000
+            for place, (due_us, request) in enumerate(waiting):
+                at_us = min(due_us, at_us + self._duration_us(request.effect))
+                waiting[place] = (at_us, request)
+            self._busy_until_us[lane] = at_us
 
     def _injected(self, effect: Effect) -> int | None:
         for (kind, number), count in self._failures.items():

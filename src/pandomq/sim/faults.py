@@ -51,6 +51,7 @@ class Faults:
             # What failed before may be found out later, by the process that lived then.
             self._last_lives[machine] = machine.life
             machine.disk.heal()
+            machine.disk_hurries()
             self._give_space_back(machine)
             if machine.node is None:
                 machine.start()

@@ -261,6 +261,12 @@ class Machine:
 
     # The disk.
 
+    def disk_hurries(self) -> None:
+        """What it had put off is done soon."""
+        self.disk.hurry(self._agenda.now_ms)
+        if self.node is not None:
+            self._await_disk()
+
     def _await_disk(self) -> None:
         due_ms = self.disk.next_ms
         if due_ms < self._disk_due_ms:

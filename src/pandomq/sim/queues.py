@@ -23,6 +23,11 @@ class QueueKind(msgspec.Struct, frozen=True):
     priorities: int = 0
     dead_letters_to: str | None = None
 
+    @property
+    def drops(self) -> bool:
+        """Messages go for no other reason than that there are more."""
+        return bool(self.length_max) and not self.refuses
+
 
 DEAD: Final = "dead"
 PROOFS: Final = "proofs"

@@ -40,6 +40,7 @@ from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise, Ledger
 from pandomq.sim.machine import Machine
 from pandomq.sim.observer import Observer
+from pandomq.sim.outcome import Outcome, outcome_of
 from pandomq.sim.queues import DEAD_LETTERS, PLAIN, PROOF, WHOLE, QueueKind, draw_kinds
 from pandomq.sim.scene import Scene
 from pandomq.sim.trace import Trace
@@ -50,19 +51,6 @@ DISK_BYTES: Final = 8 * 2**20
 SETTINGS: Final = NodeSettings(name="n1", password_log_cost=1)
 PAGING_BYTES: Final = (1 * KIB, 4 * KIB, 64 * KIB)
 """What messages may take of memory, in one seed after the other: in the last next to none ever leaves it."""
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of a seed."""
-
-    seed: int
-    hash: str
-    events: int
-    messages: int
-    lives: int
-    broken: str = ""
-    promise: str = ""
-    story: tuple[str, ...] = ()
 
 
 class World:
@@ -132,27 +120,10 @@ class World:
     # The course of it.
 
     def run(self) -> Outcome:
-        broken = promise = ""
-        try:
-            self._live()
-        except BrokenPromise as failure:
-            broken, promise = str(failure), failure.promise
-        except Exception as failure:  # A bug of the broker's shows itself in any way.
-            broken, promise = f"{type(failure).__name__}: {failure}", "no bug shows itself"
-            if self.trace.detailed:
-                raise
-        if broken:
-            self.trace.say("BROKEN", broken)
-        return Outcome(
-            self.seed,
-            self.trace.hash,
-            self.agenda.events,
-            len(self.ledger.messages),
-            self.machine.life,
-            broken,
-            promise,
-            tuple(self.trace.story) if broken else (),
-        )
+        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts)
+
+    def _counts(self) -> tuple[int, int]:
+        return len(self.ledger.messages), self.machine.life
 
     def _live(self) -> None:
         agenda, random = self.agenda, self.random
@@ -197,7 +168,3 @@ class World:
         if not self.agenda.run(self.agenda.now_ms + PROGRESS_MS, over):
             waiting = [client.name for client in self.clients if not client.content]
             raise BrokenPromise("progress", f"no {what} after {PROGRESS_MS} ms; waiting: {', '.join(waiting)}")
-
-
-def run_seed(seed: int, show: Callable[[str], None] | None = None) -> Outcome:
-    return World(seed, show).run()

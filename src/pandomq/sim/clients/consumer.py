@@ -43,7 +43,8 @@ class Consumer(Client):
         super().__init__(scene, name)
         self._kind = kind
         self._gets = self.random.random() < 0.2
-        self.no_ack = self.random.random() < 0.1
+        # Who wants no acks may lose what it is sent, and what was about to be: only where nobody minds.
+        self.no_ack = kind.drops and self.random.random() < 0.3
         self._prefetch = self.random.choice((1, 3, 20, 0))
         self._think_ms = self.random.choice((0, 3, 30))
         self._multiple = self.random.random() < 0.3

@@ -31,6 +31,8 @@ class Mutation(msgspec.Struct, frozen=True):
     plant: Callable[[Patch], None]
     nodes: int = 1
     """Of the worlds in which it shows."""
+    log: bool = False
+    """It shows in worlds of logs."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:

@@ -1,0 +1,28 @@
+"""What a checker of logs may look at. It raises BrokenPromise as soon as it sees one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandomq.ids import LogIndex
+    from pandomq.replica.effects import Effect
+    from pandomq.replica.entries import LogEntry
+    from pandomq.sim.logs.history import History
+    from pandomq.sim.logs.machine import LogMachine
+
+
+class LogChecker:
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def told(self, machine: LogMachine, effect: Effect) -> None:
+        """The replica said this; its log is as it was then."""
+
+    def confirmed(self, machine: LogMachine, index: LogIndex, entry: LogEntry) -> None:
+        """A client hears that its entry is committed."""
+
+    def stepped(self, machine: LogMachine) -> None: ...
+
+    def finished(self) -> None:
+        """All is healed, and every machine has had time to catch up."""

@@ -1,0 +1,1 @@
+"""What must hold in every world of logs, one promise a file."""
