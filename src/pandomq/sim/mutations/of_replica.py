@@ -159,7 +159,10 @@ MUTATIONS: Final = (
     ),
     _in_logs("any-log-elected", "voters do not compare logs", _always(votes, "is_up_to_date", True)),
     _in_logs(
-        "elected-by-half", "half of the votes elect", lambda patch: patch.set(quorum, "elect_need", quorum.half), 4
+        "elected-by-half",
+        "half of the votes elect",
+        lambda patch: patch.set(quorum, "elect_need", lambda count: (count + 1) // 2),
+        4,
     ),
     _in_logs("commit-alone", "the root's own copy is enough", _always(quorum, "commit_need", 1)),
     _in_logs(
