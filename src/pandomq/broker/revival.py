@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 from pandomq import kernel
 from pandomq.broker.commands import DeleteExchange, DeleteQueue, decode_command
 from pandomq.broker.delayed import DelayedMessages
+from pandomq.broker.hand_over import mark_delivered
 from pandomq.broker.snapshot import VERSION, CommandPart, Head, KeptMessage, KeptPage, QueueMark, StoredAt, read_parts
 
 if TYPE_CHECKING:
@@ -81,20 +82,23 @@ class Revival:
         self._broker.apply(index, term, entry)
         self.last_ms = self._broker.now_ms
 
-    def finish(self, now_ms: int, *, takeover: bool = False) -> None:
+    def finish(self, now_ms: int, *, takeover: bool = False, handed_over: bytes | None = None) -> None:
         """What goes with a restart goes; the next batch, which may be empty, writes that to the log. After a takeover,
-        when other brokers were there all the time, queues that are not durable stay, and are empty."""
+        when other brokers were there all the time, queues that are not durable stay, and are empty; `handed_over` is
+        what the last root said of deliveries, if it said so."""
         broker = self._broker
         broker.now_ms = now_ms
         if not takeover:
             for vhost in list(broker.state.vhosts.values()):
                 self._forget_passing(vhost)
         for _, owner in broker.state.logged.values():
-            if not self._exact:
+            if not self._exact and handed_over is None:
                 owner.kernel.suspect()
             if not isinstance(owner, DelayedMessages):
                 owner.used_ms = now_ms
             broker.timers.watch_messages(owner.kernel)
+        if handed_over is not None:
+            mark_delivered(broker, handed_over)
         broker.engine.waiting_for_time.clear()
 
     def _forget_passing(self, vhost: "Vhost") -> None:

@@ -235,7 +235,8 @@ class DiskLog:
         self._broker.engine.term = serve.term
         self._broker.held.replayed(serve.index)
         self._broker.committed(serve.index)
-        self._revival.finish(now_ms, takeover=self.replication.notices.followed)
+        followed = self.replication.notices.followed
+        self._revival.finish(now_ms, takeover=followed, handed_over=serve.handed_over)
 
     def set_paging(self, paging_bytes: int) -> None:
         self._paging.set_limit(paging_bytes)

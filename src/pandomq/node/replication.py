@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
+from pandomq.broker.hand_over import encode_delivered
 from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
 from pandomq.journal.events import EntriesRead, Recovered
@@ -359,7 +360,7 @@ class Replication:
                 self.notices.resignation = reason
                 log.warning("this broker resigns as root: %s", reason)
             case PrepareHandOver():
-                self.replica.completed(HandOverPrepared(None))
+                self.replica.completed(HandOverPrepared(encode_delivered(self._broker)))
             case _:
                 assert_never(effect)
 
