@@ -19,6 +19,7 @@ QUEUE_FIELDS = {
     "durable",
     "effective_policy_definition",
     "exclusive",
+    "level",
     "memory",
     "message_bytes",
     "message_bytes_ready",

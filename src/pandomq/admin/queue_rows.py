@@ -45,6 +45,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     policy: str | None
     operator_policy: str | None
     effective_policy_definition: Mapping[str, Any]
+    level: str
     consumers: int
     consumer_capacity: float
     consumer_utilisation: float
@@ -120,6 +121,7 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
         "policy": view.policy,
         "operator_policy": view.operator_policy,
         "effective_policy_definition": view.effective_policy_definition,
+        "level": view.level,
         "consumers": view.consumers,
         "consumer_capacity": 1.0 if view.consumers else 0.0,
         "consumer_utilisation": 1.0 if view.consumers else 0.0,

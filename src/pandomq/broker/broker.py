@@ -89,6 +89,8 @@ class Broker:
         """Of transactions that the log does not have yet."""
         self.deleted_queues: list[kernel.Queue] = []
         """In this batch: what died in them may still have to be sent on."""
+        self.replicated = False
+        """The log is kept by more than one broker."""
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False

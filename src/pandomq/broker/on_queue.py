@@ -10,6 +10,7 @@ from pandomq.broker import reply_to
 from pandomq.broker.access import demand, demand_any, demand_topic
 from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindQueue, DeclareQueue, UnbindQueue
+from pandomq.broker.levels import check_replication
 from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
 from pandomq.broker.permissions import Right
 from pandomq.broker.queue import NO_ARGUMENTS, Queue
@@ -92,6 +93,7 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
     if arguments:
         resource = f"queue '{name}' in vhost '{vhost.name}'"
         check_new(arguments, resource, durable=durable, exclusive=method.exclusive, auto_delete=method.auto_delete)
+        check_replication(arguments, resource, durable=durable, replicated=broker.replicated)
         if "x-dead-letter-exchange" in arguments:
             demand(client, Right.READ, "queue", name)
             demand(client, Right.WRITE, "exchange", arguments["x-dead-letter-exchange"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from pandomq.broker.binding import DestinationKind
+from pandomq.broker.levels import level_of
 from pandomq.fieldtable import FieldTable
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class QueueView(msgspec.Struct, frozen=True):
     policy: str | None
     operator_policy: str | None
     effective_policy_definition: Mapping[str, Any]
+    level: str
+    """Of persistent messages in it."""
     user: str
     owner: str | None
     """The peer an exclusive queue belongs to."""
@@ -66,10 +69,11 @@ class BindingView(msgspec.Struct, frozen=True):
 
 def queues(broker: "Broker") -> Iterator[QueueView]:
     for vhost in broker.state.vhosts.values():
-        yield from map(queue_view, vhost.queues.values())
+        for queue in vhost.queues.values():
+            yield queue_view(queue, replicated=broker.replicated)
 
 
-def queue_view(queue: "Queue") -> QueueView:
+def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
     place, effect = queue.kernel, queue.policy
     return QueueView(
         vhost=queue.vhost.name,
@@ -82,6 +86,7 @@ def queue_view(queue: "Queue") -> QueueView:
         policy=None if effect is None else effect.policy_name,
         operator_policy=None if effect is None else effect.operator_name,
         effective_policy_definition=_NO_DEFINITION if effect is None else effect.definition,
+        level=level_of(queue, replicated=replicated),
         user=queue.user,
         owner=None if queue.owner is None else queue.owner.peer,
         ready=place.ready_count,

@@ -330,6 +330,7 @@ class Node:
         announced = self.office.server_properties()
         if announced is not None:
             self._reception.announce(announced)
+            self._broker.replicated = replication.replicated
         if replication.elected is not None and replication.replica.serving:
             self._take_office(disk, now_ms)
         serving = replication.serving

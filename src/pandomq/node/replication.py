@@ -232,6 +232,11 @@ class Replication:
         return bool(self.linked) or self._settings.observer or len(names) > 1 or len(self._settings.primaries) > 1
 
     @property
+    def replicated(self) -> bool:
+        """The log is kept by more than one broker."""
+        return len(self.notices.membership.names) > 1
+
+    @property
     def tick_ms(self) -> int:
         """How often the replica wants to know the time."""
         return max(1, self._settings.replica.lease_ms // TICKS_PER_LEASE)
