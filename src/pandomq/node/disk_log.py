@@ -223,7 +223,8 @@ class DiskLog:
 
     def follow(self) -> bool:
         """Gives the broker some of what was committed elsewhere; True if there is more for now."""
-        more = self._applier.work()
+        # What a root has proposed itself it has done already, also while it hands over.
+        more = not self.replication.in_office and self._applier.work()
         self.hear()
         return more
 

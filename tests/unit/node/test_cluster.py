@@ -241,3 +241,21 @@ def test_durable_queues_of_one_broker_alone_are_refused() -> None:
     )
     with pytest.raises(ClosedByBrokerError, match=text):
         channel.rpc("queue.declare", queue="home", durable=True, arguments={"x-replicate": "none"})
+
+
+def test_a_hand_over_that_is_given_up_leaves_the_root_as_it_was() -> None:
+    world = ClusterWorld()
+    root = world.elect()
+    channel = publisher(world, root)
+    channel.publish_confirmed(b"1", routing_key="q", delivery_mode=2)
+    successor = next(name for name in world.machines if name != root)
+    world.cut.add(frozenset((root, successor)))
+    channel.publish_confirmed(b"2", routing_key="q", delivery_mode=2)
+    ended: list[bool] = []
+    world.node(root).peers.hand_over(successor, lambda done, _: ended.append(done))
+    # Nobody is served meanwhile; then it goes on where it was.
+    channel.publish_confirmed(b"3", routing_key="q", delivery_mode=2)
+    assert (ended, world.root, world.machines[root].restarts) == ([False], root, [])
+    world.mend()
+    world.until(lambda: agree(world))
+    assert channel.drain("q") == [b"1", b"2", b"3"]
