@@ -365,7 +365,10 @@ class Queue:
         """basic.get: delivery tag, redelivered, message, messages left; None if empty, or if head_missing: then its
         page is wanted."""
     @property
-    def head_missing(self) -> bool: ...  # the message that comes next is in a page
+    def head_missing(self) -> bool: ...
+    # The message that comes next is in a page; or it may not be delivered yet, since one before it left undelivered
+    # (dropped, expired, purged, out of date) and the entry that says so is not committed: were it lost, that message
+    # would come back, and be delivered after those that were behind it.
     def withdraw(self, sequence: int) -> Message | None:
         """Removes one ready message of a withdrawable queue by sequence number, logging the dequeue; None if it is not
         there."""

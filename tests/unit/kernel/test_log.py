@@ -143,7 +143,7 @@ NAMES = st.sampled_from(
         name
         for name in OPERATIONS
         for _ in range(WEIGHTS[name])
-        if name not in ("delete", "drop", "restore", "reinstate", "end_batch")
+        if name not in ("delete", "drop", "restore", "reinstate", "end_batch", "page_out", "load", "revive")
     ]
 )
 

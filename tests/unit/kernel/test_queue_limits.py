@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.unit.kernel.frames import PERSISTENT, properties
+from tests.unit.kernel.frames import PERSISTENT, headers, properties
 from tests.unit.kernel.world import World
 
 
@@ -124,3 +126,49 @@ def test_a_queue_that_only_rejects_new_ones_keeps_what_it_has(world: World) -> N
     world.end_batch()
     assert queue.ready_count == 2
     assert not world.put(queue, b"3")
+
+
+def _leave_unseen(world: World, way: str) -> tuple[Any, Any]:
+    """A queue that its first message leaves, undelivered, and a consumer that comes then; nothing is committed yet."""
+    ways: dict[str, dict[str, Any]] = {
+        "limit": {"length_max": 1},
+        "time": {"ttl_ms": 10},
+        "key": {"last_value_key": b"k"},
+        "purge": {},
+    }
+    queue = world.queue(logged=True, **ways[way])
+    props = properties(table=headers(k=b"x"), delivery_mode=2) if way == "key" else PERSISTENT
+    world.put(queue, b"1", props=props)
+    world.end_batch()
+    if way == "time":
+        world.now_ms += 11
+        queue.expire(world.now_ms)
+    elif way == "purge":
+        queue.purge()
+    world.put(queue, b"2", props=props)
+    channel = world.channel()
+    world.consumer(channel, queue, no_ack=True)
+    return queue, channel.session
+
+
+@pytest.mark.parametrize("way", ["limit", "time", "key", "purge"])
+def test_those_behind_a_message_that_left_unseen_wait_until_the_log_knows(world: World, way: str) -> None:
+    """Were the log to lose that, the message would come back, and be delivered after them."""
+    queue, session = _leave_unseen(world, way)
+    world.end_batch(commit=False)
+    assert session.pending_bytes == 0
+    assert queue.head_missing, "basic.get waits as well"
+    assert queue.take(world.channel(number=2), True, world.now_ms) is None
+    world.engine.committed(world.index)
+    world.end_batch(commit=False)
+    assert world.bodies(session) == [b"2"]
+    assert not queue.head_missing
+
+
+def test_nobody_waits_for_what_the_log_does_not_hold(world: World) -> None:
+    queue = world.queue(logged=True, length_max=1)
+    world.put(queue, b"1", b"2")
+    channel = world.channel()
+    world.consumer(channel, queue, no_ack=True)
+    world.end_batch(commit=False)
+    assert channel.session.pending_bytes > 0

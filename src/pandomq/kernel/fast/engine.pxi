@@ -15,6 +15,8 @@ cdef class Engine:
     cdef list dirty_sessions
     cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
     cdef object confirms_waiting  # (index, channel) in order of the index
+    cdef list unsealed_queues  # those that messages left unseen in this batch
+    cdef object queues_waiting  # (index, queue): those that wait for the log to know
     cdef list active_queues  # those to run, from `active_next` on
     cdef Py_ssize_t active_next
     cdef LogBatch log
@@ -52,6 +54,8 @@ cdef class Engine:
         self.dirty_sessions = []
         self.dequeuing = []
         self.confirms_waiting = deque()
+        self.unsealed_queues = []
+        self.queues_waiting = deque()
 
     def __dealloc__(self):
         output_clear(&self.log.output)
@@ -333,9 +337,22 @@ cdef class Engine:
         for channel in channels:
             channel.is_touched = False
             confirms_sealed(channel, self.sealed_index)
+        if PyList_GET_SIZE(self.unsealed_queues):
+            self.seal_queues()
+
+    cdef int seal_queues(self) except -1:
+        cdef Queue queue
+        cdef list queues = self.unsealed_queues
+        self.unsealed_queues = []
+        for queue in queues:
+            queue.unseen_index = self.sealed_index
+            self.queues_waiting.append((self.sealed_index, queue))
+        return 0
 
     def committed(self, uint64_t index):
         if index > self.commit_index:
             self.commit_index = index
         while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
             confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)
+        while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
+            queue_activate_if_ready(self.queues_waiting.popleft()[1])

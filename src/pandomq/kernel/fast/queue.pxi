@@ -21,6 +21,7 @@ cdef class Queue:
     cdef Turn* rotation
     cdef uint64_t gone_first  # a range of dequeued sequences that the log batch has not written yet
     cdef uint32_t gone_count
+    cdef uint64_t unseen_index  # the entry that says that a message left unseen; of this batch: UNSEALED
     cdef size_t awaited_count  # messages that have a place here, and come when the log has them
     cdef uint64_t awaited_bytes
     cdef uint64_t willing_in  # the last round in which it would take the message
@@ -111,7 +112,7 @@ cdef class Queue:
         self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
         self.next_sequence += 1
         self.published += 1
-        if self.ready.count == 0 and self.rotation != NULL:
+        if self.ready.count == 0 and self.rotation != NULL and not queue_waits_for_log(self):
             # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
             consumer = rotation_next(self.rotation)
             if consumer != NULL:
@@ -251,8 +252,10 @@ cdef class Queue:
                 return 0
             if self.ready.with_deadline and ready_first(&self.ready).deadline_ms < now_ms:
                 ready_pop_first(&self.ready, &entry)
-                queue_die(self, &entry, C_EXPIRED)
+                queue_die_unseen(self, &entry, C_EXPIRED)
                 continue
+            if queue_waits_for_log(self):
+                return 0
             consumer = rotation_next(self.rotation)
             if consumer == NULL:
                 return 0
@@ -268,6 +271,8 @@ cdef class Queue:
             return None
         if ready_head_missing(&self.ready):
             queue_want_head(self)
+            return None
+        if queue_waits_for_log(self):
             return None
         ready_pop_first(&self.ready, &entry)
         message = <Message>entry.message
@@ -342,7 +347,7 @@ cdef class Queue:
 
     @property
     def head_missing(self):
-        return ready_head_missing(&self.ready) != 0
+        return ready_head_missing(&self.ready) != 0 or (self.ready.count > 0 and queue_waits_for_log(self))
 
     def pages(self):
         cdef list pages = []

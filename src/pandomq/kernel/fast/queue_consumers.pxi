@@ -34,3 +34,8 @@ cdef inline void queue_activate(Queue queue) noexcept:
     if not queue.is_active and not queue.deleted:
         queue.is_active = True
         queue.engine.active_queues.append(queue)
+
+
+cdef inline void queue_activate_if_ready(Queue queue) noexcept:
+    if queue.ready.count:
+        queue_activate(queue)

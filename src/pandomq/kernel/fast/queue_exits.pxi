@@ -19,6 +19,24 @@ cdef inline int queue_log(Queue queue, Entry* entry) except -1:
     return 0
 
 
+cdef enum:
+    UNSEALED = 0xFFFFFFFFFFFFFFFF
+
+
+cdef inline bint queue_waits_for_log(Queue queue) noexcept:
+    # Nothing may be delivered: a message left that nobody had, and the log may still forget that. Then it comes back,
+    # and must not follow those that were behind it.
+    return queue.unseen_index > queue.engine.commit_index
+
+
+cdef inline int queue_left_unseen(Queue queue, bint persistent) except -1:
+    # A message leaves that was not delivered.
+    if queue.logged and persistent and not queue.deleted and queue.unseen_index != <uint64_t>UNSEALED:
+        queue.unseen_index = <uint64_t>UNSEALED
+        queue.engine.unsealed_queues.append(queue)
+    return 0
+
+
 cdef inline int queue_let_go(Queue queue, Entry* entry) except -1:
     queue.engine.let_go(<Message>entry.message)
     message_drop(entry.message)
@@ -32,6 +50,11 @@ cdef int queue_die(Queue queue, Entry* entry, int reason) except -1:
     return queue_gone(queue, entry)
 
 
+cdef int queue_die_unseen(Queue queue, Entry* entry, int reason) except -1:
+    queue_left_unseen(queue, (<Message>entry.message).persistent)
+    return queue_die(queue, entry, reason)
+
+
 cdef int queue_drop_surplus(Queue queue) except -1:
     # From the head: the message that would be delivered next goes first, even if it has the highest priority.
     cdef Entry entry
@@ -39,7 +62,7 @@ cdef int queue_drop_surplus(Queue queue) except -1:
         if ready_head_missing(&queue.ready):
             return queue_want_head(queue)
         ready_pop_first(&queue.ready, &entry)
-        queue_die(queue, &entry, C_MAXLEN)
+        queue_die_unseen(queue, &entry, C_MAXLEN)
     return 0
 
 
@@ -60,7 +83,7 @@ cdef int queue_expire_heads(Queue queue, int64_t now_ms) except -1:
             ring = ready_ring(&queue.ready, level)
             while ring.used and ring_at(ring, 0).deadline_ms <= now_ms:
                 ready_pop_level(&queue.ready, level, &entry)
-                queue_die(queue, &entry, C_EXPIRED)
+                queue_die_unseen(queue, &entry, C_EXPIRED)
             if ring.level != NULL and ring.used == 0:
                 if (<PagedLevel>ring.level).next_deadline_ms() <= now_ms:
                     (<PagedLevel>ring.level).read_ahead()

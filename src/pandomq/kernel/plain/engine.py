@@ -43,6 +43,9 @@ class Engine(EnginePaging):
         self.dirty_sessions: list[Session] = []
         # Which channel has confirms that wait for which index; indexes never fall.
         self.confirms_waiting: deque[tuple[int, Channel]] = deque()
+        # Queues that messages left unseen in this batch, and those that wait for the log to know.
+        self.unsealed_queues: list[QueueExits] = []
+        self.queues_waiting: deque[tuple[int, QueueExits]] = deque()
 
     # --- in
 
@@ -207,11 +210,18 @@ class Engine(EnginePaging):
         for channel in channels:
             channel.is_touched = False
             channel.confirms.sealed(self.sealed_index)
+        queues, self.unsealed_queues = self.unsealed_queues, []
+        for queue in queues:
+            queue.is_unsealed = False
+            queue.unseen_index = self.sealed_index
+            self.queues_waiting.append((self.sealed_index, queue))
 
     def committed(self, index: int) -> None:
         self.commit_index = max(self.commit_index, index)
         while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
             self.confirms_waiting.popleft()[1].confirms.committed(self.commit_index)
+        while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
+            self.queues_waiting.popleft()[1].activate_if_ready()
 
     def check(self) -> None:
         self.log.check()

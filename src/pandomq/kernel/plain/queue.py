@@ -207,7 +207,7 @@ class Queue(QueueExits):
         old = self.ready.remove(outdated)
         if old is not None:
             self.dropped += 1
-            (self.gone if log else self.forget)(old)
+            (self.gone_unseen if log else self.forget)(old)
             return
         for page in self.pages():
             position = page.find(outdated)
@@ -237,8 +237,10 @@ class Queue(QueueExits):
                     ready.want_head()
                 return
             if ready.with_deadline and ready.first().deadline_ms < now_ms:
-                self.die(ready.pop_first(), EXPIRED)
+                self.die_unseen(ready.pop_first(), EXPIRED)
                 continue
+            if self.waits_for_log:
+                return
             consumer = self.rotation.next()
             if consumer is None:
                 return
@@ -248,8 +250,10 @@ class Queue(QueueExits):
         self.expire(now_ms)
         if not self.ready.count:
             return None
-        if self.head_missing:
+        if self.ready.head_missing:
             self.ready.want_head()
+            return None
+        if self.waits_for_log:
             return None
         entry = self.ready.pop_first()
         message = self.delivered_form(entry)
@@ -305,3 +309,4 @@ class Queue(QueueExits):
         assert all(entry.sequence < self.next_sequence for entry in self.ready.entries())
         assert not self.deleted or not self.ready.count
         assert self.gone_count == 0 or self in self.engine.log.dequeuing
+        assert not self.is_unsealed or self in self.engine.unsealed_queues

@@ -30,11 +30,27 @@ class QueueExits(QueuePages):
         self.gone_first = 0  # a range of dequeued sequences that the log batch has not written yet
         self.gone_count = 0
         self._armed_for_ms = NEVER_MS
+        self.is_unsealed = False  # a message left unseen in this batch
+        self.unseen_index = 0  # the entry that says so, while it is not committed
+
+    @property
+    def waits_for_log(self) -> bool:
+        """Nothing may be delivered: a message left that nobody had, and the log may still forget that. Then it comes
+        back, and must not follow those that were behind it."""
+        return self.is_unsealed or self.unseen_index > self.engine.commit_index
+
+    @property
+    def head_missing(self) -> bool:
+        return self.ready.head_missing or (self.waits_for_log and self.ready.count > 0)
 
     def gone(self, entry: Entry) -> None:
         """The message left the queue for good."""
         self._log(entry.sequence, entry.message.persistent)
         self.forget(entry)
+
+    def gone_unseen(self, entry: Entry) -> None:
+        self.left_unseen(entry.message.persistent)
+        self.gone(entry)
 
     def forget(self, entry: Entry) -> None:
         if self.last_values is not None:
@@ -43,6 +59,7 @@ class QueueExits(QueuePages):
 
     def gone_from_page(self, page: Page, position: int) -> None:
         """The same for a message that is not in memory."""
+        self.left_unseen(page.is_persistent(position))
         self._log(page.first + page.offset(position), page.is_persistent(position))
         self.forget_paged(page, position)
 
@@ -54,6 +71,12 @@ class QueueExits(QueuePages):
         if self.logged and persistent and not self.deleted:
             self.engine.log.dequeue(self, sequence)
 
+    def left_unseen(self, persistent: bool) -> None:
+        """A message leaves that was not delivered."""
+        if self.logged and persistent and not self.deleted and not self.is_unsealed:
+            self.is_unsealed = True
+            self.engine.unsealed_queues.append(self)
+
     def die(self, entry: Entry, reason: int) -> None:
         """The message goes to the dead letters, if there is such a thing here."""
         self.dropped += 1
@@ -61,13 +84,17 @@ class QueueExits(QueuePages):
             self.engine.dead.append((self, entry.message, reason, entry.delivery_count))
         self.gone(entry)
 
+    def die_unseen(self, entry: Entry, reason: int) -> None:
+        self.left_unseen(entry.message.persistent)
+        self.die(entry, reason)
+
     def drop_surplus(self) -> None:
         # From the head: the message that would be delivered next goes first, even if it has the highest priority.
         while self.ready.count and self.settings.overflowed_by(self.ready, 0, 0):
             if self.ready.head_missing:
                 self.ready.want_head()
                 return
-            self.die(self.ready.pop_first(), MAXLEN)
+            self.die_unseen(self.ready.pop_first(), MAXLEN)
 
     def withdraw(self, sequence: int) -> Message | None:
         entry = self.ready.remove(sequence)
@@ -86,7 +113,7 @@ class QueueExits(QueuePages):
         everything = self.ready.clear()
         for one in everything:
             if isinstance(one, Entry):
-                (self.gone if log else self.forget)(one)
+                (self.gone_unseen if log else self.forget)(one)
             else:
                 (self.gone_from_page if log else self.forget_paged)(*one)
         for page in pages:
@@ -114,7 +141,7 @@ class QueueExits(QueuePages):
         if self.ready.with_deadline:
             for level in self.ready.levels():
                 while len(level.head) and level.head.first.deadline_ms <= now_ms:
-                    self.die(self.ready.pop_head(level), EXPIRED)
+                    self.die_unseen(self.ready.pop_head(level), EXPIRED)
                 if level.head_missing:
                     if level.next_deadline_ms <= now_ms:
                         self.engine.wanted += level.read_ahead()

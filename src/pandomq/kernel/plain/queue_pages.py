@@ -31,10 +31,6 @@ class QueuePages(QueueConsumers):
         self.rank = IN_NONE  # which of the engine's lists it is in
         self.weighed_bytes = 0  # its part of Engine.ready_bytes
 
-    @property
-    def head_missing(self) -> bool:
-        return self.ready.head_missing
-
     def pages(self) -> list[Page]:
         return self.ready.pages()
 
