@@ -40,7 +40,3 @@ class InOrder(Checker):
             for line, number in self._step.items():
                 self._last[line] = max(self._last.get(line, 0), number)
             self._step.clear()
-
-    def ended(self, machine: Machine) -> None:
-        # A queue that drops messages may have dropped one that a crash brings back, after later ones were delivered.
-        self._last = {line: number for line, number in self._last.items() if self.ledger.kinds[line[0]].keeps}
