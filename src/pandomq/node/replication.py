@@ -76,6 +76,8 @@ FOUNDING: Final = -1
 """Stands for the number of a save that the replica did not ask for."""
 
 TICKS_PER_LEASE: Final = 20
+LAST_WORDS: Final = (Send, ChangeEnded)
+"""What is still said when this life is over: who hands over tells its successor, and who asked for it hears."""
 
 
 class Replication:
@@ -293,11 +295,11 @@ class Replication:
     # Effects.
 
     def _carry_out(self) -> None:
-        while not self._is_over() and (effects := self.replica.take_effects()):
+        while effects := self.replica.take_effects():
             for effect in effects:
-                # Last words are said: who hands over tells its successor, and who asked for it hears.
-                if isinstance(effect, Send | ChangeEnded) or not self._is_over():
-                    self._carry_out_one(effect)
+                if self._is_over() and not isinstance(effect, LAST_WORDS):
+                    continue
+                self._carry_out_one(effect)
         if self._wrote and not self._is_over():
             self._wrote = False
             self._journal.sync()

@@ -115,6 +115,7 @@ class Core:
     def membership(self, membership: Membership) -> None:
         self._membership = membership
         self.others = sorted(membership.names - {self.name})
+        self.tail.wanted = bool(self.others)
 
     def is_voter(self) -> bool:
         return self.name in self.membership.names
@@ -211,6 +212,10 @@ class Core:
                 record = self._with_own(record, index, entry)
         if record is not self.record:
             self.note(record)
+        if len(entries) == 1:
+            # A root's batch.
+            self.outbox.put(Write(LogIndex(first_index), entries[0].term, (entries[0].payload,)))
+            return
         for term, run in groupby(entries, lambda entry: entry.term):
             payloads = tuple(entry.payload for entry in run)
             self.outbox.put(Write(LogIndex(first_index), term, payloads))

@@ -23,10 +23,13 @@ class Tail:
         "last_index",
         "last_term",
         "synced_index",
+        "wanted",
     )
 
     def __init__(self, port: LogPort, last_index: LogIndex, last_term: Term) -> None:
         self._port = port
+        self.wanted = True
+        """There are voters to send it to. Otherwise what is synced does not stay."""
         self.reset(last_index, last_term)
 
     def reset(self, last_index: LogIndex, last_term: Term) -> None:
@@ -77,6 +80,8 @@ class Tail:
             self._dropped = 0
 
     def _is_too_large(self) -> bool:
+        if not self.wanted:
+            return len(self._entries) > self._dropped
         return self._size_bytes > TAIL_BYTES_MAX or len(self._entries) - self._dropped > TAIL_ENTRIES_MAX
 
     def _place(self, index: LogIndex) -> int:
