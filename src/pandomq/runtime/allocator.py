@@ -1,19 +1,19 @@
 """How the C library's allocator treats large blocks.
 
-Left alone, it stops giving blocks of a size back to the system once one of that size was freed. Pages of messages and
-entries of the log, some hundred kilobytes each, then lie scattered between small blocks, and the process stays as large
-as it ever was. A fixed limit keeps them apart.
+Left alone, it stops giving blocks of a size back to the system once one of that size was freed, up to 32 MiB, and the
+process stays about as large as it ever was. A fixed limit keeps the largest apart. It must not be lower than what one
+batch reads and writes: memory fresh from the system costs a fault a page, and with 64 KiB a broker did half the work.
 """
 
 import ctypes
 from typing import Final
 
-from pandomq.limits import KIB, MIB
+from pandomq.limits import MIB
 
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
-LARGE_BYTES: Final = 64 * KIB
-SPARE_BYTES: Final = 1 * MIB
+LARGE_BYTES: Final = 4 * MIB
+SPARE_BYTES: Final = 32 * MIB
 """Free memory at the end of the heap that is kept."""
 
 

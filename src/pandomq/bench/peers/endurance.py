@@ -1,4 +1,5 @@
-"""What takes long, and is measured once: long queues, a restart with them, and a minute of churn.
+"""What takes long, and is measured once, or a few times if it varies: long queues, a restart with them, and a minute
+of churn.
 
 Each begins on a broker without a past. Memory is the process's resident set when the queue is full and nobody does
 anything; the disk is what the broker's directory takes.
@@ -31,7 +32,7 @@ class Endurance:
 
     def run(self) -> None:
         for work in works.long_works(self._scale):
-            for name in work.brokers:
+            for name in work.brokers * work.times:
                 self._guarded(work.subject, name, works.MEMORY_UNIT, partial(self._long, work, name))
         self._guarded(works.CHURN_SUBJECT, FAST, works.CHURN_MEMORY_UNIT, self._churn)
 

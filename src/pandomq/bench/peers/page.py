@@ -95,7 +95,8 @@ def _long_queues(comparison: Comparison) -> str:
     load = works.CHURN_SUBJECT.removeprefix("churn: ")
     words = f"{comparison.scale.churn_s:g} s of churn on {FAST} ({load}): {at_most} at most."
     table = _table(("queue", "broker", *units), rows)
-    intro = "Measured once; nobody consumes. Memory is the process's resident set, its own code included."
+    times = "once, the small messages a few times (medians)"
+    intro = f"Measured {times}; nobody consumes. Memory is the process's resident set, its own code included."
     return "\n\n".join([intro, table, words, *errors, *_errors(ledger, works.CHURN_SUBJECT)])
 
 

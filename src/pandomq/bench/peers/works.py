@@ -132,9 +132,11 @@ class Scale(NamedTuple):
     small_messages: int = 0
     """16 B each, in a longer one."""
     churn_s: float = 0.0
+    small_times: int = 1
+    """How often the longer one is measured."""
 
 
-FULL = Scale(1.0, 3.0, 0.3, 1.0, 10_000, 2_000, (10, 1_000, 100_000), (1, 1_000), 1_000_000, 10_000_000, 60.0)
+FULL = Scale(1.0, 3.0, 0.3, 1.0, 10_000, 2_000, (10, 1_000, 100_000), (1, 1_000), 1_000_000, 10_000_000, 60.0, 5)
 QUICK = Scale(0.5, 1.0, 0.2, 0.4, 2_000, 500, (10, 10_000), (1, 1_000), 20_000, 100_000, 6.0)
 
 # What takes long.
@@ -161,6 +163,8 @@ class LongWork(NamedTuple):
     restarts: bool = False
     drains: bool = False
     """What a message costs is compared with a short queue."""
+    times: int = 1
+    """How often it is measured; what shows is the median."""
     brokers: tuple[str, ...] = (FAST,)
 
 
@@ -195,6 +199,7 @@ def long_works(scale: Scale) -> list[LongWork]:
             SMALL_MEMORY_MIB_MAX,
             restarts=True,
             drains=True,
+            times=scale.small_times,
         ),
     ]
 

@@ -105,13 +105,21 @@ class Queue(QueueExits):
         self.next_sequence += 1
         self.published += 1
         engine.hold(message)
+        if not self.ready.count and not self.waits_for_log:
+            # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
+            consumer = self.rotation.next()
+            if consumer is not None:
+                if self.last_values is not None and not consumer.no_ack:
+                    # It makes none that waits out of date; but it may come back.
+                    self.last_values.arrive(self.last_values.key_of(message), entry.sequence)
+                consumer.deliver(entry, now_ms)
+                return
         self.ready.push(entry)
         self._arrived(entry, log=True)
         if self._may_drop and self.settings.overflowed_by(self.ready, 0, 0):
             self._hand_out(now_ms)
             self.drop_surplus()
         elif self.ready.count == 1:
-            # Nobody waits before it: if a consumer is ready it goes at once, while it is at hand.
             self._hand_out(now_ms)
         self.activate_if_ready()
 
