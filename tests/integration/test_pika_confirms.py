@@ -98,7 +98,6 @@ def test_confirms_of_a_burst_cover_every_message_once(connection: pika.BlockingC
     assert take_all(channel, queue) == [str(number).encode() for number in range(500)]
 
 
-@pytest.mark.proves("R24")
 def test_a_transaction_is_invisible_until_it_commits(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue, durable=True)
@@ -115,7 +114,6 @@ def test_a_transaction_is_invisible_until_it_commits(channel: BlockingChannel, c
     assert mailbox.bodies == [b"a", b"b", b"c"]
 
 
-@pytest.mark.proves("R24")
 def test_a_rollback_forgets_publishes_and_acks(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     source, target = names.queue("source"), names.queue("target")
     for queue in (source, target):
@@ -133,7 +131,6 @@ def test_a_rollback_forgets_publishes_and_acks(channel: BlockingChannel, connect
     assert (again.body, again.method.redelivered) == (b"job", True)
 
 
-@pytest.mark.proves("R24")
 def test_a_commit_moves_a_job_from_queue_to_queue(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     source, target = names.queue("source"), names.queue("target")
     for queue in (source, target):

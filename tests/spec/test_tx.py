@@ -41,7 +41,6 @@ def test_an_empty_transaction(tx: Channel, method: str) -> None:
     tx.rpc(method)
 
 
-@pytest.mark.proves("R24")
 def test_publishes_are_seen_after_the_commit(tx: Channel, plain: Channel) -> None:
     queue = tx.declare_queue()
     for number in range(3):
@@ -52,7 +51,6 @@ def test_publishes_are_seen_after_the_commit(tx: Channel, plain: Channel) -> Non
     assert plain.drain(queue) == [b"0", b"1", b"2"]
 
 
-@pytest.mark.proves("R24")
 def test_publishes_to_several_queues_are_seen_together(tx: Channel, plain: Channel, name: str) -> None:
     queues = [tx.declare_queue(f"{name}-{number}", exclusive=False, durable=bool(number % 2)) for number in range(4)]
     for queue in queues:
@@ -63,7 +61,6 @@ def test_publishes_to_several_queues_are_seen_together(tx: Channel, plain: Chann
     assert sorted(plain.bodies(4)) == sorted(queue.encode() for queue in queues)
 
 
-@pytest.mark.proves("R24")
 def test_rollback_forgets_publishes(tx: Channel, plain: Channel) -> None:
     queue = tx.declare_queue()
     tx.publish("forgotten", queue)
@@ -75,7 +72,6 @@ def test_rollback_forgets_publishes(tx: Channel, plain: Channel) -> None:
 
 
 @pytest.mark.parametrize("answer", ["basic.ack", "basic.nack", "basic.reject"])
-@pytest.mark.proves("R24")
 def test_acks_count_after_the_commit(tx: Channel, plain: Channel, answer: str) -> None:
     queue = tx.declare_queue()
     for number in range(3):
@@ -90,7 +86,6 @@ def test_acks_count_after_the_commit(tx: Channel, plain: Channel, answer: str) -
     assert plain.drain(queue) == [b"1", b"2"], "what was not committed comes back"
 
 
-@pytest.mark.proves("R24")
 def test_rollback_leaves_messages_unacked(tx: Channel, plain: Channel) -> None:
     queue = tx.declare_queue()
     plain.publish("m", queue)
@@ -119,7 +114,6 @@ def test_a_requeue_takes_place_at_the_commit(tx: Channel, plain: Channel) -> Non
     assert again.redelivered is True
 
 
-@pytest.mark.proves("R24")
 def test_consume_and_produce_in_one_transaction(tx: Channel, plain: Channel) -> None:
     source, target = tx.declare_queue(), tx.declare_queue()
     for number in range(5):
@@ -182,7 +176,6 @@ def test_declares_are_not_part_of_it(tx: Channel, plain: Channel, name: str) -> 
 
 @pytest.mark.ours_only
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
-@pytest.mark.proves("R24")
 def test_many_transactions_in_one_batch(tx: Channel, plain: Channel, how: str) -> None:
     queue = tx.declare_queue()
     count = 60 if how == "whole" else 9
@@ -225,7 +218,6 @@ def test_a_queue_of_the_same_name_gets_what_was_routed_to_the_old_one(tx: Channe
     assert plain.drain(name) == [b"by name", b"bound"]
 
 
-@pytest.mark.proves("R24")
 def test_dead_letters_of_a_transaction_come_with_the_commit(tx: Channel, plain: Channel, name: str) -> None:
     dead = plain.declare_queue(f"{name}-dead")
     source = plain.declare_queue(

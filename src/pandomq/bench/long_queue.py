@@ -6,6 +6,7 @@ first and the last tenth tells whether the cost of a message depends on how many
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -157,7 +158,7 @@ class LongQueue:
             window = min(_HOLES_WINDOW, 2 * count)
             consumer = self._open_consumer(window, ack_every=0)
             try:
-                self._watch("holes", consumer, window, lambda consumer=consumer: consumer.counter.delivered)  # type: ignore[misc]
+                self._watch("holes", consumer, window, partial(_delivered, consumer))
                 acks = b"".join(wire.basic_ack(CHANNEL, tag, multiple=False) for tag in range(2, window + 1, 2))
                 consumer.connection.setblocking(True)
                 consumer.connection.sendall(acks)
@@ -213,3 +214,7 @@ class LongQueue:
             early_cpu_us=(at[1] - at[0]) * 1e6 / tenth,
             late_cpu_us=(at[-1] - at[-2]) * 1e6 / tenth,
         )
+
+
+def _delivered(consumer: Consumer) -> int:
+    return consumer.counter.delivered

@@ -63,7 +63,6 @@ def test_what_was_confirmed_outlives_the_root(seed: int) -> None:
     assert world.root == second
 
 
-@pytest.mark.proves("R11")
 def test_a_backup_says_who_is_root() -> None:
     world = ClusterWorld()
     root = world.elect()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Alarm, AlarmKind
 from pandomq.replica.hard_state import Damage
@@ -96,7 +94,6 @@ def test_it_votes_for_one_that_has_all_it_had() -> None:
     assert world.elect().name == "c"
 
 
-@pytest.mark.proves("R21")
 def test_a_store_in_doubt_is_a_learner_with_a_log() -> None:
     world = World("abc")
     root = world.elect("a")
@@ -112,7 +109,6 @@ def test_a_store_in_doubt_is_a_learner_with_a_log() -> None:
     assert world.log("b") == [b"one"]
 
 
-@pytest.mark.proves("R10")
 def test_the_last_survivor_has_a_damaged_log_and_a_person_promotes_it() -> None:
     world = World("abc")
     root = world.elect("a")

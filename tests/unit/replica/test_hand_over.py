@@ -21,7 +21,6 @@ def served(node: Node) -> list[bytes | None]:
     return [effect.handed_over for effect in node.told if isinstance(effect, Serve)]
 
 
-@pytest.mark.proves("R37")
 def test_the_successor_has_the_whole_log_and_knows_what_was_delivered() -> None:
     world = World("abc")
     root = world.elect("a")
@@ -35,7 +34,6 @@ def test_the_successor_has_the_whole_log_and_knows_what_was_delivered() -> None:
     assert [effect.done for effect in root.told if isinstance(effect, ChangeEnded)] == [True]
 
 
-@pytest.mark.proves("R37")
 def test_it_takes_no_time_but_that_of_messages_and_disks() -> None:
     world = World("abc")
     root = world.elect("a")
@@ -123,7 +121,6 @@ def test_who_is_not_root_or_has_no_backup_cannot_hand_over() -> None:
         assert [effect.done for effect in node.told if isinstance(effect, ChangeEnded)] == [False]
 
 
-@pytest.mark.proves("R37")
 def test_a_rolling_restart_loses_nothing() -> None:
     world = World("abc")
     world.elect("a")

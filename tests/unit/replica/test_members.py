@@ -32,7 +32,6 @@ def sets_in_log(node: Node) -> list[str]:
     ]
 
 
-@pytest.mark.proves("R21")
 def test_a_newcomer_catches_up_as_learner_and_then_votes() -> None:
     world = World("abcd", voters="abc")
     root = world.elect("a")

@@ -30,7 +30,6 @@ def epoch(node: Node) -> tuple[int, str]:
     return view.epoch, view.epoch_id
 
 
-@pytest.mark.proves("R10")
 def test_the_last_of_two_goes_on_when_a_person_says_so() -> None:
     world = World("ab")
     world.elect("a").propose(b"one")
@@ -46,7 +45,6 @@ def test_the_last_of_two_goes_on_when_a_person_says_so() -> None:
     assert world.committed("b") == [b"one", b"two"]
 
 
-@pytest.mark.proves("R10")
 def test_the_dead_come_back_as_learners_and_their_surplus_is_set_aside() -> None:
     world = World("abc")
     root = world.elect("a")
@@ -155,7 +153,6 @@ def test_an_empty_broker_is_not_promoted() -> None:
     assert not promote(world, "b", "a").done
 
 
-@pytest.mark.proves("R10")
 def test_two_sides_that_were_both_promoted_never_merge_by_themselves() -> None:
     world = World("ab")
     world.elect("a")

@@ -44,7 +44,6 @@ def test_two_backups_are_enough_while_the_roots_own_disk_is_slow() -> None:
     assert root.replica.commit_index == before + 1
 
 
-@pytest.mark.proves("R22")
 def test_what_enough_have_received_is_told_before_it_is_committed() -> None:
     world = World("abc")
     root = world.elect("a")

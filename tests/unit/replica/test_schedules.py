@@ -63,7 +63,6 @@ def test_faults_in_any_order(names: str, drawn: list[Action], elected: bool) -> 
     run(names, drawn, elected=elected)
 
 
-@pytest.mark.proves("R21")
 @given(st.sampled_from(["abc", "abcd", "abcde"]), actions([*FAULTS, Kind.WIPE, Kind.WIPE]))
 @LIGHT
 def test_disks_are_lost_one_at_a_time(names: str, drawn: list[Action]) -> None:
@@ -76,7 +75,6 @@ def test_members_change_meanwhile(voters: str, drawn: list[Action]) -> None:
     run("abcde", drawn, voters=voters)
 
 
-@pytest.mark.proves("R10")
 @given(st.sampled_from(["ab", "abc", "abcd"]), actions([*FAULTS, *[Kind.PROMOTE, Kind.ISOLATE, Kind.ADVANCE] * 4]))
 @LIGHT
 def test_somebody_promotes_whom_he_likes(names: str, drawn: list[Action]) -> None:

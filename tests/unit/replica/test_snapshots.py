@@ -31,7 +31,6 @@ def behind(world: World, name: str = "c", count: int = 30) -> Node:
     return world[name]
 
 
-@pytest.mark.proves("R18")
 def test_a_backup_that_lags_past_compaction_gets_a_snapshot_and_what_followed() -> None:
     world = World("abc")
     late = behind(world)
@@ -42,7 +41,6 @@ def test_a_backup_that_lags_past_compaction_gets_a_snapshot_and_what_followed() 
     assert late.plays(Role.BACKUP)
 
 
-@pytest.mark.proves("R18", "R21")
 def test_an_empty_broker_gets_a_snapshot_and_learns_who_the_members_are() -> None:
     world = World("abc")
     late = behind(world)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Message
+from pandomq.sim.ledger import BrokenPromise, Ledger, Message
 from pandomq.sim.machine import Machine
 
 PROMISE = "invariants"
@@ -12,8 +12,8 @@ DISK_BYTES_MAX = 8 * 2**20
 
 
 class Invariants(Checker):
-    def __init__(self, ledger: object) -> None:
-        super().__init__(ledger)  # type: ignore[arg-type]
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self._promised_ms = 0
         """The latest time of something that the log must remember."""
 

@@ -7,7 +7,7 @@ those of earlier steps, and with those on its own connection.
 from __future__ import annotations
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Delivery
+from pandomq.sim.ledger import BrokenPromise, Delivery, Ledger
 from pandomq.sim.machine import Machine
 
 PROMISE = "order"
@@ -17,8 +17,8 @@ Line = tuple[str, int, int]
 
 
 class InOrder(Checker):
-    def __init__(self, ledger: object) -> None:
-        super().__init__(ledger)  # type: ignore[arg-type]
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self._last: dict[Line, int] = {}
         """The highest number that an earlier step delivered."""
         self._step: dict[Line, int] = {}
