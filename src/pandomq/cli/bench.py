@@ -6,8 +6,8 @@ Options become a `Load`; everything else is in `pandomq.bench`.
 import contextlib
 import os
 import tempfile
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +56,7 @@ Rounds = Annotated[int, typer.Option(min=1, help="Rounds; the median counts.")]
 Counts = Annotated[str, typer.Option(help="Comma-separated; the first is what the others are compared with.")]
 
 LOCAL = "amqp://guest:guest@127.0.0.1:5672/"
+RESTARTS = ("stop", "kill", "no")
 
 
 @bench_app.callback(invoke_without_command=True)
@@ -295,6 +296,8 @@ def backlog(
 ) -> None:
     """A long queue: the broker's memory, the cost of a message in and out, and how long a restart with it takes."""
     with _running("backlog", quiet) as show, contextlib.ExitStack() as stack:
+        if restart not in RESTARTS:
+            raise ValueError(f"--restart {restart!r} is none of {', '.join(RESTARTS)}")
         own: PandoBroker | None = None
         if not url:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="pandomq-bench-", dir=directory))
@@ -306,7 +309,7 @@ def backlog(
             raise ValueError("the broker's process is not on this machine: it cannot be weighed")
         queue = LongQueue(load_of(kind, url, size), kind, messages, pid, show)
         if own is not None and restart != "no":
-            queue.restart(lambda: _restart(own, cleanly=restart != "kill"))
+            queue.restart(partial(own.restart, cleanly=restart == "stop"))
         found = queue.drain()
     _out.print(display.long_queue_table(found))
     _write(json, "backlog", found)
@@ -322,12 +325,6 @@ def _running(title: str, quiet: bool) -> Iterator[Show]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         typer.echo(f"pandomq bench: {reason}", err=True)
         raise typer.Exit(1) from None
-
-
-def _restart(broker: PandoBroker, *, cleanly: bool) -> tuple[float, float, int, str]:
-    begun = time.monotonic()
-    broker.restart(cleanly=cleanly)
-    return time.monotonic() - begun - broker.ready_s, broker.ready_s, broker.pid, broker.url
 
 
 def _queue_arguments(queue_type: str, arguments: list[str]) -> ArgumentMap:

@@ -61,12 +61,14 @@ class PeerBroker:
         process.wait_until_idle(self.pid)
         self.untouched = True
 
-    def restart(self, *, cleanly: bool) -> None:
-        """With what it has; otherwise it is killed."""
+    def restart(self, *, cleanly: bool) -> tuple[float, float, int, str]:
+        """With what it has; not cleanly: it is killed. How long its end and its start took, its process, its URL."""
+        begun = time.monotonic()
         if not cleanly and self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self.close()
         self._launch()
+        return time.monotonic() - begun - self.ready_s, self.ready_s, self.pid, self.url
 
     def disk_bytes(self) -> int:
         """What its directory takes of the disk."""

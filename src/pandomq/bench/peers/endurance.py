@@ -5,7 +5,6 @@ Each begins on a broker without a past. Memory is the process's resident set whe
 anything; the disk is what the broker's directory takes.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -95,12 +94,7 @@ class Endurance:
         broker = self._brokers[name]
         self._show_for(name, work.subject)("restart", 0, 0)
 
-        def restart() -> tuple[float, float, int, str]:
-            begun = time.monotonic()
-            broker.restart(cleanly=cleanly)
-            return time.monotonic() - begun - broker.ready_s, broker.ready_s, broker.pid, broker.url
-
-        queue.restart(restart)
+        queue.restart(partial(broker.restart, cleanly=cleanly))
         found = queue.result
         if found.kept != found.queued:
             raise BrokerRefused(f"{found.kept} of {found.queued} messages came back")
