@@ -4,12 +4,12 @@ A content is kept until it is complete; then it becomes a message in a run, and 
 """
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from pandomq.kernel import faults
 from pandomq.kernel.constants import BASIC, BODY, FRAME_END, HEADER, OVERSIZED, PUBLISH
 from pandomq.kernel.faults import Frame, ScanFault
-from pandomq.kernel.plain.fields import MALFORMED, PROPERTIES_OFFSET, traits_of
+from pandomq.kernel.plain.fields import MALFORMED, PROPERTIES_OFFSET, Traits, traits_of
 from pandomq.kernel.plain.message import Message, make_message
 from pandomq.kernel.plain.runs import PublishRun, SettleRun
 
@@ -56,6 +56,22 @@ class Content:
         return len(self.routing) + len(self.header or NO_HEADER) + sum(map(len, self.parts))
 
 
+class Whole(NamedTuple):
+    """A publish whose frames followed each other."""
+
+    start: bytes
+    """All frames up to the body itself."""
+    number: int
+    routing: bytes
+    header: bytes
+    traits: Traits
+    body_size: int
+    flags: int
+
+    def message(self, body: bytes) -> Message:
+        return make_message(self.routing, self.header, body, self.body_size, self.traits)
+
+
 class Contents:
     """The incomplete contents of a connection. `outputs` and the `_last` values live only during one feed."""
 
@@ -69,6 +85,7 @@ class Contents:
 
     def forget_last(self) -> None:
         self._last_routing, self._last_header, self._last_traits = NO_ROUTING, NO_HEADER, MALFORMED
+        self._last_whole: Whole | None = None
 
     @property
     def size_max(self) -> int:
@@ -110,8 +127,23 @@ class Contents:
             return 0
         routing = self._shared_routing(data[start + ROUTING_OFFSET : stop - 1])
         header = self._shared_header(data[header_start:header_stop])
-        body = data[body_start:body_stop]
-        self._emit(number, make_message(routing, header, body, body_size, self._last_traits), data[stop - 1] & 3)
+        whole = Whole(
+            data[start - 7 : body_start], number, routing, header, self._last_traits, body_size, data[stop - 1] & 3
+        )
+        self._last_whole = whole
+        self._emit(number, whole.message(data[body_start:body_stop]), whole.flags)
+        return body_stop + 1
+
+    def repeated_publish(self, data: bytes, offset: int) -> int:
+        # A publish that is equal to the last whole one up to its body, as most are; else 0. Where it ends.
+        whole = self._last_whole
+        if whole is None or self._contents or not data.startswith(whole.start, offset):
+            return 0
+        body_start = offset + len(whole.start)
+        body_stop = body_start + whole.body_size
+        if body_stop >= len(data) or data[body_stop] != FRAME_END:
+            return 0
+        self._emit(whole.number, whole.message(data[body_start:body_stop]), whole.flags)
         return body_stop + 1
 
     def publish(self, number: int, data: bytes, start: int, stop: int) -> None:

@@ -80,6 +80,9 @@ class Engine(EnginePaging):
                     # The return waits behind the replies, and the confirm comes after the return.
                     channel.publish_logged()
             return True
+        if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or message.persistent):
+            queues[0].insert(message, now_ms)
+            return True
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
         if message.persistent:

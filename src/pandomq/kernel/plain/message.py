@@ -12,6 +12,7 @@ class Message:
         "body_size",
         "expiration_ms",
         "header",
+        "held_bytes",
         "holders",
         "persistent",
         "priority",
@@ -28,6 +29,8 @@ class Message:
     expiration_ms: int
     special: int
     holders: int
+    held_bytes: int
+    """What a holder keeps in memory."""
 
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None:
         self.routing = routing
@@ -36,11 +39,7 @@ class Message:
         self.body_size = len(body)
         self.persistent, self.priority, self.expiration_ms, self.special = traits_of(header)
         self.holders = 0
-
-    @property
-    def held_bytes(self) -> int:
-        """What a holder keeps in memory."""
-        return len(self.header) + len(self.body)
+        self.held_bytes = len(header) + len(body)
 
     @property
     def exchange(self) -> str:
@@ -63,6 +62,7 @@ def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, tra
     message.body_size = body_size
     message.persistent, message.priority, message.expiration_ms, message.special = traits
     message.holders = 0
+    message.held_bytes = len(header) + len(body)
     return message
 
 

@@ -50,6 +50,10 @@ class Scanner(Contents):
         offset = self._complete_tail(data) if self._tail is not None else 0
         end = len(data)
         while end - offset >= 7:
+            again = self.repeated_publish(data, offset)
+            if again:
+                offset = again
+                continue
             kind, number, size = FRAME_START.unpack_from(data, offset)
             self._check_size(kind, size)
             stop = offset + FRAME_OVERHEAD + size
