@@ -5,17 +5,21 @@ from __future__ import annotations
 import errno
 import logging
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pandomq import __version__, kernel
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
-from pandomq.cli.config.sections import Node, Tls
-from pandomq.cli.failures import Refused
+from pandomq.cli.config.sections import ClusterTls, Configuration, Node, Tls
+from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.start_options import (
     ConfigFile,
     Data,
     Heartbeat,
     Http,
+    Join,
     Listen,
     LogFormat,
     LogLevel,
@@ -41,11 +45,15 @@ def start(
     listen: Listen = None,
     http: Http = None,
     data: Data = None,
+    join: Join = None,
     memory: Memory = None,
     memory_mb: MemoryMb = None,
     heartbeat: Heartbeat = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
+    bootstrap: Annotated[
+        bool, typer.Option("--bootstrap", help="Begin a cluster now, with the primaries of the configuration.")
+    ] = False,
 ) -> None:
     """Starts a broker in the foreground; ^C or SIGTERM stops it, SIGHUP has it read its configuration again.
 
@@ -57,6 +65,7 @@ def start(
         listen=listen,
         http=http,
         data=data,
+        join=join,
         memory=memory,
         memory_mb=memory_mb,
         heartbeat=heartbeat,
@@ -64,13 +73,15 @@ def start(
         log_format=log_format,
     )
     loaded = load_or_exit(options)
+    if bootstrap and not loaded.configuration.cluster.primaries:
+        raise WrongUse("--bootstrap begins a cluster with cluster.primaries, and there are none")
     # Imported here because it brings the whole broker with it, for which the other commands should not wait.
     from pandomq.admin.application import Application
     from pandomq.runtime.process import run
 
     node = loaded.configuration.node
     set_up_logs(node.log_level, node.log_format)
-    _refuse_places_that_cannot_be_had(node)
+    _refuse_places_that_cannot_be_had(loaded.configuration)
 
     def read_settings() -> NodeSettings:
         anew = options.load()
@@ -79,8 +90,8 @@ def start(
 
     try:
         run(
-            loaded.node_settings(),
-            _endpoints(node),
+            loaded.node_settings(bootstrap=bootstrap),
+            _endpoints(loaded.configuration),
             node.data or Path(),
             lambda urls: _ready(loaded, urls),
             read_settings,
@@ -90,18 +101,25 @@ def start(
     except StoreFault as fault:
         raise Refused(f"broker {node.name} with the store in {node.data} cannot go on: {fault}") from None
     except OSError as error:
-        places = " and ".join(place for place in _places(node).values() if place != OFF)
+        places = " and ".join(place for place in _places(loaded.configuration).values() if place != OFF)
         raise _cannot_start(node, places, error, "Look at --data and [node.tls].") from None
 
 
-def _places(node: Node) -> dict[str, str]:
+def _places(configuration: Configuration) -> dict[str, str]:
     """Where to listen, by the option or key that says so."""
-    return {"--listen": node.listen, "[node.tls] listen": node.tls.listen, "--http": node.http}
+    node = configuration.node
+    return {
+        "--listen": node.listen,
+        "[node.tls] listen": node.tls.listen,
+        "--http": node.http,
+        "[cluster] listen": configuration.cluster.listen,
+    }
 
 
-def _refuse_places_that_cannot_be_had(node: Node) -> None:
+def _refuse_places_that_cannot_be_had(configuration: Configuration) -> None:
     """Tries each by itself, so that what is said names the one at fault."""
-    for option, place in _places(node).items():
+    node = configuration.node
+    for option, place in _places(configuration).items():
         try:
             for sock in listening_sockets(Address.parse(place)) if place != OFF else ():
                 sock.close()
@@ -114,13 +132,16 @@ def _cannot_start(node: Node, places: str, error: OSError, advice: str) -> Refus
     return Refused(f"cannot start broker {node.name} on {places}: {error.strerror or error}{file}. {advice}")
 
 
-def _endpoints(node: Node) -> Endpoints:
+def _endpoints(configuration: Configuration) -> Endpoints:
+    node, cluster = configuration.node, configuration.cluster
     return Endpoints(
         amqp=_address(node.listen),
         amqps=_address(node.tls.listen),
         tls=_tls_files(node.tls),
         http=_address(node.http),
         proxy_protocol=node.proxy_protocol,
+        cluster=_address(cluster.listen),
+        cluster_tls=_cluster_tls_files(cluster.tls),
     )
 
 
@@ -136,6 +157,14 @@ def _tls_files(tls: Tls) -> TlsFiles | None:
         key=tls.key,
         authorities=tls.authorities,
         client_certificates=tls.client_certificates,
+    )
+
+
+def _cluster_tls_files(tls: ClusterTls) -> TlsFiles | None:
+    if tls.certificate is None or tls.key is None:
+        return None
+    return TlsFiles(
+        certificate=tls.certificate, key=tls.key, authorities=tls.authorities, client_certificates="require"
     )
 
 

@@ -39,6 +39,12 @@ Http = Annotated[
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="The broker's directory.", show_default="pandomq-data/NAME")
 ]
+Join = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT,…", help="Join the brokers there as a secondary; wants cluster.key.", show_default=False
+    ),
+]
 Memory = Annotated[
     bool | None, typer.Option("--memory", help="Keep nothing on disk: all is lost when the broker stops.")
 ]
@@ -71,6 +77,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     listen: str | None
     http: str | None
     data: Path | None
+    join: str | None
     memory: bool | None
     memory_mb: int | None
     heartbeat: int | None
@@ -87,6 +94,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
                 "node.listen": self.listen,
                 "node.http": self.http,
                 "node.data": None if self.data is None else str(self.data),
+                "cluster.join": self.join,
                 "log.store": "memory" if self.memory else None,
                 "node.log_level": None if self.log_level is None else self.log_level.lower(),
                 "node.log_format": self.log_format,

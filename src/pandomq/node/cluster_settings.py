@@ -8,7 +8,19 @@ from pandomq.replica.settings import ReplicaSettings
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     primaries: tuple[Member, ...] = ()
-    """With which the cluster begins; none for a broker alone. A store that knows better is believed."""
+    """With which the cluster begins, and where their links are dialed; none for a broker alone, or for one that joins.
+    A store that knows better is believed."""
+    key: bytes = b""
+    """What the brokers of a cluster share, and prove to each other; empty: there are no links."""
+    advertise: str = ""
+    """Where clients find this broker; its peers learn it, and tell theirs."""
+    http: str = ""
+    """Where its HTTP API is for its peers; empty if it has none."""
+    bootstrap: bool = False
+    """A person says that the cluster begins now, with these primaries, whoever of them is there. Refused if the store
+    has an id."""
+    join: tuple[str, ...] = ()
+    """Addresses of brokers that know the others, beside the primaries."""
     founding: bool = False
     """The cluster begins now: an empty store may begin with these primaries. Otherwise it could be one that was lost,
     and waits for a root (R21)."""

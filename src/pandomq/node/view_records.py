@@ -27,6 +27,25 @@ class MemberView(msgspec.Struct, frozen=True):
     lag_bytes: int
 
 
+class PeerLinkView(msgspec.Struct, frozen=True):
+    """The link to another broker, in both directions."""
+
+    name: str
+    """Empty while it is not known who is at that address."""
+    address: str
+    """Where it is dialed."""
+    advertise: str
+    """Where its clients find it, and where its HTTP API is; empty while that is not known."""
+    http: str
+    version: str
+    state: str
+    """`linked`, or how far it is and why it is no further: `connecting: refused`, `half: …`."""
+    since_ms: int
+    """In this state."""
+    waiting_bytes: int
+    """Not taken by the other side yet."""
+
+
 class ClusterFacts(NamedTuple):
     """What the log knows of the cluster."""
 

@@ -104,8 +104,9 @@ async def _serve(
 
     def use(changed: NodeSettings) -> None:
         nonlocal settings
-        settings = changed
-        server.node.change_settings(changed)
+        # Who it is and whom it belongs to stay until a restart, also for a node that begins again.
+        settings = msgspec.structs.replace(changed, name=settings.name, cluster=settings.cluster)
+        server.node.change_settings(settings)
 
     server = Server(make_node, clock, None if store is None else store.directory)
     await server.open()

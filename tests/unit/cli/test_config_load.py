@@ -112,11 +112,11 @@ def test_an_unknown_key_is_named_with_its_file_and_the_nearest() -> None:
     assert "connections_max" in problem
 
 
-@pytest.mark.parametrize("section", ["cluster", "trace", "nodes"])
+@pytest.mark.parametrize("section", ["clusters", "trace", "nodes"])
 def test_a_section_that_nothing_reads_is_refused(section: str) -> None:
     (problem,) = problems_of(f"[{section}]\nx = 1\n")
     assert problem.startswith(f"pandomq.toml: {section} is not a section")
-    assert "auth, limits, log, node" in problem
+    assert "auth, cluster, limits, log, node" in problem
 
 
 def test_an_unknown_variable_is_named_with_the_nearest() -> None:

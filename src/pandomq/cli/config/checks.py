@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
+from pandomq.cli.config import cluster
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.sections import Auth, Configuration, Limits, Tls
 from pandomq.wire.sasl import EXTERNAL, KNOWN_MECHANISMS
 
-_NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _FREE_PORT: Final = "0"
 
 
 def problems(configuration: Configuration) -> Iterator[str]:
     node = configuration.node
-    if _NODE_NAME.fullmatch(node.name) is None:
+    if cluster.NODE_NAME.fullmatch(node.name) is None:
         yield (
             f"node.name is '{node.name}': expected up to 64 letters, digits and . _ @ -, "
             "with a letter or a digit first (it names a directory)"
         )
     if node.listen == OFF and node.tls.listen == OFF:
         yield "node.listen and node.tls.listen are off: nobody could connect"
-    yield from _same_addresses({"node.listen": node.listen, "node.tls.listen": node.tls.listen, "node.http": node.http})
+    yield from _same_addresses(
+        {
+            "node.listen": node.listen,
+            "node.tls.listen": node.tls.listen,
+            "node.http": node.http,
+            "cluster.listen": configuration.cluster.listen,
+        }
+    )
     yield from _tls_problems(node.tls)
+    yield from cluster.problems(configuration)
     yield from _limits_problems(configuration.limits)
     yield from _auth_problems(configuration.auth)
     yield from _mechanism_problems(configuration.auth, node.tls)

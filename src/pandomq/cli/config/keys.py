@@ -69,6 +69,10 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self._extra.get("secret"))
 
     @property
+    def private(self) -> bool:
+        return bool(self._extra.get("private"))
+
+    @property
     def is_path(self) -> bool:
         return self.type is Path
 

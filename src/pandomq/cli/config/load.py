@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from pandomq.cli.config import checks
+from pandomq.cli.config.cluster import cluster_settings
 from pandomq.cli.config.keys import Key, Value, all_keys
 from pandomq.cli.config.sections import Configuration, Limits
 from pandomq.cli.config.sources import DEFAULT, Given, Origin, Source, from_environment, from_file, from_options
@@ -33,7 +34,8 @@ SETTINGS: Final = {
     "mechanisms": "auth.mechanisms",
     **{name: f"limits.{name}" for name in Limits.__struct_fields__},
 }
-"""Fields of `NodeSettings`, and the keys that set them: a field added there is one line here, or in `Limits`."""
+"""Fields of `NodeSettings`, and the keys that set them: a field added there is one line here, or in `Limits`. What is
+set in `[cluster]` is in a struct of its own."""
 
 
 class ConfigurationError(ValueError):
@@ -55,9 +57,9 @@ class Loaded(msgspec.Struct, frozen=True):
     holdings: dict[str, Holding]
     file: Path | None
 
-    def node_settings(self) -> NodeSettings:
+    def node_settings(self, *, bootstrap: bool = False) -> NodeSettings:
         values: dict[str, Any] = {field: self.holdings[path].value for field, path in SETTINGS.items()}
-        return NodeSettings(**values)
+        return NodeSettings(**values, cluster=cluster_settings(self.configuration, bootstrap=bootstrap))
 
     def journal_settings(self) -> JournalSettings | None:
         """None: the log is in memory."""

@@ -16,9 +16,13 @@ from msgspec import Meta
 from pandomq import limits
 from pandomq.journal.limits import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, JournalSettings
 from pandomq.node.settings import NodeSettings
+from pandomq.replica.limits import MEMBERS_MAX
+from pandomq.replica.settings import ReplicaSettings
 
 SECRET: Final = {"secret": True}
 """Never shown; may also be given as a file, by the same key with `_file` at its end."""
+PRIVATE: Final = {**SECRET, "private": True}
+"""And such a file must not be open to everybody."""
 ADDRESS: Final = {"address": True}
 SHARE_OF_MEMORY: Final = {"share_of_memory": True, "default": "60%"}
 """A size, or a share of the machine's memory; the default's is RabbitMQ 4's."""
@@ -27,6 +31,7 @@ _FRAME_BYTES_MAX: Final = min(limits.READ_CHUNK_BYTES, limits.OUTGOING_LOW_BYTES
 """One read has to hold a whole frame, and so has the buffer of a consumer that is being written to."""
 _DEFAULTS: Final = NodeSettings()
 _JOURNAL: Final = JournalSettings()
+_REPLICA: Final = ReplicaSettings()
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,8 +163,54 @@ class Auth(Section, frozen=True):
     ] = _DEFAULTS.mechanisms
 
 
+class ClusterTls(Section, frozen=True):
+    certificate: Annotated[Path | None, Meta(description="What this broker shows to others, PEM.")] = None
+    key: Annotated[Path | None, Meta(description="The certificate's key, PEM.")] = None
+    authorities: Annotated[Path | None, Meta(description="Who signs the brokers' certificates, PEM.")] = None
+
+
+class Cluster(Section, frozen=True):
+    """`cluster` turns them into `ClusterSettings`."""
+
+    key: Annotated[str | None, Meta(description="What the brokers of a cluster share.", extra=PRIVATE)] = None
+    primaries: Annotated[
+        tuple[str, ...], Meta(description="Who votes, and where the others find it: NAME=HOST:PORT, …")
+    ] = ()
+    join: Annotated[
+        tuple[str, ...],
+        Meta(description="Addresses of brokers to join as a secondary: HOST:PORT, …", extra={"option": "--join"}),
+    ] = ()
+    listen: Annotated[
+        str, Meta(description="Where other brokers connect, and nobody else; off: at node.listen.", extra=ADDRESS)
+    ] = "off"
+    advertise: Annotated[
+        str | None, Meta(description="Where clients find this broker. Left out: node.listen.", extra=ADDRESS)
+    ] = None
+    advertise_http: Annotated[
+        str | None, Meta(description="Where other brokers find its HTTP API. Left out: node.http.", extra=ADDRESS)
+    ] = None
+    access: Annotated[
+        Literal["redirect", "proxy"],
+        Meta(description="What a broker that is not the root does with clients: redirect tells them who is."),
+    ] = "redirect"
+    min_copies: Annotated[int, Meta(ge=1, le=MEMBERS_MAX, description="Disks that a confirmed message is on.")] = (
+        _REPLICA.min_copies
+    )
+    last_man_standing: Annotated[
+        bool, Meta(description="Confirm with fewer copies while brokers are missing, with an alarm.")
+    ] = _REPLICA.last_man_standing
+    lease_ms: Annotated[
+        int, Meta(ge=50, le=60_000, description="A root that hears from too few for longer resigns; others take over.")
+    ] = _REPLICA.lease_ms
+    disk_stall_ms: Annotated[
+        int, Meta(ge=1, le=600_000, description="A root whose disk does not answer for longer resigns.")
+    ] = _REPLICA.disk_stall_ms
+    tls: ClusterTls = ClusterTls()
+
+
 class Configuration(Section, frozen=True):
     node: Node
+    cluster: Cluster
     limits: Limits
     log: Log
     auth: Auth

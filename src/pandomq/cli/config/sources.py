@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from pandomq.cli.config.keys import VARIABLE_PREFIX, Key, Value, all_keys
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 SECRET_BYTES_MAX: Final = 64 * 1024
+_OPEN_TO_EVERYBODY: Final = stat.S_IRWXO
 
 # Kubernetes tells a pod about services by such variables; a service may be named after us.
 _FOREIGN_VARIABLE: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP)(_.*)?)")
@@ -57,6 +59,8 @@ class Source(msgspec.Struct):
             self.problems.append(f"{place}: {key.path} is given as well: choose one of the two")
             return
         try:
+            if key.private:
+                _refuse_open_file(path)
             self.take(key, read_secret(path), origin, place)
         except ValueError as error:
             self.problems.append(f"{place}: {error}")
@@ -112,6 +116,16 @@ def read_secret(path: Path) -> str:
         return _read(path, SECRET_BYTES_MAX).decode().rstrip("\r\n")
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8") from None
+
+
+def _refuse_open_file(path: Path) -> None:
+    """Raises ValueError. A group may read it: that is how secrets are given to a container's user."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    if mode & _OPEN_TO_EVERYBODY:
+        raise ValueError(f"everybody on this machine can read or change {path}: chmod 600 {path}")
 
 
 def _take_table(source: Source, file: Path, section: str, table: dict[str, object]) -> None:

@@ -1,0 +1,154 @@
+"""The `[cluster]` section: what has to hold in it, and the settings that it makes."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+from pandomq.cli.config.keys import OFF
+from pandomq.cli.config.sections import Cluster, Configuration
+from pandomq.ids import NodeName
+from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.replica.limits import MEMBERS_MAX
+from pandomq.replica.membership import Member
+from pandomq.replica.settings import ReplicaSettings
+from pandomq.runtime.listen import Address
+
+NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
+KEY_BYTES_MIN: Final = 16
+"""A shorter key could be found by trying."""
+_ALL_INTERFACES: Final = ("0.0.0.0", "::")
+
+
+def cluster_settings(configuration: Configuration, *, bootstrap: bool = False) -> ClusterSettings:
+    """Of a configuration in which `problems` finds none."""
+    cluster, node = configuration.cluster, configuration.node
+    if cluster.key is None:
+        return ClusterSettings(replica=_replica_settings(cluster))
+    members = tuple(parse_primary(text) for text in cluster.primaries)
+    listen = node.tls.listen if node.listen == OFF else node.listen
+    own_host = next((Address.parse(member.address).host for member in members if member.name == node.name), None)
+    return ClusterSettings(
+        primaries=members,
+        key=cluster.key.encode(),
+        advertise=cluster.advertise or _from_elsewhere(listen, own_host),
+        http=cluster.advertise_http or ("" if node.http == OFF else _from_elsewhere(node.http, own_host)),
+        bootstrap=bootstrap,
+        join=tuple(str(Address.parse(text)) for text in cluster.join),
+        observer=bool(cluster.join) and own_host is None,
+        replica=_replica_settings(cluster),
+    )
+
+
+def _replica_settings(cluster: Cluster) -> ReplicaSettings:
+    return ReplicaSettings(
+        lease_ms=cluster.lease_ms,
+        disk_stall_ms=cluster.disk_stall_ms,
+        min_copies=cluster.min_copies,
+        last_man_standing=cluster.last_man_standing,
+    )
+
+
+def _from_elsewhere(listen: str, own_host: str | None) -> str:
+    """Who listens on all interfaces is found by the name that the primaries have for it, or the machine's."""
+    address = Address.parse(listen)
+    if address.host not in _ALL_INTERFACES:
+        return listen
+    return str(Address(own_host or socket.gethostname(), address.port))
+
+
+def parse_primary(text: str) -> Member:
+    """NAME=HOST:PORT. Raises ValueError with what is wrong."""
+    name, equals, place = text.partition("=")
+    if not equals or NODE_NAME.fullmatch(name) is None:
+        raise ValueError(f"'{text}' is not a primary: expected NAME=HOST:PORT, for example n1=10.0.0.1:5672")
+    return Member(NodeName(name), str(_dialed(place)))
+
+
+def _dialed(text: str) -> Address:
+    """Where a broker is found. Raises ValueError."""
+    address = Address.parse(text)
+    if address.port == 0 or address.host in _ALL_INTERFACES:
+        raise ValueError(f"'{text}' is no place where a broker could be found: expected its own HOST and PORT")
+    return address
+
+
+def problems(configuration: Configuration) -> Iterator[str]:
+    cluster = configuration.cluster
+    members: list[Member] = []
+    for text in cluster.primaries:
+        try:
+            members.append(parse_primary(text))
+        except ValueError as error:
+            yield f"cluster.primaries: {error}"
+    for key in ("join", "advertise", "advertise_http"):
+        yield from _address_problems(key, getattr(cluster, key))
+    yield from _member_problems(configuration, members)
+    yield from _key_problems(cluster)
+    if cluster.key is not None:
+        yield from _place_problems(configuration)
+    yield from _tls_problems(cluster)
+    if cluster.access == "proxy":
+        yield "cluster.access is proxy, which this version cannot do yet: brokers that are not the root redirect"
+
+
+def _address_problems(key: str, written: str | tuple[str, ...] | None) -> Iterator[str]:
+    texts = written if isinstance(written, tuple) else () if written is None else (written,)
+    for text in texts:
+        try:
+            _dialed(text)
+        except ValueError as error:
+            yield f"cluster.{key}: {error}"
+
+
+def _member_problems(configuration: Configuration, members: list[Member]) -> Iterator[str]:
+    cluster, name = configuration.cluster, configuration.node.name
+    names: list[str] = [member.name for member in members]
+    for kind, values in (("names", names), ("addresses", [member.address for member in members])):
+        twice = sorted({value for value in values if values.count(value) > 1})
+        if twice:
+            yield f"cluster.primaries has {', '.join(twice)} twice: {kind} must differ"
+    if len(members) > MEMBERS_MAX:
+        yield f"cluster.primaries has {len(members)}: at most {MEMBERS_MAX} can be"
+    if names and name not in names and not cluster.join:
+        yield (
+            f"node.name is '{name}', which is none of cluster.primaries ({', '.join(names)}): "
+            "name it there, or give cluster.join to join as a secondary"
+        )
+    if names and cluster.min_copies > max(len(names), ReplicaSettings().min_copies):
+        yield f"cluster.min_copies is {cluster.min_copies}, and there are {len(names)} primaries"
+
+
+def _key_problems(cluster: Cluster) -> Iterator[str]:
+    if cluster.key is None:
+        for key in ("primaries", "join"):
+            if getattr(cluster, key):
+                yield f"cluster.{key} needs the key that the brokers share: give cluster.key_file"
+    elif len(cluster.key.encode()) < KEY_BYTES_MIN:
+        yield f"cluster.key is shorter than {KEY_BYTES_MIN} bytes: `openssl rand -hex 32` makes a good one"
+
+
+def _place_problems(configuration: Configuration) -> Iterator[str]:
+    """Of a broker that has links."""
+    cluster, node = configuration.cluster, configuration.node
+    if configuration.log.store == "memory":
+        yield "log.store is memory: a broker of a cluster needs the disk for its votes"
+    if cluster.listen == OFF and node.listen == OFF:
+        yield "cluster.listen and node.listen are off: other brokers could not connect"
+    if cluster.listen == OFF and node.proxy_protocol:
+        yield "node.proxy_protocol is for clients: give other brokers cluster.listen, a place of their own"
+    if cluster.advertise is None and cluster.primaries and node.listen.endswith(":0"):
+        yield "node.listen takes any free port: give a port, or cluster.advertise to say where clients find this broker"
+
+
+def _tls_problems(cluster: Cluster) -> Iterator[str]:
+    tls = cluster.tls
+    missing = [name for name in ("certificate", "key", "authorities") if getattr(tls, name) is None]
+    if len(missing) == len(type(tls).__struct_fields__):
+        return
+    for name in missing:
+        yield f"[cluster.tls] is not complete: it needs cluster.tls.{name}"
+    if cluster.listen == OFF:
+        yield "[cluster.tls] needs cluster.listen: links by TLS have a place of their own"
