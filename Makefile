@@ -21,7 +21,7 @@ help:  ## say what each target does
 
 setup: $(VENV)/.kernel $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## install everything that development needs
 
-$(VENV)/.created:
+$(VENV)/.created: tools/system_packages.sh
 	@tools/system_packages.sh "$(PYTHON)"
 	@test -x $(BIN)/python || $(or $(PYTHON),python3) -m venv $(VENV)
 	@touch $@

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need from the system: Python with venv and headers, a C compiler, node with npm.
+# Installs what the build and the tests need from the system: Python with venv and headers, a C compiler, node with npm,
+# and what makes networks for the tests to break.
 # Asks for nothing that is there already; without root or apt it only names what is missing.
 set -euo pipefail
 
@@ -16,6 +17,9 @@ else
 fi
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v npm >/dev/null || missing+=(nodejs npm)
+command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
+command -v nft >/dev/null || missing+=(nftables)
+command -v mkfs.ext4 >/dev/null || missing+=(e2fsprogs)
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

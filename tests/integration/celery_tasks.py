@@ -68,6 +68,12 @@ def register(app: Celery) -> None:
     def length(text: str) -> int:
         return len(text)
 
+    @app.task(name="note", acks_late=True, ignore_result=True)
+    def note(path: str, text: str) -> None:
+        """Appends a line to a file: one write, so that lines stay whole."""
+        with Path(path).open("a") as notes:
+            notes.write(f"{text}\n")
+
     @app.task(name="once_then_hang", acks_late=True, bind=True, reject_on_worker_lost=True)
     def once_then_hang(self: Any, marker: str) -> bool:
         """Hangs the first time it runs, so that its worker can be killed; tells whether it was delivered again."""

@@ -1,0 +1,137 @@
+"""Cases that need a cluster to themselves: two brokers, strangers, and Celery. Each gives an account."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .account import Account
+from .celery_load import CeleryLoad
+from .cluster import Cluster, running, write_key
+from .disks import wipe
+from .load import Load, at_work
+from .network_cases import SILENCE_S
+
+CaseAlone = Callable[[Path], dict[str, Any]]
+
+
+def promoted_survivor(directory: Path) -> dict[str, Any]:
+    """Of two brokers the root is lost for good: nobody takes over until a person says so. Nothing confirmed is lost."""
+    account = Account()
+    with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
+        dead, survivor = cluster.root, cluster.backups[0]
+        dead.kill()
+        time.sleep(SILENCE_S)
+        assert not survivor.serves, "exactly half may not elect"
+        answer = survivor.ask("cluster/promote", "POST", {"name": survivor.name, "force": True, "dead": [dead.name]})
+        assert answer is not None and answer.status_code < 300, answer
+        assert cluster.wait_for_root() is survivor
+        load.wait_for_progress()
+        dead.start()
+        cluster.wait_for_role(dead.name, "learner")
+    assert account.broken == [], account.broken
+    return account.summary()
+
+
+def each_of_two_returns(directory: Path) -> dict[str, Any]:
+    """With one of two gone nothing is confirmed; when it is back all goes on by itself."""
+    account = Account()
+    with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
+        for broker in (cluster.root, cluster.backups[0]):
+            broker.kill()
+            time.sleep(SILENCE_S / 2)
+            before = load.confirmed()
+            time.sleep(SILENCE_S / 2)
+            assert load.confirmed() == before, "confirmed with one copy"
+            broker.start()
+            cluster.wait_until_whole()
+            load.wait_for_progress()
+    assert account.broken == [], account.broken
+    return account.summary()
+
+
+def wrong_key(directory: Path) -> dict[str, Any]:
+    """A broker with another key is refused, both sides say so, and the others work on."""
+    with running(Cluster(directory)) as own:
+        stranger = own.backups[0]
+        stranger.stop()
+        marks = {broker.name: broker.mark() for broker in own}
+        stranger.configure({"cluster": {"key_file": str(write_key(directory / "other-key"))}})
+        stranger.start()
+        stranger.wait_for_line("(?i)key", marks[stranger.name])
+        own.root.wait_for_line(f"(?i){stranger.name}.*key|key.*{stranger.name}", marks[own.root.name])
+        publish(own)
+        assert not stranger.serves
+        assert own.members()[stranger.name]["role"] == "absent"
+        stranger.stop()
+        stranger.configure({"cluster": {"key_file": str(own.key_file)}})
+        stranger.start()
+        own.wait_until_whole()
+    return {}
+
+
+def foreign_store(directory: Path) -> dict[str, Any]:
+    """A broker with the store of another cluster does not get in, although it has the key."""
+    with running(Cluster(directory / "own")) as own, running(Cluster(directory / "other")) as other:
+        publish(other)
+        other["n3"].stop()
+        broker = own["n3"]
+        broker.stop()
+        kept = broker.data.with_name("kept")
+        broker.data.rename(kept)
+        shutil.copytree(other["n3"].data, broker.data)
+        mark = broker.mark()
+        broker.launch()
+        broker.wait_for_line("(?i)another cluster|cluster id", mark)
+        publish(own)
+        assert not broker.serves
+        assert own.members()["n3"]["role"] == "absent"
+        broker.end()
+        wipe(broker.data)
+        broker.data.rmdir()
+        kept.rename(broker.data)
+        broker.start()
+        own.wait_until_whole()
+    return {}
+
+
+def celery_through_a_failover(directory: Path) -> dict[str, Any]:
+    """Worker and sender know all addresses; the root is killed; whatever was accepted runs."""
+    with running(Cluster(directory)) as cluster:
+        load = CeleryLoad(cluster, directory, "celery")
+        try:
+            load.start()
+            root = cluster.root
+            root.kill()
+            cluster.wait_for_root(other_than=root)
+            load.wait_for_progress()
+            root.start()
+            cluster.wait_until_whole()
+            load.finish()
+        finally:
+            load.stop()
+    pauses = {"celery": round(load.longest_pause_s, 3)}
+    return {"accepted": len(load.accepted), "errors": load.errors, "longest_pause_s": pauses}
+
+
+def publish(cluster: Cluster, count: int = 10) -> None:
+    """The cluster works: all of it is confirmed."""
+    connection = cluster.connect()
+    channel = connection.channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q", durable=True)
+    for number in range(count):
+        channel.basic_publish("", "q", b"%d" % number)
+    connection.close()
+
+
+CASES_ALONE: list[CaseAlone] = [
+    promoted_survivor,
+    each_of_two_returns,
+    wrong_key,
+    foreign_store,
+    celery_through_a_failover,
+]
