@@ -1,7 +1,6 @@
-"""One virtual broker out of many: membership, links between brokers, and what crosses them.
+"""One virtual broker out of many: the links between brokers, and what crosses them.
 
-Will hold the view of who is primary, root, backup, learner or secondary; the authenticated links over which brokers
-speak AMQP to each other; redirecting or proxying of clients whose queue is active elsewhere; the meta-bindings that
-bring a message once to each broker that needs it; and the state a newcomer is given. Knows the broker through one
-narrow interface, and does no I/O.
+Each broker dials every other one; on a connection that it dialed it publishes, on one that it accepted it listens. So
+two brokers are linked by two connections, one for each direction. Both ends prove that they have the cluster's key.
+Pure, like all rooms below the runtime: sockets and nonces come from outside.
 """

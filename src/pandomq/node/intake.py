@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from pandomq.kernel import PublishRun, SettleRun
 from pandomq.methods import ConnectionUpdateSecretOk, MethodInput
 from pandomq.wire.handshake import language
-from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, UpdateSecret
+from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, Secured, UpdateSecret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pandomq.node.endings import Endings
     from pandomq.node.link import Link
     from pandomq.node.links import Links
+    from pandomq.node.peer_door import PeerDoor
     from pandomq.node.pressure import Pressure
     from pandomq.node.reception import Ahead, Reception
 
@@ -24,10 +25,13 @@ log = logging.getLogger("pandomq")
 
 
 class Intake:
-    __slots__ = ("_endings", "_links", "_pressure", "_reception", "batch")
+    __slots__ = ("_door", "_endings", "_links", "_pressure", "_reception", "batch")
 
-    def __init__(self, reception: Reception, links: Links, endings: Endings, pressure: Pressure) -> None:
+    def __init__(
+        self, reception: Reception, links: Links, endings: Endings, pressure: Pressure, door: PeerDoor | None
+    ) -> None:
         self._reception = reception
+        self._door = door
         self._links = links
         self._endings = endings
         self._pressure = pressure
@@ -43,7 +47,11 @@ class Intake:
 
     def gather_all(self, link: Link, inputs: Sequence[Input], now_ms: int) -> None:
         while inputs:
-            inputs = self._gather(link, inputs, now_ms)
+            if link.hello is not None:
+                assert self._door is not None
+                inputs = self._door.hear(link, inputs, now_ms)
+            else:
+                inputs = self._gather(link, inputs, now_ms)
 
     def _gather(self, link: Link, inputs: Sequence[Input], now_ms: int) -> list[Input]:
         """Returns what a client that is let in had sent ahead."""
@@ -62,6 +70,9 @@ class Intake:
                     log.warning("connection %s refused: it speaks %s", link.peer_name, language(greeting))
                 case Login():
                     self.gather_ahead(self._reception.log_in(link, item, now_ms), now_ms)
+                case Secured(response):
+                    assert self._door is not None, "only other brokers are challenged"
+                    ahead = self._door.check(link, response, now_ms)
                 case OpenVhost():
                     ahead = self._reception.open(link, item, now_ms)
                 case UpdateSecret():

@@ -8,6 +8,8 @@ from pandomq.node.proxy_header import read_proxy_header
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
+    from pandomq.cluster.acceptance import Acceptance
+    from pandomq.cluster.hello import Hello
     from pandomq.wire.connection import Connection
     from pandomq.wire.inputs import Login
 
@@ -16,6 +18,7 @@ class Link:
     """What the node knows of a connection. `socket` is the runtime's: the node passes it on and never touches it."""
 
     __slots__ = (
+        "acceptance",
         "before",
         "behind",
         "blocked",
@@ -24,6 +27,7 @@ class Link:
         "connection",
         "ended",
         "gone",
+        "hello",
         "local",
         "login",
         "mechanism",
@@ -56,6 +60,10 @@ class Link:
         """Between log-in and open."""
         self.unknown = False
         """Its login was not looked at: it is only to hear where to go."""
+        self.acceptance: Acceptance | None = None
+        """While another broker proves that it is one."""
+        self.hello: Hello | None = None
+        """Of the broker at the other end, once it is proven; None for a client."""
         self.mechanism = ""
         """By which it logged in."""
         self.ended = False

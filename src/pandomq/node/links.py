@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pandomq import limits
 from pandomq.node.deadlines import Deadlines
 from pandomq.node.output import Abort, Close, Control, PauseReading, ResumeReading
-from pandomq.wire.connection import NEVER_MS, Tick
+from pandomq.wire.pulse import NEVER_MS, Tick
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Links:
     __slots__ = (
         "_broker",
         "_deadlines",
+        "_dropped_peers",
         "_resting",
         "_resumed",
         "_talking",
@@ -54,6 +55,7 @@ class Links:
         self._talking: dict[Link, None] = {}
         self._resumed: list[Link] = []
         self._resting = False
+        self._dropped_peers: list[Link] = []
         self._deadlines: Deadlines[Link] = Deadlines(now_ms)
 
     # Coming and going.
@@ -62,10 +64,20 @@ class Links:
         self.present[link] = None
         self.watch(link)
 
+    def let_pass(self, link: Link) -> None:
+        """It is another broker, not one of the clients; it is watched, and not counted."""
+        del self.present[link]
+
+    def take_dropped_peers(self) -> list[Link]:
+        dropped, self._dropped_peers = self._dropped_peers, []
+        return dropped
+
     def drop(self, link: Link, why: str, now_ms: int) -> None:
         log.warning("connection %s dropped: %s", link.peer_name, why)
         self.controls.append(Abort(link))
         self.forget(link, now_ms)
+        if link.hello is not None:
+            self._dropped_peers.append(link)
 
     def forget(self, link: Link, now_ms: int) -> None:
         link.gone = True

@@ -14,7 +14,7 @@ Times are `now_ms`, the cluster's, which may be set forward once when a node beg
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.commands import StartBroker
@@ -31,6 +31,8 @@ from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.office import Office
 from pandomq.node.output import Abort, Output
+from pandomq.node.peer_door import PeerDoor
+from pandomq.node.peer_links import CLOSED_BY_PEER, linked_to_others
 from pandomq.node.pressure import Pressure
 from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Reception
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt, Caller
     from pandomq.node.link import Link
     from pandomq.node.logins import Logins, Question
+    from pandomq.node.reception import Arrival
     from pandomq.node.replication import Replication
     from pandomq.wire.inputs import Login
 
@@ -72,12 +75,16 @@ class Node:
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, IncompleteMessages(settings), now_ms)
         self.office = Office(None if self._disk is None else self._disk.replication)
-        self._reception = Reception(settings, self._broker, self._links, Secrets.draw(random), self.office, now_ms)
+        self.peer_links = None if self._disk is None else linked_to_others(settings, self._links, self._disk, random)
+        door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links)
+        self._reception = Reception(
+            settings, self._broker, self._links, Secrets.draw(random), self.office, door, now_ms
+        )
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
         self._backlog = Backlog(self._may_go_on)
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
         self._endings = Endings(self._links, self._backlog)
-        self._intake = Intake(self._reception, self._links, self._endings, self._pressure)
+        self._intake = Intake(self._reception, self._links, self._endings, self._pressure, door)
         self.local_clients = LocalClients(self._broker, self.office)
         self.views = Views(
             settings,
@@ -139,26 +146,8 @@ class Node:
     def handshake_ms_max(self) -> int:
         return self._reception.handshake_ms_max
 
-    def accept(
-        self,
-        socket: object,
-        peer: tuple[str, int],
-        now_ms: int,
-        *,
-        local: tuple[str, int] = ("", 0),
-        tls: bool = False,
-        certificate_name: str | None = None,
-        through_proxy: bool = False,
-    ) -> Link:
-        return self._reception.accept(
-            socket,
-            peer,
-            now_ms,
-            local=local,
-            tls=tls,
-            certificate_name=certificate_name,
-            through_proxy=through_proxy,
-        )
+    def accept(self, socket: object, peer: tuple[str, int], now_ms: int, **arrival: Unpack[Arrival]) -> Link:
+        return self._reception.accept(socket, peer, now_ms, **arrival)
 
     def receive(self, link: Link, data: memoryview, now_ms: int) -> None:
         if link.gone or link.ended:
@@ -173,7 +162,7 @@ class Node:
             if not data:
                 return
         self._intake.gather_all(link, link.connection.receive(data), now_ms)
-        greediest = self._links.incomplete.received(link)
+        greediest = None if link.hello is not None else self._links.incomplete.received(link)
         if greediest is not None:
             self._intake.gather_all(greediest, greediest.connection.give_up(self._links.incomplete.fault), now_ms)
             self._links.incomplete.forget(greediest)
@@ -199,7 +188,9 @@ class Node:
         """The socket is closed, whoever closed it."""
         if link.gone:
             return
-        if link.connection.state is State.RUNNING:
+        if link.hello is not None and self.peer_links is not None:
+            self.peer_links.accepted_lost(link, now_ms, by_peer=True, reason=CLOSED_BY_PEER)
+        elif link.connection.state is State.RUNNING:
             log.warning("connection %s ended without a close", link.peer_name)
         elif link.connection.state in HANDSHAKE:
             log.warning("connection %s ended in the middle of the handshake", link.peer_name)
@@ -210,6 +201,8 @@ class Node:
         self._links.tick(now_ms)
         if self._disk is not None:
             self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
+            if self.peer_links is not None and self._disk.open:
+                self.peer_links.tick(now_ms)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -295,6 +288,8 @@ class Node:
         disk = self._disk
         if disk is not None:
             disk.replication.tick(now_ms if monotonic_ms is None else monotonic_ms)
+            if self.peer_links is not None:
+                self.peer_links.tell(now_ms)
             if not disk.open:
                 return Output([], [], False, disk.take_requests())
             now_ms = max(now_ms, disk.last_ms)
@@ -323,7 +318,10 @@ class Node:
         disk = self._disk
         if disk is None:
             return Output(writes, controls, more)
-        return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
+        if self.peer_links is None:
+            return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
+        said, asked = self.peer_links.take_writes(), self.peer_links.take_controls()
+        return Output(writes, controls, more, disk.take_requests(), peer_writes=said, peer_controls=asked)
 
     def _may_serve(self, disk: DiskLog, now_ms: int) -> bool:
         replication = disk.replication
@@ -363,8 +361,9 @@ class Node:
         for _, on_done in self._administered:
             on_done(fault)
         self._administered.clear()
+        said, asked = ([], []) if self.peer_links is None else self.peer_links.part(reason)
         controls, self._links.controls = self._links.controls, []
-        return Output(writes, controls, False, (), self.peers.take_sends(), reason)
+        return Output(writes, controls, False, (), self.peers.take_sends(), reason, said, asked)
 
     def _handle(self, gathered: Batch, now_ms: int) -> None:
         waited = self._backlog.clients()

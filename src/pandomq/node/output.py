@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandomq.cluster.parcels import Octets
     from pandomq.journal.effects import Request
     from pandomq.node.attempts import Attempt
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
+    from pandomq.node.peer import Dialed
 
 
 class Close(NamedTuple):
@@ -42,6 +44,18 @@ class VerifyPassword(NamedTuple):
     question: Question
 
 
+class Dial(NamedTuple):
+    """Connect to another broker, then say so to `PeerLinks.dialed`, or why not to `not_dialed`."""
+
+    dialed: Dialed
+
+
+class HangUp(NamedTuple):
+    """As `Close`, for a connection to another broker."""
+
+    dialed: Dialed
+
+
 Control = Close | Abort | PauseReading | ResumeReading | VerifyPassword
 
 
@@ -54,7 +68,12 @@ class Output(NamedTuple):
     disk: Sequence[Request] = ()
     """For the disk; `Node.disk_completed` is told what it did."""
     sends: Sequence[tuple[str, bytes]] = ()
-    """Whole messages for other brokers, by name and in order. Any of them may be lost."""
+    """Whole messages for other brokers, by name and in order. Any of them may be lost. None where the node has links
+    of its own: there they are among `peer_writes`."""
     restart: str | None = None
     """This is the node's last output, and why. When it is carried out, and the disk has done or forgotten all that it
     was asked for, a new journal and a new node take over its directory; clients have been told."""
+    peer_writes: Sequence[tuple[Dialed, Octets]] = ()
+    """As `writes`, on connections that were dialed to other brokers."""
+    peer_controls: Sequence[Dial | HangUp] = ()
+    """Carried out after these."""

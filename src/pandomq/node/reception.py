@@ -6,7 +6,7 @@ Who logs in is answered by `Attempts`, at once or later. What a client sends ahe
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import UserName
@@ -17,7 +17,7 @@ from pandomq.node.logins import Logins, Question, Secrets, Welcome
 from pandomq.node.offers import make_offer
 from pandomq.node.output import Abort, VerifyPassword
 from pandomq.wire.connection import Connection
-from pandomq.wire.sasl import EXTERNAL
+from pandomq.wire.sasl import CLUSTER, EXTERNAL
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.node.links import Links
     from pandomq.node.office import Office
+    from pandomq.node.peer_door import PeerDoor
     from pandomq.node.settings import NodeSettings
     from pandomq.wire.inputs import Input, Login, OpenVhost
 
@@ -35,11 +36,29 @@ Ahead = tuple[Link, "list[Input]"]
 """A client that was let in, and what it had sent ahead."""
 
 
+class Arrival(TypedDict, total=False):
+    """What is known of a connection beside its peer."""
+
+    local: tuple[str, int]
+    tls: bool
+    certificate_name: str | None
+    through_proxy: bool
+
+
 class Reception:
     def __init__(
-        self, settings: NodeSettings, broker: Broker, links: Links, secrets: Secrets, office: Office, now_ms: int
+        self,
+        settings: NodeSettings,
+        broker: Broker,
+        links: Links,
+        secrets: Secrets,
+        office: Office,
+        door: PeerDoor | None,
+        now_ms: int,
     ) -> None:
+        """Without a door no other brokers are let in."""
         self._broker = broker
+        self._door = door
         self._links = links
         self._office = office
         self._announced: Mapping[str, object] = {}
@@ -60,7 +79,7 @@ class Reception:
         self._make_offers()
 
     def _make_offers(self) -> None:
-        mechanisms = self._settings.mechanisms
+        mechanisms = self._settings.mechanisms + (() if self._door is None else (CLUSTER,))
         uncertified = tuple(name for name in mechanisms if name != EXTERNAL)
         self._offer = make_offer(self._settings, uncertified, self._announced)
         self._certified_offer = make_offer(self._settings, mechanisms, self._announced)
@@ -75,10 +94,10 @@ class Reception:
         peer: tuple[str, int],
         now_ms: int,
         *,
-        local: tuple[str, int],
-        tls: bool,
-        certificate_name: str | None,
-        through_proxy: bool,
+        local: tuple[str, int] = ("", 0),
+        tls: bool = False,
+        certificate_name: str | None = None,
+        through_proxy: bool = False,
     ) -> Link:
         offer = self._offer if certificate_name is None else self._certified_offer
         link = Link(socket, peer, Connection(offer, Scanner, now_ms))
@@ -97,6 +116,9 @@ class Reception:
     # Logging in. What clients sent ahead of the answer is returned with those who are let in.
 
     def log_in(self, link: Link, login: Login, now_ms: int) -> list[Ahead]:
+        if login.mechanism == CLUSTER:
+            assert self._door is not None, "nobody else may choose it"
+            return [(link, self._door.greet(link, login.password))]
         link.login = login
         if self._office.refusal() is not None:
             # All it will hear is who serves. For that no password is needed, nor is there time to look at it.

@@ -26,8 +26,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self.link: Link | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
+        self._take(cast(asyncio.Transport, transport))
         self.link = self._server.connected(
             self,
             _address(transport, "peername"),
@@ -35,6 +34,10 @@ class ClientSocket(asyncio.BufferedProtocol):
             transport.get_extra_info("ssl_object"),
             through_proxy=self._through_proxy,
         )
+
+    def _take(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._server.read_buffer
@@ -59,7 +62,7 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._server.lost(self.link)
             self.link = None
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         if self._transport is not None:
             self._transport.write(data)
 

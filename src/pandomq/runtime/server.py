@@ -24,10 +24,12 @@ from pandomq.node.attempts import Attempt
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.peer import Dialed
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
+from pandomq.runtime.dial import Dialing
 from pandomq.runtime.disk import Disk
 from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
 from pandomq.runtime.tls import TlsFiles, certificate_name
@@ -57,6 +59,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._listeners: list[Listener] = []
+        self._dialing = Dialing(self)
         self._data = data
         self._disk = None if data is None else Disk(data, self._tell_completed)
         self._changed = asyncio.Event()
@@ -173,6 +176,37 @@ class Server:
         self.node.lost(link, self._clock.now_ms())
         self._ask_step()
 
+    # What the sockets report that were dialed. A node that is gone has given up its own.
+
+    def dialed(self, dialed: Dialed) -> None:
+        if dialed.gone or self.node.peer_links is None:
+            dialed.socket.abort()
+            return
+        self.node.peer_links.dialed(dialed, self._clock.now_ms())
+        self._ask_step()
+
+    def not_dialed(self, dialed: Dialed, reason: str) -> None:
+        if not dialed.gone and self.node.peer_links is not None:
+            self.node.peer_links.not_dialed(dialed, reason, self._clock.now_ms())
+
+    def dialed_received(self, dialed: Dialed, nbytes: int) -> None:
+        if not dialed.gone and self.node.peer_links is not None:
+            self.node.peer_links.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
+            self._ask_step()
+
+    def dialed_paused(self, dialed: Dialed) -> None:
+        dialed.writing_paused = True
+
+    def dialed_resumed(self, dialed: Dialed) -> None:
+        if not dialed.gone and self.node.peer_links is not None:
+            self.node.peer_links.resume(dialed)
+            self._ask_step()
+
+    def dialed_lost(self, dialed: Dialed) -> None:
+        if not dialed.gone and self.node.peer_links is not None:
+            self.node.peer_links.lost(dialed, self._clock.now_ms())
+            self._ask_step()
+
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:
         self._loop.call_later(delay_ms / 1000, call)
 
@@ -204,6 +238,8 @@ class Server:
             self._disk.submit(list(output.disk))
         for link, data in output.writes:
             link.socket.write(data)
+        for dialed, octets in output.peer_writes:
+            dialed.socket.write(octets)
         for control in output.controls:
             match control:
                 case Close(link):
@@ -218,6 +254,11 @@ class Server:
                     self._verify(attempt, question)
                 case _:
                     assert_never(control)
+        for asked in output.peer_controls:
+            if isinstance(asked, Dial):
+                self._dialing.dial(asked.dialed)
+            else:
+                asked.dialed.socket.close()
         if output.restart is not None:
             log.warning("beginning again: %s", output.restart)
             self._renewal = self._loop.create_task(self._renew())
@@ -275,6 +316,7 @@ class Server:
         """Stops accepting, tells the clients, waits a little for their answers, and closes."""
         for listener in self._listeners:
             listener.close()
+        self._dialing.close()
         if self._renewal is not None:
             await self._renewal
         self.node.shut_down(self._clock.now_ms())

@@ -5,32 +5,28 @@ touches a socket or a clock, and knows nothing of channels but their numbers: op
 broker's matter. The states and their transitions are in `states`.
 
 Callers handle the inputs of `receive` in order, and send what `data_to_send` gives after each call, so that
-replies leave in the order of what they answer. A Login, an OpenVhost, a PeerClosed and a Faulted each want an
-answer; what a client sends ahead of it is held back until then. CLOSED means: write what is left, then hang up.
+replies leave in the order of what they answer. A Login, a Secured, an OpenVhost, a PeerClosed and a Faulted each want
+an answer; what a client sends ahead of it is held back until then. CLOSED means: write what is left, then hang up.
 
 Time is watched by `tick`, which is due at `due_ms`. It learns of traffic by flags, not by the clock: `receive` and
 `data_to_send` raise them, and `wrote` for octets that left another way.
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Any, Final, Protocol
 
 from pandomq.errors import ConnectionFault, channel_error, command_invalid, login_refused, resource_error
 from pandomq.ids import VhostName
 from pandomq.kernel import Frame, PublishRun, ScanFault, SettleRun
-from pandomq.limits import (
-    CLOSE_OK_WAIT_MS_MAX,
-    HANDSHAKE_HELD_BYTES_MAX,
-    HEARTBEATS_MISSED_MAX,
-    INCOMPLETE_MESSAGES_MAX,
-)
+from pandomq.limits import CLOSE_OK_WAIT_MS_MAX, HANDSHAKE_HELD_BYTES_MAX, INCOMPLETE_MESSAGES_MAX
 from pandomq.methods import (
     ConnectionBlocked,
     ConnectionClose,
     ConnectionCloseOk,
     ConnectionOpen,
     ConnectionOpenOk,
+    ConnectionSecure,
+    ConnectionSecureOk,
     ConnectionStartOk,
     ConnectionTuneOk,
     ConnectionUnblocked,
@@ -40,13 +36,11 @@ from pandomq.methods import (
 )
 from pandomq.wire.codec import HEARTBEAT, HEARTBEAT_FRAME, decode_method, encode_frame
 from pandomq.wire.handshake import ACCEPTED_HEADERS, PROTOCOL_HEADER, find_end, next_method
-from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, UpdateSecret
+from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, PeerClosed, Secured, UpdateSecret
 from pandomq.wire.offer import Agreed, Offer
+from pandomq.wire.pulse import NEVER_MS, Pulse, Tick, next_beat_ms
 from pandomq.wire.sasl import read_response
 from pandomq.wire.states import HANDSHAKE, OVER, TRANSITIONS, State
-
-NEVER_MS: Final = 2**63 - 1
-"""The due_ms of a connection that needs no watching."""
 
 _OPEN_OK: Final = encode_frame(0, ConnectionOpenOk())
 _CLOSE_OK: Final = encode_frame(0, ConnectionCloseOk())
@@ -62,23 +56,11 @@ class Scanner(Protocol):
     def buffered_bytes(self) -> int: ...
 
 
-class Tick(Enum):
-    """What a tick asks for."""
-
-    NOTHING = auto()
-    SEND = auto()
-    """A heartbeat is in data_to_send."""
-    DROP = auto()
-    """The peer is gone or will not answer: hang up without another word."""
-
-
-class Connection:
+class Connection(Pulse):
     """One client."""
 
     __slots__ = (
         "_close_seen",
-        "_heard",
-        "_heard_ms",
         "_held",
         "_make_scanner",
         "_offer",
@@ -87,8 +69,6 @@ class Connection:
         "_tells_login_failures",
         "_trusted",
         "_wants_blocked",
-        "_wrote",
-        "_wrote_ms",
         "agreed",
         "due_ms",
         "state",
@@ -107,10 +87,7 @@ class Connection:
         self._tells_login_failures = False
         self._wants_blocked = False
         self._close_seen = False
-        self._heard = False
-        self._heard_ms = now_ms
-        self._wrote = False
-        self._wrote_ms = now_ms
+        self._begin_pulse(now_ms)
 
     # Octets.
 
@@ -138,14 +115,6 @@ class Connection:
     def send(self, channel: int, method: Method) -> None:
         self._out.append(encode_frame(channel, method))
 
-    def wrote(self) -> None:
-        """Octets other than those of data_to_send were written: no heartbeat is needed for a while."""
-        self._wrote = True
-
-    def excuse(self) -> None:
-        """The peer's octets are left unread on purpose: its silence means nothing."""
-        self._heard = True
-
     @property
     def incomplete_bytes(self) -> int:
         """What is kept of frames and messages that are not whole yet."""
@@ -162,9 +131,18 @@ class Connection:
 
     # Answers of the broker.
 
-    def accept_login(self) -> list[Input]:
-        """Lets the client in; returns what it had sent ahead."""
+    def challenge(self, challenge: bytes) -> list[Input]:
+        """Asks for more than the login said; returns what the peer had sent ahead, which is nothing if it is sane."""
         assert self.state is State.LOGIN
+        self.state = State.SECURING
+        self.send(0, ConnectionSecure(challenge))
+        return self._shake_hands()
+
+    def accept_login(self, offer: Offer | None = None) -> list[Input]:
+        """Lets the client in; returns what it had sent ahead. Another offer takes the place of the one it came to."""
+        assert self.state is State.LOGIN
+        self._offer = offer or self._offer
+        self.agreed = self._offer.proposal
         self._trusted = True
         self.state = State.TUNING
         self._out.append(self._offer.tune_frame)
@@ -183,7 +161,7 @@ class Connection:
         self.state = State.RUNNING
         self._out.append(_OPEN_OK)
         self._heard_ms = self._wrote_ms = now_ms
-        self.due_ms = self._next_beat_ms(now_ms)
+        self.due_ms = next_beat_ms(self.agreed.heartbeat_s, now_ms)
         self._scanner = scanner = self._make_scanner(self.agreed.frame_max, self._offer.message_bytes_max)
         held, self._held = self._held, b""
         return self._scan(scanner, held) if held else []
@@ -233,33 +211,17 @@ class Connection:
     def tick(self, now_ms: int) -> Tick:
         """Watches the handshake, the heartbeats and the wait for close-ok; to be called at due_ms or later."""
         if self.state in (State.RUNNING, State.ENDING):
-            return self._beat(now_ms)
+            self.due_ms = next_beat_ms(self.agreed.heartbeat_s, now_ms)
+            asked = self._beat(self.agreed.heartbeat_s, now_ms)
+            if asked is Tick.SEND:
+                self._out.append(HEARTBEAT)
+            elif asked is Tick.DROP:
+                self.hang_up()
+            return asked
         if self.state is State.CLOSED or now_ms < self.due_ms:
             return Tick.NOTHING
         self.hang_up()
         return Tick.DROP
-
-    def _beat(self, now_ms: int) -> Tick:
-        # Traffic is dated by the first tick after it: late by less than one tick, which the peer's patience covers.
-        if self._heard:
-            self._heard, self._heard_ms = False, now_ms
-        if self._wrote:
-            self._wrote, self._wrote_ms = False, now_ms
-        interval_ms = self.agreed.heartbeat_s * 1000
-        self.due_ms = self._next_beat_ms(now_ms)
-        if not interval_ms:
-            return Tick.NOTHING
-        if now_ms - self._heard_ms >= interval_ms * HEARTBEATS_MISSED_MAX:
-            self.hang_up()
-            return Tick.DROP
-        if now_ms - self._wrote_ms >= interval_ms // 2:
-            self._wrote_ms = now_ms
-            self._out.append(HEARTBEAT)
-            return Tick.SEND
-        return Tick.NOTHING
-
-    def _next_beat_ms(self, now_ms: int) -> int:
-        return now_ms + self.agreed.heartbeat_s * 500 if self.agreed.heartbeat_s else NEVER_MS
 
     # Octets to inputs.
 
@@ -356,6 +318,8 @@ class Connection:
         match method:
             case ConnectionStartOk():
                 inputs.append(self._login(method))
+            case ConnectionSecureOk():
+                inputs.append(Secured(method.response))
             case ConnectionTuneOk():
                 self.agreed = self._offer.agree(method)
             case ConnectionOpen():

@@ -26,6 +26,12 @@ class Login(NamedTuple):
     client_properties: dict[str, Any]
 
 
+class Secured(NamedTuple):
+    """The answer to a challenge: challenge again, or answer with accept_login or refuse_login."""
+
+    response: bytes
+
+
 class OpenVhost(NamedTuple):
     """Somebody who is logged in chose a vhost: answer with accept_vhost or close."""
 
@@ -52,4 +58,15 @@ class Faulted(NamedTuple):
     fault: ConnectionFault
 
 
-Input = Misgreeted | Login | OpenVhost | MethodInput | UpdateSecret | PeerClosed | Faulted | PublishRun | SettleRun
+Input = (
+    Misgreeted
+    | Login
+    | Secured
+    | OpenVhost
+    | MethodInput
+    | UpdateSecret
+    | PeerClosed
+    | Faulted
+    | PublishRun
+    | SettleRun
+)

@@ -49,6 +49,11 @@ def _read_external(response: bytes) -> Credentials:
     return Credentials(_user(response), b"")
 
 
+def _read_cluster(response: bytes) -> Credentials:
+    # A broker, which has no user; what it says is read where its proof is (`cluster`).
+    return Credentials(UserName(""), response)
+
+
 def _user(octets: bytes) -> UserName:
     return UserName(octets.decode("utf-8", "surrogateescape"))
 
@@ -61,13 +66,17 @@ def _octets(value: object) -> bytes | None:
 
 EXTERNAL: Final = "EXTERNAL"
 """For clients that showed a certificate."""
+CLUSTER: Final = "PANDOMQ"
+"""For other brokers of the cluster: both sides prove that they have its key."""
 
 _READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
     "PLAIN": _read_plain,
     "AMQPLAIN": _read_amqplain,
     EXTERNAL: _read_external,
+    CLUSTER: _read_cluster,
 }
 
 MECHANISMS: Final = ("AMQPLAIN", "PLAIN")
 """What is offered unless the configuration says otherwise."""
-KNOWN_MECHANISMS: Final = tuple(_READERS)
+KNOWN_MECHANISMS: Final = ("PLAIN", "AMQPLAIN", EXTERNAL)
+"""What it may say. How brokers log in is no choice of its."""

@@ -4,6 +4,8 @@
                                          │           │                    │
                                          └───────────┴──── close ─────────┴──▶ ENDING ──▶ CLOSED
 
+    LOGIN ── the broker's challenge ──▶ SECURING ── secure-ok ──▶ LOGIN
+
     any state ── fault ──▶ ENDING ── the broker's close ──▶ CLOSING ── close-ok ──▶ CLOSED
 
 LOGIN, VHOST and ENDING wait for the broker, the others for the peer. In LOGIN and VHOST what arrives is held;
@@ -17,6 +19,7 @@ from pandomq.methods import (
     ConnectionClose,
     ConnectionCloseOk,
     ConnectionOpen,
+    ConnectionSecureOk,
     ConnectionStartOk,
     ConnectionTuneOk,
     ConnectionUpdateSecret,
@@ -28,6 +31,7 @@ class State(Enum):
     HEADER = auto()
     STARTING = auto()
     LOGIN = auto()
+    SECURING = auto()
     TUNING = auto()
     OPENING = auto()
     VHOST = auto()
@@ -39,6 +43,7 @@ class State(Enum):
 
 TRANSITIONS: Final[dict[State, dict[type[Method], State]]] = {
     State.STARTING: {ConnectionStartOk: State.LOGIN},
+    State.SECURING: {ConnectionSecureOk: State.LOGIN},
     State.TUNING: {ConnectionTuneOk: State.OPENING, ConnectionClose: State.ENDING},
     State.OPENING: {ConnectionOpen: State.VHOST, ConnectionClose: State.ENDING},
     State.RUNNING: {ConnectionUpdateSecret: State.RUNNING, ConnectionClose: State.ENDING},
@@ -47,7 +52,7 @@ TRANSITIONS: Final[dict[State, dict[type[Method], State]]] = {
 }
 """Where a method on channel 0 leads. What is not listed is discarded once it is over, a fault before."""
 
-HANDSHAKE: Final = frozenset({State.STARTING, State.TUNING, State.OPENING})
+HANDSHAKE: Final = frozenset({State.STARTING, State.SECURING, State.TUNING, State.OPENING})
 """The peer has to speak, and may only speak of the connection."""
 OVER: Final = frozenset({State.ENDING, State.CLOSING, State.CLOSED})
 """Nothing that arrives matters any more, except for a decent end."""

@@ -10,7 +10,8 @@ from pandomq.errors import connection_forced
 from pandomq.limits import CLOSE_OK_WAIT_MS_MAX, HANDSHAKE_MS_MAX
 from pandomq.methods import ChannelOpenOk, ConnectionCloseOk
 from pandomq.wire.codec import HEARTBEAT, encode_frame
-from pandomq.wire.connection import NEVER_MS, Connection, Tick
+from pandomq.wire.connection import Connection
+from pandomq.wire.pulse import NEVER_MS, Tick
 from pandomq.wire.states import State
 from tests.unit.wire.peer import HEADER, in_state, logged_in, new_connection, running, start_ok
 

@@ -1,0 +1,50 @@
+"""What links between brokers may hold and how long they wait, by name."""
+
+from typing import Final
+
+from pandomq.limits import (
+    FRAME_BYTES_MAX,
+    HANDSHAKE_FRAME_BYTES_MAX,
+    KIB,
+    MESSAGE_BYTES_MAX,
+    MIB,
+    TRANSACTION_BYTES_MAX,
+)
+from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, SNAPSHOT_PIECE_BYTES_MAX
+
+# The handshake.
+NAME_BYTES_MAX: Final = 255
+"""Of a broker's name, an address, an id: whatever a hello says."""
+NONCE_BYTES: Final = 32
+HELLO_BYTES_MAX: Final = 3 * KIB
+REASON_BYTES_MAX: Final = 2 * KIB
+"""Of a refusal, as the other end gives it."""
+
+# What crosses a link.
+LINK_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
+LINK_MESSAGE_BYTES_MAX: Final = TRANSACTION_BYTES_MAX + MESSAGE_BYTES_MAX
+"""One message between brokers: an append carries at least one entry, however large the batch was that it holds."""
+WAITING_BYTES_MAX: Final = 64 * MIB
+"""For one broker that does not take it; what comes on top is lost, as any message between brokers may be."""
+EARLY_MESSAGES_MAX: Final = 64
+EARLY_BYTES_MAX: Final = 1 * MIB
+"""What the other end may send before this one knows that both directions are up; more is lost."""
+PEERS_MAX: Final = 288
+"""Brokers that one is linked to: members of both sets of a change, learners, secondaries."""
+
+# Time.
+LINK_HEARTBEAT_S: Final = 2
+"""A safety net: a link on which nothing came for twice as long is given up. That a root is silent its backups notice
+long before."""
+DIAL_MS_MAX: Final = 2_000
+"""For a connection to come about, and for its handshake after that."""
+REDIAL_MS_MIN: Final = 50
+REDIAL_MS_MAX: Final = 1_000
+"""How long to wait before the next attempt; doubled after each that fails."""
+REFUSED_REDIAL_MS: Final = 5_000
+"""After a refusal: it takes a person to change that."""
+
+assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
+assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
+assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
+assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

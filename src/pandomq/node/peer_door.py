@@ -1,0 +1,121 @@
+"""Where other brokers come in: the accepting end of a link, from its login to what is published on it.
+
+They log in with a mechanism of their own (`cluster.acceptance`), open one channel, and publish there. They have no
+user and no vhost, and are not counted among the clients.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pandomq import __version__
+from pandomq.cluster.acceptance import Acceptance, NotAccepted
+from pandomq.cluster.hello import Objection, encode
+from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
+from pandomq.cluster.parcels import CHANNEL, Kind
+from pandomq.errors import ConnectionFault, channel_error, command_invalid
+from pandomq.kernel import OVERSIZED, PublishRun
+from pandomq.methods import ChannelOpen, ChannelOpenOk, MethodInput
+from pandomq.wire.inputs import Faulted, OpenVhost, PeerClosed
+from pandomq.wire.offer import Agreed, Offer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pandomq.node.link import Link
+    from pandomq.node.links import Links
+    from pandomq.node.peer_links import PeerLinks
+    from pandomq.wire.inputs import Input
+
+log = logging.getLogger("pandomq")
+
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class PeerDoor:
+    __slots__ = ("_links", "_offer", "_peers")
+
+    def __init__(self, links: Links, peers: PeerLinks) -> None:
+        self._links = links
+        self._peers = peers
+        self._offer = Offer(
+            version=__version__,
+            proposal=Agreed(CHANNEL, LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S),
+            message_bytes_max=LINK_MESSAGE_BYTES_MAX,
+        )
+
+    def greet(self, link: Link, hello: bytes) -> list[Input]:
+        """It says who it is. Returns what it had sent ahead."""
+        link.acceptance = Acceptance(self._peers.key, self._peers.hello())
+        try:
+            challenge = link.acceptance.greet(hello)
+        except NotAccepted as refused:
+            self._refuse(link, refused.reason, refused.answer)
+            return []
+        self._links.talk(link)
+        return link.connection.challenge(challenge)
+
+    def check(self, link: Link, response: bytes, now_ms: int) -> list[Input]:
+        """It proves it, or not."""
+        assert link.acceptance is not None, "only brokers are challenged"
+        try:
+            hello = link.acceptance.accept(response)
+            reason = self._peers.knows_better(hello, now_ms)
+            if reason is not None:
+                raise NotAccepted(reason, encode(Objection(reason, lasting=False)))
+        except NotAccepted as refused:
+            self._refuse(link, refused.reason, refused.answer)
+            return []
+        link.acceptance, link.hello = None, hello
+        self._links.let_pass(link)
+        self._links.talk(link)
+        return link.connection.accept_login(self._offer)
+
+    def _refuse(self, link: Link, reason: str, answer: bytes | None) -> None:
+        log.warning("no link from %s: %s", link.peer_name, reason)
+        if answer is not None:
+            link.connection.challenge(answer)
+        link.connection.hang_up()
+        self._links.talk(link)
+
+    def hear(self, link: Link, inputs: Sequence[Input], now_ms: int) -> list[Input]:
+        """From a broker that is proven. Returns what it had sent ahead."""
+        ahead: list[Input] = []
+        for item in inputs:
+            try:
+                match item:
+                    case OpenVhost():
+                        # Whichever it names: it gets none.
+                        ahead = link.connection.accept_vhost(now_ms)
+                        self._links.watch(link)
+                    case PublishRun():
+                        self._take(link, item)
+                    case MethodInput(channel, ChannelOpen()) if channel == CHANNEL:
+                        link.connection.send(CHANNEL, ChannelOpenOk())
+                        assert link.hello is not None
+                        self._peers.accepted(link, link.hello, now_ms)
+                    case PeerClosed(_, text):
+                        link.connection.confirm_close()
+                        self._peers.accepted_lost(link, now_ms, by_peer=True, reason=f"it closed the link: {text}")
+                    case Faulted(fault):
+                        raise fault
+                    case _:
+                        raise command_invalid("brokers only publish on links")
+            except ConnectionFault as fault:
+                log.error("link from %s closed: %s", link.peer_name, fault)
+                link.connection.close(fault, now_ms)
+                self._links.watch(link)
+                self._peers.accepted_lost(link, now_ms, by_peer=False, reason=str(fault))
+                break
+        self._links.talk(link)
+        return ahead
+
+    def _take(self, link: Link, run: PublishRun) -> None:
+        for position in range(len(run)):
+            _, message, flags = run[position]
+            kind = _KINDS.get(message.routing_key)
+            if kind is None or flags & OVERSIZED or message.exchange:
+                raise command_invalid(f"a message of unknown kind {message.routing_key!r} or size")
+            if not self._peers.heard(link, kind, message.body):
+                raise channel_error("it publishes on a channel that is not open")

@@ -1,0 +1,81 @@
+"""Connections to other brokers: opens what the node asks for, and hands over bytes like a client's socket does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from pandomq.cluster.limits import DIAL_MS_MAX
+from pandomq.runtime.client_socket import ClientSocket
+from pandomq.runtime.listen import Address
+
+if TYPE_CHECKING:
+    import ssl
+
+    from pandomq.node.peer import Dialed
+    from pandomq.runtime.server import Server
+
+
+class PeerSocket(ClientSocket):
+    """The dialing end of a link."""
+
+    __slots__ = ("_dialed",)
+
+    def __init__(self, server: Server, dialed: Dialed) -> None:
+        super().__init__(server, through_proxy=False)
+        self._dialed = dialed
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._take(cast(asyncio.Transport, transport))
+        self._dialed.socket = self
+        self._server.dialed(self._dialed)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._server.dialed_received(self._dialed, nbytes)
+
+    def pause_writing(self) -> None:
+        self._server.dialed_paused(self._dialed)
+
+    def resume_writing(self) -> None:
+        self._server.dialed_resumed(self._dialed)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.dialed_lost(self._dialed)
+
+
+class Dialing:
+    """Attempts that are under way."""
+
+    __slots__ = ("_context", "_server", "_tasks")
+
+    def __init__(self, server: Server, context: ssl.SSLContext | None = None) -> None:
+        self._server = server
+        self._context = context
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dial(self, dialed: Dialed) -> None:
+        task = asyncio.get_running_loop().create_task(self._connect(dialed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, dialed: Dialed) -> None:
+        try:
+            host, port = Address.parse(dialed.address)
+            async with asyncio.timeout(DIAL_MS_MAX / 1000):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: PeerSocket(self._server, dialed), host, port, ssl=self._context
+                )
+        except TimeoutError:
+            self._server.not_dialed(dialed, "no answer")
+        except (OSError, ValueError) as error:
+            self._server.not_dialed(dialed, _reason(error))
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+def _reason(error: OSError | ValueError) -> str:
+    # One line for people; asyncio's own begins with the errno and the address, which is known.
+    strerror = getattr(error, "strerror", None)
+    return (strerror or str(error)).lower()

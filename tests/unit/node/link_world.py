@@ -1,0 +1,251 @@
+"""Nodes that dial each other: their connections are pipes in memory, on one clock, that a test clogs and cuts.
+
+It stands where the runtime stands, and knows nothing of what brokers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from pandomq.ids import ClusterId, NodeName
+from pandomq.journal.journal import Journal
+from pandomq.journal.limits import JournalSettings
+from pandomq.limits import READ_CHUNK_BYTES
+from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.node.link import Link
+from pandomq.node.node import Node
+from pandomq.node.output import Abort, Close, Dial, Output
+from pandomq.node.peer import Dialed, LinkView
+from pandomq.node.settings import NodeSettings
+from pandomq.replica.membership import Member
+from pandomq.sim.disk import SimDisk
+from pandomq.sim.files import Loss
+
+CLUSTER = ClusterId("00000000-0000-4000-8000-000000000003")
+SMALL = JournalSettings(segment_bytes=64 * 1024, snapshot_log_bytes=128 * 1024, disk_free_bytes_min=0, reserve_bytes=0)
+KEY = b"a key of thirty-two octets, or so"
+START_MS = 1_700_000_000_000
+
+
+class End:
+    """One end of a connection."""
+
+    def __init__(self, machine: Machine | None) -> None:
+        self.machine = machine
+        self.other: End
+        self.link: Link | None = None
+        self.dialed: Dialed | None = None
+        self.sent: list[bytes] = []
+        """On its way to the other end."""
+        self.taken = 0
+        """Octets that came."""
+        self.open = True
+        self.ending = False
+
+    def write(self, data: bytes | memoryview) -> None:
+        if self.open:
+            self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        """Once the other end has what was written."""
+        self.ending = True
+
+    def abort(self) -> None:
+        self.sent.clear()
+        self.ending = True
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def take(self, data: bytes) -> None:
+        self.taken += len(data)
+        if self.machine is not None and self.machine.node is not None:
+            self.machine.receive(self, data)
+
+    def lost(self) -> None:
+        if not self.open:
+            return
+        self.open = False
+        node = None if self.machine is None else self.machine.node
+        if node is None or self.machine is None:
+            return
+        now_ms = self.machine.world.now_ms
+        if self.link is not None:
+            node.lost(self.link, now_ms)
+        elif self.dialed is not None and not self.dialed.gone and node.peer_links is not None:
+            node.peer_links.lost(self.dialed, now_ms)
+
+
+class Machine:
+    def __init__(self, world: LinkWorld, name: str, settings: ClusterSettings, cluster_id: ClusterId) -> None:
+        self.world = world
+        self.name = name
+        self.settings = NodeSettings(name=name, cluster=settings)
+        self.cluster_id = cluster_id
+        self.disk = SimDisk(Random(name))
+        self.node: Node | None = None
+        self.restarts: list[str] = []
+        self._buffer = bytearray(READ_CHUNK_BYTES)
+        self.start()
+
+    def start(self) -> None:
+        journal = Journal(SMALL, node_name=NodeName(self.name), new_cluster_id=self.cluster_id)
+        self.node = Node(self.settings, Random(f"{self.name} {self.world.now_ms}"), self.world.now_ms, journal)
+
+    @property
+    def links(self) -> dict[str, LinkView]:
+        assert self.node is not None and self.node.peer_links is not None
+        return {view.name: view for view in self.node.peer_links.view()}
+
+    def turn(self) -> None:
+        node, now_ms = self.node, self.world.now_ms
+        if node is None:
+            return
+        completions = self.disk.take_completions(now_ms)
+        if completions:
+            node.disk_completed(completions, now_ms)
+        if node.next_deadline_ms <= now_ms:
+            node.tick(now_ms)
+        while self._carry_out(node.step(now_ms)):
+            pass
+
+    def _carry_out(self, output: Output) -> bool:
+        assert not output.sends
+        self.disk.submit(list(output.disk), self.world.now_ms)
+        for link, data in output.writes:
+            link.socket.write(data)
+        for dialed, octets in output.peer_writes:
+            dialed.socket.write(octets)
+        for control in output.controls:
+            if isinstance(control, Close):
+                control.link.socket.close()
+            elif isinstance(control, Abort):
+                control.link.socket.abort()
+        for asked in output.peer_controls:
+            if isinstance(asked, Dial):
+                self.world.dial(self, asked.dialed)
+            else:
+                asked.dialed.socket.close()
+        if output.restart is not None:
+            self.restarts.append(output.restart)
+            self.disk.crash(Loss.NONE)
+            self.start()
+        return output.more and output.restart is None
+
+    def receive(self, end: End, data: bytes) -> None:
+        assert self.node is not None
+        for start in range(0, len(data), len(self._buffer)):
+            piece = data[start : start + len(self._buffer)]
+            self._buffer[: len(piece)] = piece
+            view = memoryview(self._buffer)[: len(piece)]
+            if end.link is not None:
+                self.node.receive(end.link, view, self.world.now_ms)
+            elif end.dialed is not None and not end.dialed.gone and self.node.peer_links is not None:
+                self.node.peer_links.receive(end.dialed, view, self.world.now_ms)
+
+
+class LinkWorld:
+    def __init__(self, count: int = 3, **changes: dict[str, Any]) -> None:
+        """`changes`: of the settings of one broker, by its name."""
+        self.now_ms = START_MS
+        self.ends: list[End] = []
+        self.clogged: set[frozenset[str]] = set()
+        names = [f"n{number + 1}" for number in range(count)]
+        members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in names)
+        settings = ClusterSettings(primaries=members, founding=True, key=KEY)
+        self.machines: dict[str, Machine] = {}
+        for name in names:
+            changed = dict(changes.get(name, {}))
+            cluster_id = ClusterId(changed.pop("cluster_id", CLUSTER))
+            own = msgspec.structs.replace(settings, advertise=f"{name}.example:5672", **changed)
+            self.machines[name] = Machine(self, name, own, cluster_id)
+
+    def run(self, elapsed_ms: int) -> None:
+        for _ in range(elapsed_ms):
+            self.now_ms += 1
+            for end in list(self.ends):
+                self._move(end)
+            self.ends = [end for end in self.ends if end.open or end.other.open]
+            for machine in self.machines.values():
+                machine.turn()
+
+    def _move(self, end: End) -> None:
+        machines = (end.machine, end.other.machine)
+        if frozenset(machine.name for machine in machines if machine is not None) in self.clogged:
+            return
+        sent, end.sent = end.sent, []
+        for data in sent:
+            if end.other.open:
+                end.other.take(data)
+        if end.ending and end.open:
+            end.other.lost()
+            end.lost()
+
+    def until(self, fulfilled: Callable[[], bool], limit_ms: int = 20_000) -> None:
+        for _ in range(limit_ms):
+            if fulfilled():
+                return
+            self.run(1)
+        raise AssertionError("it did not come to that")
+
+    def dial(self, machine: Machine, dialed: Dialed) -> None:
+        """At once, or not at all: who is clogged gets no answer, and hears so when it has waited."""
+        name = dialed.address.split(".")[0]
+        target = self.machines.get(name)
+        assert machine.node is not None and machine.node.peer_links is not None
+        if target is None or target.node is None:
+            machine.node.peer_links.not_dialed(dialed, "connection refused", self.now_ms)
+            return
+        if frozenset((machine.name, name)) in self.clogged:
+            machine.node.peer_links.not_dialed(dialed, "no answer", self.now_ms)
+            return
+        near = self.connect(target)
+        near.machine, near.dialed = machine, dialed
+        dialed.socket = near
+        machine.node.peer_links.dialed(dialed, self.now_ms)
+
+    def connect(self, target: Machine) -> End:
+        """The near end, which is nobody's so far."""
+        near, far = End(None), End(target)
+        near.other, far.other = far, near
+        assert target.node is not None
+        far.link = target.node.accept(far, ("10.0.0.1", 1000 + len(self.ends)), self.now_ms)
+        self.ends += (near, far)
+        return near
+
+    def kill(self, name: str) -> None:
+        """The system hangs up for it."""
+        machine = self.machines[name]
+        machine.node = None
+        machine.disk.crash(Loss.NONE)
+        for end in self.ends:
+            if end.machine is machine:
+                end.ending = True
+
+    def start(self, name: str) -> None:
+        self.machines[name].start()
+
+    # Who is who.
+
+    def is_linked(self, one: str, other: str) -> bool:
+        links = self.machines[one].links
+        return other in links and links[other].linked
+
+    def all_linked(self) -> bool:
+        alive = [name for name, machine in self.machines.items() if machine.node is not None]
+        return all(self.is_linked(one, other) for one in alive for other in alive if one != other)
+
+    @property
+    def root(self) -> str | None:
+        ready = [name for name, machine in self.machines.items() if machine.node is not None and machine.node.ready]
+        return ready[0] if len(ready) == 1 else None
+
+    def node(self, name: str) -> Node:
+        node = self.machines[name].node
+        assert node is not None
+        return node

@@ -1,0 +1,114 @@
+"""Brokers that find each other, lose each other, and refuse each other."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pandomq.cluster.limits import LINK_HEARTBEAT_S
+from tests.unit.node.link_world import CLUSTER, LinkWorld, Machine
+
+
+def test_three_brokers_dial_each_other_and_elect_a_root() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    assert world.all_linked()
+    views = world.machines["n1"].links
+    assert set(views) == {"n2", "n3"}
+    assert views["n2"].state == "linked"
+    assert views["n2"].amqp == "n2.example:5672"
+
+
+def test_the_root_dies_and_another_takes_over() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    first = world.root
+    assert first is not None
+    world.kill(first)
+    started_ms = world.now_ms
+    world.until(lambda: world.root is not None)
+    # The links were closed, so nobody waited for a lease to run out.
+    assert world.now_ms - started_ms < 300
+
+
+def test_who_comes_back_is_linked_again() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    world.kill("n3")
+    world.run(3_000)
+    assert world.machines["n1"].links["n3"].state == "connecting: connection refused"
+    world.start("n3")
+    world.until(world.all_linked, 2_000)
+
+
+def test_a_clogged_link_is_given_up_after_a_while_and_made_anew() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    world.clogged.add(frozenset(("n1", "n2")))
+    world.until(lambda: not world.is_linked("n1", "n2") and not world.is_linked("n2", "n1"), 10_000)
+    assert world.is_linked("n1", "n3") and world.is_linked("n2", "n3")
+    world.clogged.clear()
+    world.until(world.all_linked, 3_000)
+
+
+def test_a_broker_that_begins_again_parts_from_the_others_without_an_election_among_them() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    world.run(100)
+    backup = next(name for name in world.machines if name != world.root)
+    term = world.node("n1").peers.notices.term
+    world.node(backup).peers.store_replaced("for a test")
+    world.until(lambda: world.machines[backup].restarts == ["for a test"])
+    world.until(world.all_linked)
+    world.run(2_000)
+    assert {world.node(name).peers.notices.term for name in world.machines} == {term}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"key": b"another"}, "n{a} and n{b} have different cluster keys"),
+        ({"cluster_id": "other"}, "n{a} belongs to cluster {ida}, n{b} to cluster {idb}"),
+    ],
+)
+def test_who_does_not_belong_is_refused_and_both_sides_say_why(
+    changes: dict[str, object], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    world = LinkWorld(n3=changes)
+    world.run(3_000)
+    assert world.is_linked("n1", "n2")
+    ids = {"1": CLUSTER, "3": changes.get("cluster_id", CLUSTER)}
+    for one, other in (("1", "3"), ("3", "1")):
+        text = reason.format(a=one, b=other, ida=ids[one], idb=ids[other])
+        assert world.machines[f"n{one}"].links[f"n{other}"].state == f"connecting: {text}"
+        assert any(text in record.message and "no link from" in record.message for record in caplog.records)
+        assert any(text in record.message and "no link to" in record.message for record in caplog.records)
+
+
+def test_a_refusal_is_logged_once_while_it_stays_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    world = LinkWorld(2, n2={"key": b"another"})
+    world.run(12_000)
+    assert len([record for record in caplog.records if "no link to n2" in record.message]) == 1
+
+
+def test_an_address_that_is_the_brokers_own_is_noticed() -> None:
+    world = LinkWorld(2)
+    peers = world.node("n1").peer_links
+    assert peers is not None
+    world.until(lambda: world.root is not None)
+    world.kill("n2")
+    world.run(100)
+    peers._peers["n2"].address = "n1.example:5672"
+    world.run(3_000)
+    assert world.machines["n1"].links["n2"].state == ("connecting: n1 dialed itself: its own address is given for n2")
+
+
+def test_a_second_broker_of_a_name_is_kept_out_while_the_first_is_there() -> None:
+    world = LinkWorld(3)
+    world.until(world.all_linked)
+    world.machines["twin"] = Machine(world, "n3", world.machines["n3"].settings.cluster, CLUSTER)
+    world.run(LINK_HEARTBEAT_S * 3_000)
+    assert world.is_linked("n1", "n3")
+    assert world.machines["twin"].links["n1"].state == "connecting: another broker named n3 is linked to n1"
