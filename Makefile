@@ -12,7 +12,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-campaign bench bench-peers docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-campaign bench bench-peers bench-cluster docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -94,6 +94,9 @@ bench: setup  ## measure this machine's broker
 
 bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
 	$(BIN)/python tools/bench_peers.py
+
+bench-cluster: setup  ## measure three beside three of RabbitMQ, and break them; as root
+	$(BIN)/python tools/bench_cluster.py
 
 docs: setup  ## write the generated pages
 	$(BIN)/python tools/requirements_page.py

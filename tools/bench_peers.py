@@ -11,21 +11,18 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-import msgspec
 from rich.console import Console
 
 from pandomq.bench import display
-from pandomq.bench.peers import works
+from pandomq.bench.peers import documents, works
 from pandomq.bench.peers.brokers import install_rabbitmq
-from pandomq.bench.peers.comparison import Comparison, compare
-from pandomq.bench.peers.page import page
+from pandomq.bench.peers.comparison import compare
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main() -> int:
     options = arguments()
-    written = DOCS / "benchmarks.json"
     if not options.page:
         # Being asked to end is an exception like ^C, so that the brokers are ended on the way out.
         signal.signal(signal.SIGTERM, _interrupted)
@@ -41,12 +38,8 @@ def main() -> int:
         except KeyboardInterrupt:
             console.print("bench-peers: interrupted; nothing was written", style="red")
             return 130
-        options.out.mkdir(parents=True, exist_ok=True)
-        written = options.out / "benchmarks.json"
-        written.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-    text = page(msgspec.json.decode(written.read_bytes(), type=Comparison))
-    (options.out / "benchmarks.md").write_text(text)
-    sys.stdout.write(text)
+        documents.write_figures(options.out / documents.ONE_BROKER, comparison)
+    sys.stdout.write(documents.write_page(options.out, DOCS))
     return 0
 
 

@@ -3,9 +3,7 @@
 They are opened a limited number at a time, by one state machine each; then they stay idle until they are closed.
 """
 
-import errno
 import socket
-import struct
 import time
 from types import TracebackType
 from typing import Self
@@ -14,10 +12,11 @@ import msgspec
 
 from pandomq.bench import limits, process, wire
 from pandomq.bench.farewell import say_farewell
+from pandomq.bench.handshake import Handshake
 from pandomq.bench.load import Load, Measurement
 from pandomq.bench.loop import Loop
 from pandomq.bench.run import Show, local_pid, measure, show_nothing
-from pandomq.bench.session import CHANNEL, server_version
+from pandomq.bench.session import CHANNEL
 from pandomq.bench.url import BrokerUrl, parse_url
 
 
@@ -41,77 +40,12 @@ class ConnectionsResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.alone.processed_rate / max(self.among_idle.processed_rate, 1.0)
 
 
-class _Connection:
-    """From connect to consume-ok; afterwards only its socket matters."""
-
-    def __init__(self, url: BrokerUrl, address: tuple[str, int], family: socket.AddressFamily) -> None:
-        self.connection = socket.socket(family, socket.SOCK_STREAM)
-        self.connection.setblocking(False)
-        self._url = url
-        self._read = b""
-        self._connecting = True
-        self.ready = False
-        self.server = ""
-        outcome = self.connection.connect_ex(address)
-        if outcome not in (0, errno.EINPROGRESS):
-            self.connection.close()
-            raise OSError(outcome, "cannot connect")
-
-    def fileno(self) -> int:
-        return self.connection.fileno()
-
-    @property
-    def wants_write(self) -> bool:
-        return self._connecting
-
-    def writable(self) -> None:
-        if not self._connecting:
-            return
-        outcome = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if outcome:
-            raise OSError(outcome, "cannot connect")
-        self._connecting = False
-        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.connection.send(wire.PROTOCOL_HEADER)
-
-    def readable(self) -> None:
-        if self._connecting:
-            self.writable()
-        try:
-            data = self.connection.recv(4096)
-        except BlockingIOError:
-            return
-        if not data:
-            raise wire.BrokerRefused("the broker closed a connection that was being opened")
-        self._read += data
-        while len(self._read) >= wire.FRAME_OVERHEAD_BYTES:
-            kind, _, size = wire.FRAME_HEAD.unpack_from(self._read)
-            end = size + wire.FRAME_OVERHEAD_BYTES
-            if len(self._read) < end:
-                return
-            payload, self._read = self._read[wire.FRAME_HEAD.size : end - 1], self._read[end:]
-            if kind == wire.FRAME_METHOD:
-                self._answer(payload)
-
-    def _answer(self, payload: bytes) -> None:
-        got = struct.unpack_from(">HH", payload)
-        if got == wire.CONNECTION_START:
-            self.server = server_version(payload)
-            self.connection.send(wire.start_ok(self._url.user, self._url.password))
-        elif got == wire.CONNECTION_TUNE:
-            channel_max, frame_max, _ = struct.unpack_from(">HIH", payload, 4)
-            self.connection.send(wire.tune_ok(channel_max, frame_max) + wire.connection_open(self._url.vhost))
-        elif got == wire.CONNECTION_OPEN_OK:
-            # An empty queue name in a consume stands for the queue that this channel declared last.
-            self.connection.send(
-                wire.channel_open(CHANNEL)
-                + wire.queue_declare(CHANNEL, "", {}, exclusive=True)
-                + wire.basic_consume(CHANNEL, "", "", {}, auto_ack=True)
-            )
-        elif got == wire.BASIC_CONSUME_OK:
-            self.ready = True
-        elif got in (wire.CONNECTION_CLOSE, wire.CHANNEL_CLOSE):
-            raise wire.BrokerRefused(wire.refusal(payload))
+# An empty queue name in a consume stands for the queue that this channel declared last.
+_OPENING = (
+    wire.channel_open(CHANNEL)
+    + wire.queue_declare(CHANNEL, "", {}, exclusive=True)
+    + wire.basic_consume(CHANNEL, "", "", {}, auto_ack=True)
+)
 
 
 class IdleConnections:
@@ -123,7 +57,7 @@ class IdleConnections:
             raise ValueError("at least one connection is needed")
         self._count = count
         self._show = show
-        self._open: list[_Connection] = []
+        self._open: list[Handshake] = []
         self.seconds = 0.0
         self.server = ""
 
@@ -146,10 +80,10 @@ class IdleConnections:
         where = (str(address[0]), int(address[1]))
         loop = Loop()
         begun = shown = progressed = time.monotonic()
-        opening: list[_Connection] = []
+        opening: list[Handshake] = []
         while len(self._open) < self._count or opening:
             while len(self._open) < self._count and len(opening) < limits.OPENING_AT_ONCE_MAX:
-                connection = _Connection(self._url, where, family)
+                connection = Handshake(self._url, where, family, _OPENING, wire.BASIC_CONSUME_OK)
                 self._open.append(connection)
                 opening.append(connection)
                 loop.add(connection)

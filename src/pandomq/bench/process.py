@@ -3,6 +3,7 @@
 import os
 import resource
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pandomq.bench import limits
@@ -44,6 +45,18 @@ def wait_until_idle(pid: int, timeout_s: float = limits.DRAIN_TIMEOUT_S) -> bool
         if used_s - before_s <= _IDLE_SHARE * _IDLE_SAMPLE_S:
             return True
     return False
+
+
+def group_pids(group: int) -> list[int]:
+    """The processes of a process group."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                # The command name may hold spaces, so fields are counted from its closing parenthesis.
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+                    found.append(int(entry.name))
+    return found
 
 
 def listening_pid(port: int) -> int | None:

@@ -1,26 +1,25 @@
-"""docs/benchmarks.md, written from a comparison and nothing else."""
+"""docs/benchmarks.md, written from what was measured and nothing else."""
 
-from collections.abc import Iterable, Sequence
-
+from pandomq.bench.clusters.comparison import ClusterComparison
+from pandomq.bench.clusters.page import section
 from pandomq.bench.features import CASES
-from pandomq.bench.peers import works
+from pandomq.bench.peers import cells, works
 from pandomq.bench.peers.comparison import Comparison
 from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
 from pandomq.bench.peers.targets import targets
 
-Rows = Iterable[Sequence[str]]
 
-
-def page(comparison: Comparison) -> str:
+def page(comparison: Comparison, clusters: ClusterComparison | None = None) -> str:
     ledger = comparison.ledger
     sections = [
         _introduction(comparison),
-        "## Targets\n\n" + _table(("target", "wanted", "measured", ""), _target_rows(comparison)),
+        "## Targets\n\n" + cells.table(("target", "wanted", "measured", ""), _target_rows(comparison)),
         "## Against RabbitMQ\n\n" + _head_to_head(ledger),
         "## Latency\n\n" + _latency(ledger),
         "## Long queues\n\n" + _long_queues(comparison),
         "## Connections\n\n" + _connections(ledger),
         "## What queue arguments cost\n\n" + _features(ledger),
+        *([section(clusters)] if clusters is not None else []),
         _reproduction(comparison),
     ]
     return "\n\n".join(section.rstrip() for section in sections) + "\n"
@@ -48,9 +47,9 @@ while the others are idle. Messages are counted where they arrive; a run in whic
 One publisher floods, so brokers see large batches; the latency section shows the other end.{warning}"""
 
 
-def _target_rows(comparison: Comparison) -> Rows:
+def _target_rows(comparison: Comparison) -> cells.Rows:
     for target in targets(comparison.ledger, comparison.scale):
-        yield target.name, target.wanted, _number(target.measured), "met" if target.met else "**missed**"
+        yield target.name, target.wanted, cells.number(target.measured), "met" if target.met else "**missed**"
 
 
 def _head_to_head(ledger: Ledger) -> str:
@@ -61,10 +60,10 @@ def _head_to_head(ledger: Ledger) -> str:
         ratios = [ledger.ratio(work.subject, work.unit, broker) for broker in (FAST, PLAIN)]
         mark = f" ({len(remarks) + 1})" if work.remark else ""
         remarks += [f"({len(remarks) + 1}) {work.remark}."] if work.remark else []
-        rows.append((work.subject + mark, work.unit, *map(_rate, medians), *map(_times, ratios)))
-        remarks += _errors(ledger, work.subject)
+        rows.append((work.subject + mark, work.unit, *map(cells.rate, medians), *map(cells.times, ratios)))
+        remarks += cells.errors_of(ledger, work.subject)
     columns = ("load", "", "RabbitMQ", "PandoMQ", "PandoMQ, plain kernel", "ratio", "ratio, plain")
-    return "\n\n".join([_table(columns, rows), *remarks])
+    return "\n\n".join([cells.table(columns, rows), *remarks])
 
 
 def _latency(ledger: Ledger) -> str:
@@ -74,11 +73,11 @@ def _latency(ledger: Ledger) -> str:
 def _latency_of(ledger: Ledger, subject: str) -> str:
     units = [f"{what} {point} µs" for what in ("delivery", "confirm") for point in ("p50", "p99", "max")]
     rows = [
-        (broker, *(_milliseconds(ledger.median(subject, broker, unit)) for unit in units))
+        (broker, *(cells.milliseconds(ledger.median(subject, broker, unit)) for unit in units))
         for broker in (RABBITMQ, FAST)
     ]
-    table = _table(("ms from publish to", *(unit.removesuffix(" µs") for unit in units)), rows)
-    return "\n\n".join([f"{subject[0].upper()}{subject[1:]}.", table, *_errors(ledger, subject)])
+    table = cells.table(("ms from publish to", *(unit.removesuffix(" µs") for unit in units)), rows)
+    return "\n\n".join([f"{subject[0].upper()}{subject[1:]}.", table, *cells.errors_of(ledger, subject)])
 
 
 def _long_queues(comparison: Comparison) -> str:
@@ -88,16 +87,16 @@ def _long_queues(comparison: Comparison) -> str:
     for work in works.long_works(comparison.scale):
         for broker in work.brokers:
             figures = (ledger.median(work.subject, broker, unit) for unit in units)
-            rows.append((work.subject, broker, *map(_small_or_large, figures)))
-        errors += _errors(ledger, work.subject)
+            rows.append((work.subject, broker, *map(cells.small_or_large, figures)))
+        errors += cells.errors_of(ledger, work.subject)
     churn = ("messages/s", works.RATE), ("MiB of memory", works.MEMORY_UNIT), ("MiB of disk", works.DISK_UNIT)
-    at_most = ", ".join(f"{_rate(ledger.median(works.CHURN_SUBJECT, FAST, unit))} {what}" for what, unit in churn)
+    at_most = ", ".join(f"{cells.rate(ledger.median(works.CHURN_SUBJECT, FAST, unit))} {what}" for what, unit in churn)
     load = works.CHURN_SUBJECT.removeprefix("churn: ")
     words = f"{comparison.scale.churn_s:g} s of churn on {FAST} ({load}): {at_most} at most."
-    table = _table(("queue", "broker", *units), rows)
+    table = cells.table(("queue", "broker", *units), rows)
     times = "once, the small messages a few times (medians)"
     intro = f"Measured {times}; nobody consumes. Memory is the process's resident set, its own code included."
-    return "\n\n".join([intro, table, words, *errors, *_errors(ledger, works.CHURN_SUBJECT)])
+    return "\n\n".join([intro, table, words, *errors, *cells.errors_of(ledger, works.CHURN_SUBJECT)])
 
 
 def _connections(ledger: Ledger) -> str:
@@ -105,13 +104,13 @@ def _connections(ledger: Ledger) -> str:
     rows = [
         (
             broker,
-            _rate(ledger.median(subject, broker, works.OPENED_UNIT)),
-            _number(ledger.median(subject, broker, works.WEIGHT_UNIT)),
+            cells.rate(ledger.median(subject, broker, works.OPENED_UNIT)),
+            cells.number(ledger.median(subject, broker, works.WEIGHT_UNIT)),
         )
         for broker in (RABBITMQ, FAST)
     ]
-    table = _table(("", "opened a second", "KiB each"), rows)
-    return "\n\n".join([f"A {subject}.", table, *_errors(ledger, subject)])
+    table = cells.table(("", "opened a second", "KiB each"), rows)
+    return "\n\n".join([f"A {subject}.", table, *cells.errors_of(ledger, subject)])
 
 
 def _features(ledger: Ledger) -> str:
@@ -120,51 +119,18 @@ def _features(ledger: Ledger) -> str:
         subject = works.FEATURE_PREFIX + case.name
         ratio = ledger.median(subject, FAST, works.RATIO)
         errors = ledger.figure(subject, FAST, works.RATIO).errors
-        rate = _rate(ledger.median(subject, FAST, works.RATE))
+        rate = cells.rate(ledger.median(subject, FAST, works.RATE))
         cpu = ledger.median(subject, FAST, works.CPU)
-        cost = _times(ratio) if not errors else f"refused: {errors[0]}"
+        cost = cells.times(ratio) if not errors else f"refused: {errors[0]}"
         rows.append((case.name, case.baseline, rate, "–" if cpu is None else f"{cpu:.2f}", cost))
-    return _table(("case, 16 B", "against", "messages/s", "broker µs", "cost of a message"), rows)
+    return cells.table(("case, 16 B", "against", "messages/s", "broker µs", "cost of a message"), rows)
 
 
 def _reproduction(comparison: Comparison) -> str:
     return f"""## To see for yourself
 
 ```
-make bench-peers                      # all of this: {comparison.minutes:g} minutes here
+make bench-peers                      # one broker of each: {comparison.minutes:g} minutes here
+make bench-cluster                    # three of each
 .venv/bin/pandomq bench --help        # one measurement, on any AMQP 0-9-1 broker
 ```"""
-
-
-def _errors(ledger: Ledger, subject: str) -> list[str]:
-    return [
-        f"{figure.broker}, {figure.subject}: {error}"
-        for figure in ledger.figures
-        if figure.subject == subject
-        for error in figure.errors
-    ]
-
-
-def _table(columns: Sequence[str], rows: Rows) -> str:
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _rate(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
-
-
-def _number(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
-
-
-def _small_or_large(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}×"
-
-
-def _milliseconds(value_us: float | None) -> str:
-    return "–" if value_us is None else f"{value_us / 1000:.2f}"

@@ -1,0 +1,173 @@
+"""A member that comes back with a gigabyte to catch up: what the publishers feel of it, and what is sent to it.
+
+One queue is long and nobody reads it; another is published to and read as fast as it goes. A follower is killed, the
+long queue grows, the follower is started again. The third member receives all that is new and nothing else, so the two
+can be compared: the follower has caught up when it has received what it missed, and gets no more than the third does.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+import msgspec
+
+from pandomq.bench import wire
+from pandomq.bench.backlog import Backlog
+from pandomq.bench.batch import encode_batch
+from pandomq.bench.clusters.cluster import QUORUM, Cluster
+from pandomq.bench.clusters.member import Member
+from pandomq.bench.crew import Crew
+from pandomq.bench.farewell import say_farewell
+from pandomq.bench.load import Load
+from pandomq.bench.loop import Loop
+from pandomq.bench.peers.works import PERSISTENT, WINDOW
+from pandomq.bench.publishing import FloodPublisher
+from pandomq.bench.run import Show
+from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.topology import Topology
+
+HELD = "held"
+_SAMPLE_S = 0.1
+_STALLED_S = 60.0
+_RECEIVED_SHARE = 0.9
+_ALIKE = 1.25
+_ALIKE_S = 1.0
+_TIMEOUT_S = 240.0
+
+
+class Sample(NamedTuple):
+    at_s: float
+    delivered: int
+    """By the queue that flows."""
+    follower_bytes: int
+    third_bytes: int
+    """Received so far."""
+
+
+class CatchUp(NamedTuple):
+    before_rate: float
+    """Messages a second with three members, and with two."""
+    without_rate: float
+    meanwhile_rate: float
+    """From the start of the follower until it has caught up."""
+    seconds: float
+    missed_bytes: int
+    sent_bytes: int
+    """To the follower, beyond what it would have got anyway."""
+
+
+def caught_up(samples: Sequence[Sample], missed_bytes: int) -> bool:
+    """Whether the follower has what it missed by the last sample; the first one is from when it was started."""
+    first, last = samples[0], samples[-1]
+    recent = next((sample for sample in reversed(samples) if last.at_s - sample.at_s >= _ALIKE_S), None)
+    if recent is None or last.follower_bytes - first.follower_bytes < _RECEIVED_SHARE * missed_bytes:
+        return False
+    return last.follower_bytes - recent.follower_bytes <= _ALIKE * (last.third_bytes - recent.third_bytes)
+
+
+def summary(before_rate: float, without_rate: float, missed_bytes: int, samples: Sequence[Sample]) -> CatchUp:
+    first, last = samples[0], samples[-1]
+    seconds = last.at_s - first.at_s
+    sent = (last.follower_bytes - first.follower_bytes) - (last.third_bytes - first.third_bytes)
+    rate = (last.delivered - first.delivered) / seconds
+    return CatchUp(before_rate, without_rate, rate, seconds, missed_bytes, sent)
+
+
+class Rejoining:
+    """One such measurement on one cluster, which has to be in places whose bytes are counted."""
+
+    def __init__(self, cluster: Cluster, held: int, missed: int, flow_s: float, show: Show) -> None:
+        self._cluster = cluster
+        self._held = held
+        self._missed = missed
+        self._flow_s = flow_s
+        self._show = show
+        self._leader = cluster.declare(HELD, 0)
+        self._follower, self._third = (member for member in cluster.members if member is not self._leader)
+        self._load = msgspec.structs.replace(Load(url=self._leader.address), **PERSISTENT, queue_arguments=dict(QUORUM))
+
+    def run(self) -> CatchUp:
+        fill(self._leader, self._held, self._show)
+        topology = Topology(self._load)
+        with Session(self._leader.url) as session:
+            topology.declare(session)
+        before_rate = self._flow(topology)
+        self._follower.kill()
+        missed_from = self._third.place.received_bytes()
+        fill(self._leader, self._missed, self._show)
+        without_rate = self._flow(topology)
+        missed_bytes = self._third.place.received_bytes() - missed_from
+        samples = self._rejoin(topology, missed_bytes)
+        self._cluster.wait_until_whole()
+        with Session(self._leader.url) as session:
+            topology.delete(session)
+        return summary(before_rate, without_rate, missed_bytes, samples)
+
+    def _flow(self, topology: Topology) -> float:
+        """Deliveries a second for a while, after a while to get going."""
+        with closing(Crew(self._load, self._leader.url, topology)) as crew:
+            self._drive(crew, self._flow_s / 2, lambda: False)
+            before, begun_s = crew.totals().delivered, time.monotonic()
+            self._drive(crew, self._flow_s, lambda: False)
+            rate = (crew.totals().delivered - before) / (time.monotonic() - begun_s)
+            crew.drain()
+        return rate
+
+    def _rejoin(self, topology: Topology, missed_bytes: int) -> list[Sample]:
+        samples: list[Sample] = []
+        with closing(Crew(self._load, self._leader.url, topology)) as crew:
+            self._drive(crew, self._flow_s / 2, lambda: False)
+
+            def done() -> bool:
+                samples.append(self._sample(crew))
+                return caught_up(samples, missed_bytes)
+
+            self._cluster.start_member(self._follower)
+            if not self._drive(crew, _TIMEOUT_S, done):
+                got = samples[-1].follower_bytes - samples[0].follower_bytes
+                raise wire.BrokerRefused(
+                    f"not caught up after {_TIMEOUT_S:.0f} s: {got:,} bytes received, {missed_bytes:,} missed"
+                )
+            crew.drain()
+        return samples
+
+    def _sample(self, crew: Crew) -> Sample:
+        received = (member.place.received_bytes() for member in (self._follower, self._third))
+        return Sample(time.monotonic(), crew.totals().delivered, *received)
+
+    def _drive(self, crew: Crew, seconds: float, done: Callable[[], bool]) -> bool:
+        """Lets the load flow; looks every now and then whether it is done."""
+        end_ns = time.monotonic_ns() + int(seconds * 1e9)
+        look_ns = 0
+        while (now_ns := time.monotonic_ns()) < end_ns:
+            if now_ns >= look_ns:
+                if done():
+                    return True
+                look_ns = now_ns + int(_SAMPLE_S * 1e9)
+                self._show("flow", 1 - (end_ns - now_ns) / 1e9 / seconds, 0)
+            crew.turn(now_ns, min(end_ns, look_ns))
+        return False
+
+
+def fill(leader: Member, messages: int, show: Show) -> None:
+    """Puts so many messages into the long queue, and waits for their confirms."""
+    session = Session(leader.url)
+    load = msgspec.structs.replace(Load(url=leader.address), **PERSISTENT)
+    batch = encode_batch(load, "", [HELD], CHANNEL, session.frame_bytes_max)
+    session.call(wire.confirm_select(CHANNEL), wire.CONFIRM_SELECT_OK)
+    publisher = FloodPublisher(session.release()[0], batch, WINDOW, Backlog(messages, 1))
+    loop = Loop()
+    loop.add(publisher)
+    moved_s, before = time.monotonic(), 0
+    try:
+        while (count := publisher.confirms.acked) < messages:
+            loop.turn(1.0)
+            if count != before:
+                moved_s, before = time.monotonic(), count
+                show("fill", count / messages, 0)
+            elif time.monotonic() - moved_s > _STALLED_S:
+                raise wire.BrokerRefused(f"fill: nothing has moved for {_STALLED_S:.0f} s after {count:,} messages")
+    finally:
+        loop.close()
+        say_farewell([publisher.connection])

@@ -1,0 +1,161 @@
+"""A whole comparison of clusters: speed first, then faults, within the time allowed; ends what it started.
+
+Its result is what docs/clusters.json holds, and all that the page says about clusters.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from pandomq.bench.clusters import faults, works
+from pandomq.bench.clusters.catch_up import Rejoining
+from pandomq.bench.clusters.cluster import Cluster
+from pandomq.bench.clusters.stage import Stage, stage
+from pandomq.bench.load import Load
+from pandomq.bench.peers.comparison import insist_on_compiled_kernel
+from pandomq.bench.peers.ledger import Ledger
+from pandomq.bench.peers.machine import Machine, OtherWork, this_machine
+from pandomq.bench.peers.works import RATE, latency_figures
+from pandomq.bench.run import Show, measure
+from pandomq.bench.wire import BrokerRefused
+
+_MIB = 2**20
+_SPEED_SHARE = 0.45
+"""Of the time allowed; the rest is for faults."""
+
+
+class ClusterComparison(msgspec.Struct):
+    day: str
+    minutes: float
+    machine: Machine
+    versions: dict[str, str]
+    scale: works.Scale
+    speed: Ledger
+    faults: Ledger
+    others_share: float
+
+
+class _Campaign:
+    def __init__(self, scale: works.Scale, show: Show) -> None:
+        self._scale = scale
+        self._show = show
+        self.speed = Ledger()
+        self.faults = Ledger()
+        self.versions: dict[str, str] = {}
+
+    # Speed.
+
+    def measure_speed(self, directory: Path, end_s: float) -> None:
+        with stage(directory, self.speed, self._show, stalling=False) as clusters:
+            # What is measured once comes first: what later rounds find must not depend on how long it took.
+            clusters.each(works.CATCH_UP_SUBJECT, works.SHARE_UNIT, 0, self._catch_up)
+            for turn in _rounds(self._scale.speed_rounds, end_s):
+                self._speed_round(clusters, turn)
+                self.speed.rounds += 1
+            self.versions |= clusters.versions
+
+    def _speed_round(self, clusters: Stage, turn: int) -> None:
+        clusters.each(works.THROUGHPUT_SUBJECT, RATE, turn, partial(self._throughput, turn))
+        clusters.each(works.LATENCY_SUBJECT, "confirm p99 µs", turn, partial(self._latency, turn))
+
+    def _load(self, cluster: Cluster, turn: int, changes: dict[str, object]) -> Load:
+        load = Load(
+            url=cluster.leader(turn).address, warm_up_s=self._scale.warm_up_s, duration_s=self._scale.duration_s
+        )
+        return msgspec.structs.replace(load, **changes)
+
+    def _throughput(self, turn: int, cluster: Cluster, show: Show) -> None:
+        found = measure(self._load(cluster, turn, works.THROUGHPUT_CHANGES), show)
+        if found.missing or found.refused:
+            raise BrokerRefused(f"{found.missing} messages missing, {found.refused} refused")
+        self.speed.note(works.THROUGHPUT_SUBJECT, cluster.system, RATE, found.processed_rate)
+
+    def _latency(self, turn: int, cluster: Cluster, show: Show) -> None:
+        found = measure(self._load(cluster, turn, works.LATENCY_CHANGES), show)
+        for unit, value in latency_figures(found).items():
+            self.speed.note(works.LATENCY_SUBJECT, cluster.system, unit, value)
+
+    def _catch_up(self, cluster: Cluster, show: Show) -> None:
+        scale = self._scale
+        found = Rejoining(cluster, scale.held_messages, scale.missed_messages, scale.flow_s, show).run()
+        for unit, value in (
+            (works.BEFORE_UNIT, found.before_rate),
+            (works.WITHOUT_UNIT, found.without_rate),
+            (works.MEANWHILE_UNIT, found.meanwhile_rate),
+            (works.SHARE_UNIT, found.meanwhile_rate / found.before_rate),
+            (works.CATCH_UP_UNIT, found.seconds),
+            (works.MISSED_UNIT, found.missed_bytes / _MIB),
+            (works.SENT_UNIT, found.sent_bytes / _MIB),
+        ):
+            self.speed.note(works.CATCH_UP_SUBJECT, cluster.system, unit, value)
+        # The rounds that follow begin with clusters that hold nothing.
+        cluster.renew()
+
+    # Faults.
+
+    def measure_faults(self, directory: Path, end_s: float) -> None:
+        with stage(directory, self.faults, self._show, stalling=True) as clusters:
+            for turn in _rounds(self._scale.fault_rounds, end_s):
+                for fault in faults.FAULTS:
+                    clusters.each(fault.subject, works.PAUSE_UNIT, turn, partial(self._fault, fault, turn))
+                clusters.each(faults.RESTART_SUBJECT, works.PAUSE_UNIT, turn, partial(self._restarts, turn))
+                self.faults.rounds += 1
+            self.versions |= clusters.versions
+
+    def _fault(self, fault: faults.Fault, turn: int, cluster: Cluster, show: Show) -> None:
+        show("", 0, 0)
+        if not all(fault.possible(member) for member in cluster.members):
+            self.faults.note_error(fault.subject, cluster.system, works.PAUSE_UNIT, "not possible here: needs root")
+            return
+        self._note_trial(fault.subject, cluster, faults.inflict(cluster, fault, turn))
+
+    def _restarts(self, turn: int, cluster: Cluster, show: Show) -> None:
+        show("", 0, 0)
+        self._note_trial(faults.RESTART_SUBJECT, cluster, faults.restart_all(cluster, turn))
+
+    def _note_trial(self, subject: str, cluster: Cluster, trial: faults.Trial) -> None:
+        self.faults.note(subject, cluster.system, works.PAUSE_UNIT, max(trial.pauses_s))
+        if not trial.over:
+            self.faults.note_error(subject, cluster.system, works.PAUSE_UNIT, "no confirm came while it lasted")
+
+
+def compare_clusters(scale: works.Scale, minutes_max: float, show: Show) -> ClusterComparison:
+    insist_on_compiled_kernel()
+    others, begun_s = OtherWork(), time.monotonic()
+    campaign = _Campaign(scale, show)
+    with _directory() as directory:
+        campaign.measure_speed(directory / "speed", begun_s + minutes_max * 60 * _SPEED_SHARE)
+        campaign.measure_faults(directory / "faults", begun_s + minutes_max * 60)
+    return ClusterComparison(
+        day=date.today().isoformat(),
+        minutes=round((time.monotonic() - begun_s) / 60, 1),
+        machine=this_machine(),
+        versions=campaign.versions,
+        scale=scale,
+        speed=campaign.speed,
+        faults=campaign.faults,
+        others_share=round(others.share(), 3),
+    )
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="pandomq-clusters-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def _rounds(count: int, end_s: float) -> Iterator[int]:
+    """As many as fit: none begins that would end too late, but the first always does."""
+    longest_s = 0.0
+    for turn in range(count):
+        begun_s = time.monotonic()
+        if turn and begun_s + longest_s > end_s:
+            return
+        yield turn
+        longest_s = max(longest_s, time.monotonic() - begun_s)

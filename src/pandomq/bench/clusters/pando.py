@@ -1,0 +1,87 @@
+"""Three brokers of ours, each started with a configuration file as `pandomq start` takes it."""
+
+import base64
+import contextlib
+import json
+import secrets
+import sys
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pandomq.bench.clusters.cluster import Cluster, serves
+from pandomq.bench.clusters.member import PASSWORD, USER, Member
+from pandomq.bench.peers.ledger import FAST
+
+_HTTP_TIMEOUT_S = 1.0
+_AUTHORIZATION = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+
+class PandoCluster(Cluster):
+    system = FAST
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        super().__init__(members)
+        self._key = secrets.token_hex(32)
+
+    def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
+        directory = member.disk.directory
+        key_file, configuration = directory / "cluster.key", directory / "pandomq.toml"
+        if not key_file.exists():
+            key_file.touch(mode=0o600)
+            key_file.write_text(self._key + "\n")
+            configuration.write_text(self._configuration(member, key_file))
+        program = str(Path(sys.executable).with_name("pandomq"))
+        return [program, "start", "--config", str(configuration)], {
+            "PANDOMQ_PLAIN": "",
+            "PANDOMQ_AUTH_DEFAULT_USER": USER,
+            "PANDOMQ_AUTH_DEFAULT_PASSWORD": PASSWORD,
+        }
+
+    def _configuration(self, member: Member, key_file: Path) -> str:
+        primaries = ", ".join(f'"{other.name}={other.place.amqp}"' for other in self.members)
+        return f"""[node]
+name = "{member.name}"
+data = "{member.disk.directory / "data"}"
+listen = "{member.place.amqp}"
+http = "{member.place.http}"
+
+[cluster]
+key_file = "{key_file}"
+primaries = [{primaries}]
+"""
+
+    def whole(self) -> bool:
+        root = self.root()
+        if root is None:
+            return False
+        members = self.view(root).get("members", [])
+        return len(members) == len(self.members) and all(member["in_sync"] for member in members)
+
+    def root(self) -> Member | None:
+        """Whoever lets clients in."""
+        for member in self.members:
+            if member.alive and serves(member.url):
+                return member
+        return None
+
+    def leader(self, turn: int) -> Member:
+        root = self.root()
+        if root is None:
+            self.wait_until_whole()
+            root = self.root()
+        if root is None:
+            raise RuntimeError("there is no root")
+        return root
+
+    def view(self, member: Member) -> dict[str, Any]:
+        """What a broker says of the cluster; nothing if it does not answer."""
+        asked = urllib.request.Request(
+            f"http://{member.place.http}/api/cluster", headers={"Authorization": _AUTHORIZATION}
+        )
+        with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(asked, timeout=_HTTP_TIMEOUT_S) as answer:
+            found = json.load(answer)
+            if isinstance(found, dict):
+                return found
+        return {}

@@ -1,0 +1,86 @@
+"""Three nodes of Debian's RabbitMQ with its defaults; only names, places, ports and the user are ours."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from pandomq.bench.clusters.cluster import Cluster, serves
+from pandomq.bench.clusters.member import PASSWORD, USER, Member
+from pandomq.bench.peers.brokers import RABBITMQ_SCRIPT
+from pandomq.bench.peers.ledger import RABBITMQ
+
+_SETTLE_S = 3.0
+"""A node serves clients before its queues' followers have caught up, and does not say when they have."""
+
+
+class RabbitCluster(Cluster):
+    system = RABBITMQ
+
+    def start(self) -> None:
+        # One after the other: nodes that begin at once may each found a cluster of their own.
+        for member in self.members:
+            self.start_member(member)
+            self._wait_for(member)
+        self.wait_until_whole()
+
+    def _wait_for(self, member: Member) -> None:
+        alone = RabbitCluster([member])
+        alone.wait_until_whole()
+
+    def whole(self) -> bool:
+        return all(serves(member.url) for member in self.members)
+
+    def mend(self) -> None:
+        # A node that comes back without having ended counts as a partition, and waits for a person; so it is restarted.
+        for member in self.members:
+            if member.disturbed:
+                member.disk.resume()
+                member.kill()
+        super().mend()
+        time.sleep(_SETTLE_S)
+
+    def leader(self, turn: int) -> Member:
+        # A queue is led by the node at which it was declared.
+        return self.members[turn % len(self.members)]
+
+    def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
+        directory, place = member.disk.directory, member.place
+        plugins = directory / "enabled_plugins"
+        plugins.write_text("[].\n")
+        (directory / "rabbitmq.conf").write_text(self._configuration(member))
+        cookie = directory / ".erlang.cookie"
+        if not cookie.exists():
+            cookie.write_text("PANDOMQBENCH")
+            cookie.chmod(0o400)
+        return [str(RABBITMQ_SCRIPT)], {
+            "HOME": str(directory),
+            "RABBITMQ_USE_LONGNAME": "true",
+            "RABBITMQ_NODENAME": _node_name(member),
+            "RABBITMQ_DIST_PORT": str(place.dist_port),
+            "RABBITMQ_MNESIA_BASE": str(directory / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(member.disk.logs),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(plugins),
+            "RABBITMQ_CONF_ENV_FILE": str(directory / "none.conf"),
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / "none.config"),
+            "ERL_EPMD_PORT": str(place.epmd_port),
+            "ERL_EPMD_ADDRESS": place.host,
+        }
+
+    def _configuration(self, member: Member) -> str:
+        nodes = "\n".join(
+            f"cluster_formation.classic_config.nodes.{number} = {_node_name(other)}"
+            for number, other in enumerate(self.members, start=1)
+        )
+        return f"""listeners.tcp.1 = {member.place.amqp}
+default_user = {USER}
+default_pass = {PASSWORD}
+loopback_users = none
+cluster_formation.peer_discovery_backend = classic_config
+cluster_formation.randomized_startup_delay_range.min = 0
+cluster_formation.randomized_startup_delay_range.max = 1
+{nodes}
+"""
+
+
+def _node_name(member: Member) -> str:
+    return f"{member.name}@{member.place.host}"

@@ -1,0 +1,90 @@
+"""Both systems' clusters on the stage at once, and their turns on it: one works while the other is idle."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from pandomq.bench import process
+from pandomq.bench.clusters import limits
+from pandomq.bench.clusters.cluster import Cluster
+from pandomq.bench.clusters.disks import disks, loop_disks_allowed
+from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.pando import PandoCluster
+from pandomq.bench.clusters.places import namespaces_allowed, places
+from pandomq.bench.clusters.rabbit import RabbitCluster
+from pandomq.bench.peers.ledger import Ledger
+from pandomq.bench.run import Show
+from pandomq.bench.wire import BrokerRefused
+
+_SHOW_EVERY_S = 0.5
+
+Step = Callable[[Cluster, Show], None]
+
+
+class Stage:
+    def __init__(self, clusters: Sequence[Cluster], ledger: Ledger, show: Show) -> None:
+        self._clusters = list(clusters)
+        self._ledger = ledger
+        self._show = show
+        self._spoiled: set[str] = set()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {cluster.system: cluster.version for cluster in self._clusters if cluster.version}
+
+    def each(self, subject: str, unit: str, turn: int, step: Step) -> None:
+        """Lets every cluster do the step, in turned-around order each turn. What goes wrong is noted, and goes on."""
+        for cluster in self._clusters if turn % 2 == 0 else self._clusters[::-1]:
+            try:
+                if cluster.system in self._spoiled:
+                    self._show(f"{cluster.system}: begin anew", 0, 0)
+                    cluster.renew()
+                    self._spoiled.discard(cluster.system)
+                self._wait_until_idle()
+                step(cluster, seldom(self._show, f"{cluster.system}, {subject}"))
+            except (BrokerRefused, OSError, RuntimeError) as error:
+                self._spoiled.add(cluster.system)
+                self._ledger.note_error(subject, cluster.system, unit, str(error).split("\n", 1)[0])
+
+    def _wait_until_idle(self) -> None:
+        for cluster in self._clusters:
+            for member in cluster.members:
+                for pid in member.pids:
+                    with suppress(OSError):
+                        process.wait_until_idle(pid)
+
+
+def seldom(show: Show, words: str) -> Show:
+    """Tells it at most twice a second: the processor is needed for other things."""
+    last_s = 0.0
+
+    def told(phase: str, done: float, rate: float) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _SHOW_EVERY_S:
+            last_s = time.monotonic()
+            show(f"{words}: {phase}", done, rate)
+
+    return told
+
+
+@contextmanager
+def stage(directory: Path, ledger: Ledger, show: Show, *, stalling: bool) -> Iterator[Stage]:
+    """Starts a cluster of each system; ends them, and all that was built for them. `stalling`: on disks that can."""
+    with ExitStack() as stack:
+        clusters: list[Cluster] = []
+        for kind in (RabbitCluster, PandoCluster):
+            show(f"start three of {kind.system}", 0, 0)
+            where = stack.enter_context(places(limits.MEMBERS, apart=namespaces_allowed()))
+            home = directory / kind.system.lower()
+            stalls = stalling and loop_disks_allowed()
+            kept = stack.enter_context(disks(home, limits.MEMBERS, stalling=stalls))
+            members = [
+                Member(f"n{number}", place, disk)
+                for number, (place, disk) in enumerate(zip(where, kept, strict=True), 1)
+            ]
+            cluster = kind(members)
+            stack.callback(cluster.close)
+            cluster.start()
+            clusters.append(cluster)
+        yield Stage(clusters, ledger, show)

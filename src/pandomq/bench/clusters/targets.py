@@ -1,0 +1,45 @@
+"""The promises that the figures of clusters are held against."""
+
+from pandomq.bench.clusters import faults, works
+from pandomq.bench.clusters.comparison import ClusterComparison
+from pandomq.bench.peers.ledger import FAST
+from pandomq.bench.peers.targets import Target
+from pandomq.bench.peers.works import CONFIRM_P99_UNIT, RATE
+
+
+def targets(comparison: ClusterComparison) -> list[Target]:
+    speed, pauses = comparison.speed, comparison.faults
+    promised = [(fault.subject, fault.pause_s_max) for fault in faults.FAULTS]
+    promised.append((faults.RESTART_SUBJECT, faults.RESTART_PAUSE_S_MAX))
+    catch_up = works.CATCH_UP_SUBJECT
+    missed, sent = (speed.median(catch_up, FAST, unit) for unit in (works.MISSED_UNIT, works.SENT_UNIT))
+    return [
+        Target.at_least(
+            works.THROUGHPUT_SUBJECT,
+            works.THROUGHPUT_RATIO_MIN,
+            speed.ratio(works.THROUGHPUT_SUBJECT, RATE, FAST),
+            "× RabbitMQ",
+        ),
+        Target.at_most(
+            f"{works.LATENCY_SUBJECT}: confirm p99",
+            1.0,
+            speed.ratio(works.LATENCY_SUBJECT, CONFIRM_P99_UNIT, FAST),
+            "× RabbitMQ",
+        ),
+        *(
+            Target.at_most(f"{subject}: no confirm for", limit, pauses.median(subject, FAST, works.PAUSE_UNIT), "s")
+            for subject, limit in promised
+        ),
+        Target.at_least(
+            f"{catch_up}: throughput meanwhile",
+            round(works.SHARE_MIN, 2),
+            speed.median(catch_up, FAST, works.SHARE_UNIT),
+            "× with three",
+        ),
+        Target.at_most(
+            f"{catch_up}: bytes sent to it",
+            works.SENT_MAX,
+            None if missed is None or sent is None else sent / missed,
+            "× what it missed",
+        ),
+    ]

@@ -1,0 +1,58 @@
+"""What is measured on clusters of three, and what we promise."""
+
+from typing import Any, NamedTuple
+
+from pandomq.bench.clusters.cluster import QUORUM
+from pandomq.bench.peers import works
+
+THROUGHPUT_SUBJECT = "persistent, 1 KiB, acks, confirms, replicated"
+THROUGHPUT_CHANGES: dict[str, Any] = {**works.PERSISTENT, "queue_arguments": dict(QUORUM)}
+THROUGHPUT_RATIO_MIN = 5.0
+
+LATENCY_SUBJECT = f"{works.PERSISTENT_LATENCY_SUBJECT}, replicated"
+LATENCY_CHANGES: dict[str, Any] = {**works.PERSISTENT_LATENCY_CHANGES, "queue_arguments": dict(QUORUM)}
+
+PAUSE_UNIT = "s without a confirm"
+
+CATCH_UP_SUBJECT = "a follower comes back"
+BEFORE_UNIT = "messages/s with three"
+WITHOUT_UNIT = "messages/s with two"
+MEANWHILE_UNIT = "messages/s meanwhile"
+SHARE_UNIT = "of the throughput with three"
+CATCH_UP_UNIT = "s to catch up"
+MISSED_UNIT = "MiB missed"
+SENT_UNIT = "MiB sent to it"
+SHARE_MIN = 2 / 3
+SENT_MAX = 1.2
+"""Whoever sends all of the queue again sends half as much more."""
+
+
+class Scale(NamedTuple):
+    warm_up_s: float
+    duration_s: float
+    flow_s: float
+    held_messages: int
+    """1 KiB each, held by all three before one of them goes."""
+    missed_messages: int
+    speed_rounds: int
+    fault_rounds: int
+
+
+FULL = Scale(
+    warm_up_s=1.0,
+    duration_s=4.0,
+    flow_s=4.0,
+    held_messages=2**19,
+    missed_messages=2**20,
+    speed_rounds=5,
+    fault_rounds=3,
+)
+QUICK = Scale(
+    warm_up_s=0.5,
+    duration_s=2.0,
+    flow_s=2.0,
+    held_messages=2**14,
+    missed_messages=2**16,
+    speed_rounds=1,
+    fault_rounds=1,
+)

@@ -1,0 +1,33 @@
+"""What was measured, as files: JSON for each comparison, and one page written from them all."""
+
+from pathlib import Path
+
+import msgspec
+
+from pandomq.bench.clusters.comparison import ClusterComparison
+from pandomq.bench.peers.comparison import Comparison
+from pandomq.bench.peers.page import page
+
+ONE_BROKER = "benchmarks.json"
+CLUSTERS = "clusters.json"
+PAGE = "benchmarks.md"
+
+
+def write_figures(path: Path, figures: Comparison | ClusterComparison) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+
+
+def write_page(directory: Path, docs: Path) -> str:
+    """Writes the page into the directory, from the figures there; those that are missing are taken from the docs."""
+
+    def found(name: str) -> Path | None:
+        return next((path for path in (directory / name, docs / name) if path.exists()), None)
+
+    alone, together = found(ONE_BROKER), found(CLUSTERS)
+    if alone is None:
+        raise RuntimeError(f"there is no {ONE_BROKER}: make bench-peers")
+    clusters = None if together is None else msgspec.json.decode(together.read_bytes(), type=ClusterComparison)
+    text = page(msgspec.json.decode(alone.read_bytes(), type=Comparison), clusters)
+    (directory / PAGE).write_text(text)
+    return text

@@ -1,0 +1,167 @@
+"""What is said of clusters is computed from samples and figures: when a follower has caught up, what the page says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pandomq.bench import process
+from pandomq.bench.clusters import faults, works
+from pandomq.bench.clusters.account import Account, Numbers
+from pandomq.bench.clusters.catch_up import Sample, caught_up, summary
+from pandomq.bench.clusters.comparison import ClusterComparison
+from pandomq.bench.clusters.disks import Disk
+from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.page import section
+from pandomq.bench.clusters.pando import PandoCluster
+from pandomq.bench.clusters.places import Place
+from pandomq.bench.clusters.rabbit import RabbitCluster
+from pandomq.bench.clusters.targets import targets
+from pandomq.bench.peers.ledger import FAST, RABBITMQ, Ledger
+from pandomq.bench.peers.machine import this_machine
+from pandomq.bench.peers.works import RATE
+from pandomq.bench.stride import DeliveryCounter
+from pandomq.bench.wire import BrokerRefused
+from tests.unit.bench import streams
+
+MISSED = 1000
+
+
+def samples(*received: tuple[int, int]) -> list[Sample]:
+    """One for each half second; 100 messages flow meanwhile."""
+    return [Sample(number / 2, 100 * number, *pair) for number, pair in enumerate(received)]
+
+
+def test_a_follower_has_caught_up_when_it_gets_no_more_than_the_third() -> None:
+    behind = samples((50, 0), (350, 100), (650, 200), (950, 300))
+    assert not caught_up(behind, MISSED), "it gets three times as much"
+    silent = samples((50, 0), (60, 100), (70, 200), (80, 300))
+    assert not caught_up(silent, MISSED), "it gets little, and has not what it missed"
+    level = [*behind, *samples((0, 0), (0, 0), (0, 0), (0, 0), (1350, 400), (1450, 500), (1550, 600))[4:]]
+    assert not caught_up(level[:-1], MISSED), "half a second is not enough to tell"
+    assert caught_up(level, MISSED)
+
+
+def test_a_summary_counts_what_was_sent_beyond_what_is_new() -> None:
+    found = summary(400.0, 300.0, MISSED, samples((50, 0), (900, 100), (1550, 400)))
+    assert found.meanwhile_rate == 200.0
+    assert found.sent_bytes == 1500 - 400
+    assert found.seconds == 1.0
+
+
+def test_numbers_are_read_from_bodies_and_lost_ones_void_a_trial() -> None:
+    numbers = Numbers(16)
+    stream = bytearray(b"".join(streams.delivery(tag, (tag * 7).to_bytes(8) + bytes(8)) for tag in range(1, 5)))
+    counter = DeliveryCounter()
+    counter.count(stream, 0, len(stream))
+    numbers.look(stream, counter.spans)
+    counter.count(stream, 0, 0)
+    assert numbers.seen == {7, 14, 21, 28}
+    assert numbers.deliveries == 4
+    Account(confirmed=4, lost=0, duplicates=2).insist()
+    with pytest.raises(BrokerRefused, match="1 of 4 confirmed messages are lost"):
+        Account(confirmed=4, lost=1, duplicates=0).insist()
+
+
+def comparison() -> ClusterComparison:
+    speed, pauses = Ledger(rounds=1), Ledger(rounds=1)
+    for system, rate, pause in ((RABBITMQ, 1000.0, 12.0), (FAST, 6000.0, 0.4)):
+        speed.note(works.THROUGHPUT_SUBJECT, system, RATE, rate)
+        speed.note(works.CATCH_UP_SUBJECT, system, works.SHARE_UNIT, 0.5)
+        speed.note(works.CATCH_UP_SUBJECT, system, works.MISSED_UNIT, 1000.0)
+        speed.note(works.CATCH_UP_SUBJECT, system, works.SENT_UNIT, 1100.0)
+        pauses.note(faults.KILL.subject, system, works.PAUSE_UNIT, pause)
+    pauses.note_error(faults.CUT.subject, FAST, works.PAUSE_UNIT, "not possible here: needs root")
+    return ClusterComparison(
+        day="2026-01-02",
+        minutes=19.0,
+        machine=this_machine(),
+        versions={RABBITMQ: "RabbitMQ 3.10.8", FAST: "PandoMQ 0.1"},
+        scale=works.FULL,
+        speed=speed,
+        faults=pauses,
+        others_share=0.01,
+    )
+
+
+def test_targets_of_clusters_are_met_missed_or_not_measured() -> None:
+    found = {target.name: target for target in targets(comparison())}
+    assert found[works.THROUGHPUT_SUBJECT].measured == 6.0
+    assert found[works.THROUGHPUT_SUBJECT].met
+    assert found[f"{faults.KILL.subject}: no confirm for"].met
+    assert found[f"{faults.FREEZE.subject}: no confirm for"].measured is None
+    assert not found[f"{works.CATCH_UP_SUBJECT}: throughput meanwhile"].met
+    assert found[f"{works.CATCH_UP_SUBJECT}: bytes sent to it"].measured == pytest.approx(1.1)
+
+
+def test_the_section_is_written_from_the_json_alone() -> None:
+    original = comparison()
+    again = msgspec.json.decode(msgspec.json.encode(original), type=ClusterComparison)
+    text = section(again)
+    assert text == section(original)
+    assert f"| {faults.KILL.subject} | 12.00 | 0.40 | 12.00 | 0.40 |" in text
+    assert "not possible here: needs root" in text
+    assert "Other programs" not in text
+    original.others_share = 0.3
+    assert "Other programs used 30% of the machine" in section(original)
+
+
+def members(directory: Path) -> list[Member]:
+    return [Member(f"n{number}", Place(), Disk(directory / f"n{number}")) for number in (1, 2, 3)]
+
+
+def test_brokers_of_ours_are_started_with_a_configuration_each(tmp_path: Path) -> None:
+    cluster = PandoCluster(members(tmp_path))
+    _, second, _ = cluster.members
+    command, variables = cluster.command(second)
+    configuration = Path(command[-1]).read_text()
+    assert f'listen = "{second.place.amqp}"' in configuration
+    assert all(f'"{member.name}={member.place.amqp}"' in configuration for member in cluster.members)
+    assert (tmp_path / "n2" / "cluster.key").stat().st_mode & 0o077 == 0
+    assert variables["PANDOMQ_PLAIN"] == ""
+
+
+def test_nodes_of_rabbitmq_know_each_other(tmp_path: Path) -> None:
+    cluster = RabbitCluster(members(tmp_path))
+    _, variables = cluster.command(cluster.members[0])
+    configuration = Path(variables["RABBITMQ_CONFIG_FILE"]).read_text()
+    assert "cluster_formation.classic_config.nodes.3 = n3@127.0.0.1" in configuration
+    assert [cluster.leader(turn).name for turn in range(4)] == ["n1", "n2", "n3", "n1"]
+
+
+def test_a_member_is_frozen_thawed_and_killed_with_all_its_processes(tmp_path: Path) -> None:
+    member = Member("n1", Place(), Disk(tmp_path / "n1"))
+    member.launch(["sh", "-c", "echo hello; sleep 1000 & wait"], {})
+    assert member.alive
+    group = member.pid
+    assert group in member.pids
+    member.freeze()
+    assert member.disturbed
+    member.thaw()
+    assert not member.disturbed
+    member.kill()
+    assert not member.alive
+    assert process.group_pids(group) == [] or all(_is_dead(pid) for pid in process.group_pids(group))
+    member.launch(["sh", "-c", "exit 3"], {})
+    member.terminate()
+    assert not member.alive
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def test_a_group_of_processes_is_found() -> None:
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as sleeping:
+        try:
+            assert process.group_pids(sleeping.pid) == [sleeping.pid]
+            assert sleeping.pid not in process.group_pids(os.getpgrp())
+        finally:
+            sleeping.kill()
