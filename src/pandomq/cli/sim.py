@@ -33,7 +33,7 @@ STORIES_MAX = 3
 def sim(
     seeds: Annotated[str, typer.Option(help="Which worlds: first and last seed, as 1..500.")] = "1..200",
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
-    nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers in each world; 0: one to five.")] = 1,
+    nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers, or logs, in each world; 0: one to five.")] = 1,
     log: Annotated[bool, typer.Option("--log", help="The replicated log alone, without brokers on it.")] = False,
     seed: Annotated[int | None, typer.Option(help="One world only.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="With --seed: tell everything that happens.")] = False,
@@ -43,8 +43,6 @@ def sim(
     record: Annotated[Path | None, typer.Option(help="Append a line about the run to this file, as JSON.")] = None,
 ) -> None:
     """Simulate brokers, clients, disks and clocks from seeds, and check every promise."""
-    if nodes != 1 and not log:
-        raise WrongUse("worlds with several brokers are of logs only: add --log")
     if mutant and mutant not in MUTATIONS:
         raise WrongUse(f"there is no planted bug {mutant!r}: known are {', '.join(MUTATIONS)}")
     if mutants:
@@ -69,7 +67,7 @@ def _range(text: str) -> range:
 def _show_one(job: Job, *, explain: bool) -> None:
     outcome = run_job(job, typer.echo if explain else None)
     if not explain:
-        _tell(outcome)
+        _tell(outcome, job)
     say(f"seed {job.seed}: hash {outcome.hash}, {outcome.events} events, {outcome.messages} messages, {KIND} kernel")
     if outcome.broken:
         raise typer.Exit(1)
@@ -100,7 +98,7 @@ def _show_many(seeds: range, processes: int, job: Job, minutes: float, record: P
                 broken.append(outcome)
                 display.update(task, description=f"schedules, {len(broken)} broken")
                 if len(broken) <= STORIES_MAX:
-                    _tell(outcome)
+                    _tell(outcome, job)
             display.advance(task)
     taken_s = time.monotonic() - begun_s
     verdict = f"{len(broken)} broken" if broken else "no promise broken"
@@ -112,13 +110,13 @@ def _show_many(seeds: range, processes: int, job: Job, minutes: float, record: P
         raise typer.Exit(1)
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: Outcome, job: Job) -> None:
     if not outcome.broken:
         return
     say(f"seed {outcome.seed} (pandomq {__version__}, {KIND} kernel): {outcome.broken}")
     for line in outcome.story:
         say(f"  {line}")
-    say(f"  pandomq sim --seed {outcome.seed} --explain tells everything")
+    say(f"  {job.command(outcome.seed)} tells everything")
 
 
 def _record(path: Path, first: int, count: int, job: Job, taken_s: float, broken: list[Outcome]) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from pandomq.sim.cluster.world import ClusterWorld
 from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
 from pandomq.sim.outcome import Outcome
@@ -34,6 +35,13 @@ class Job(msgspec.Struct, frozen=True):
     """The log alone, without brokers."""
     mutant: str = ""
 
+    def command(self, seed: int) -> str:
+        """What a person types to see this world."""
+        log = " --log" if self.log else ""
+        nodes = f" --nodes {self.nodes}" if self.nodes != 1 else ""
+        mutant = f" --mutant {self.mutant}" if self.mutant else ""
+        return f"pandomq sim{log}{nodes}{mutant} --seed {seed} --explain"
+
 
 def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
     """`show` is told everything, as it happens."""
@@ -45,7 +53,8 @@ def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
 def _run_world(job: Job, show: Callable[[str], None] | None) -> Outcome:
     if job.log:
         return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show).run()
-    return World(job.seed, show).run()
+    nodes = job.nodes or 1 + job.seed % NODES_DRAWN
+    return World(job.seed, show).run() if nodes == 1 else ClusterWorld(job.seed, nodes, show).run()
 
 
 @contextmanager

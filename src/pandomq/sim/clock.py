@@ -1,7 +1,8 @@
-"""The clocks of a simulated machine: its wall clock, which may jump, and the one its broker is given.
+"""The clocks of a simulated machine: one that only goes on, its wall clock, which may jump, and the broker's.
 
-The broker's is what the runtime's is: the wall clock's time at the start of the process, and from then on as much later
-as time has passed. It never goes back, and a wall clock that jumps while the process runs does not move it.
+The first runs a little faster or slower than the world's time; all others follow it. The broker's is what the runtime's
+is: the wall clock's time at the start of the process, and from then on as much later as time has passed. It never goes
+back, and a wall clock that jumps while the process runs does not move it.
 """
 
 from __future__ import annotations
@@ -14,28 +15,43 @@ EPOCH_MS: Final = 1_800_000_000_000
 """What every wall clock shows when a world begins."""
 
 
-class WallClock:
-    __slots__ = ("_agenda", "shift_ms")
+class SteadyClock:
+    __slots__ = ("_agenda", "_speed_permille")
 
-    def __init__(self, agenda: Agenda) -> None:
+    def __init__(self, agenda: Agenda, drift_permille: int = 0) -> None:
         self._agenda = agenda
+        self._speed_permille = 1000 + drift_permille
+
+    def now_ms(self) -> int:
+        return self._agenda.now_ms * self._speed_permille // 1000
+
+    def world_ms(self, span_ms: int) -> int:
+        """How long the world waits until this clock has gone on by so much."""
+        return -(-span_ms * 1000 // self._speed_permille)
+
+
+class WallClock:
+    __slots__ = ("_steady", "shift_ms")
+
+    def __init__(self, steady: SteadyClock) -> None:
+        self._steady = steady
         self.shift_ms = 0
         """By how much it is wrong."""
 
     def now_ms(self) -> int:
-        return EPOCH_MS + self._agenda.now_ms + self.shift_ms
+        return EPOCH_MS + self._steady.now_ms() + self.shift_ms
 
 
 class ProcessClock:
-    __slots__ = ("_agenda", "_offset_ms")
+    __slots__ = ("_offset_ms", "_steady")
 
-    def __init__(self, agenda: Agenda, wall: WallClock) -> None:
-        self._agenda = agenda
-        self._offset_ms = wall.now_ms() - agenda.now_ms
+    def __init__(self, steady: SteadyClock, wall: WallClock) -> None:
+        self._steady = steady
+        self._offset_ms = wall.now_ms() - steady.now_ms()
 
     def go_on_from(self, last_ms: int) -> None:
         """It was this late once: earlier it cannot be, whatever the wall clock says."""
         self._offset_ms += max(0, last_ms - self.now_ms())
 
     def now_ms(self) -> int:
-        return self._agenda.now_ms + self._offset_ms
+        return self._steady.now_ms() + self._offset_ms

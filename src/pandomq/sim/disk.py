@@ -84,6 +84,11 @@ class SimDisk:
         due = [lane[0][0] for lane in self._lanes.values() if lane]
         return -(-min(due) // 1000) if due else NEVER_MS
 
+    @property
+    def idle_ms(self) -> int:
+        """When all is done that was asked for; 0 if it is."""
+        return -(-max((lane[-1][0] for lane in self._lanes.values() if lane), default=0) // 1000)
+
     def take_completions(self, now_ms: int) -> list[Completion]:
         completions: list[Completion] = []
         while True:
@@ -230,6 +235,10 @@ class SimDisk:
     def heal(self) -> None:
         """Nothing that was to fail fails any more."""
         self._failures.clear()
+
+    def calm_down(self) -> None:
+        """It never stalls again by itself."""
+        self._pace = msgspec.structs.replace(self._pace, stall_chance=0.0)
 
     def hurry(self, now_ms: int) -> None:
         """What was put off is done soon, and nothing takes longer than usual any more."""

@@ -31,7 +31,10 @@ class Faults:
         self._clients = clients
         self._random = random
         self.over = False
-        kinds = sorted(KINDS)
+        self.closing = False
+        """Who ends now is not started again."""
+        self._known = self._all_kinds()
+        kinds = sorted(self._known)
         self.kinds = random.sample(kinds, random.randint(1, len(kinds)))
         self._pause_ms = random.choice((40, 150, 500))
         self._dies_again = random.choice((0.0, 0.0, 0.4))
@@ -53,14 +56,29 @@ class Faults:
             machine.disk.heal()
             machine.disk_hurries()
             self._give_space_back(machine)
-            if machine.node is None:
+            if not machine.up:
                 machine.start()
 
     def _strike(self) -> None:
         if self.over:
             return
-        KINDS[self._random.choice(self.kinds)](self, self._random.choice(self._scene.machines))
+        self._known[self._random.choice(self.kinds)](self._random.choice(self._scene.machines))
         self._scene.agenda.after(self._random.randint(1, 2 * self._pause_ms), self._strike)
+
+    def _all_kinds(self) -> dict[str, Callable[[Machine], None]]:
+        return {
+            "kill": self._kill,
+            "power": self._lose_power,
+            "stop": self._stop,
+            "pause": self._pause,
+            "stall": self._stall,
+            "slow": self._slow,
+            "sync": self._fail_sync,
+            "write": self._fail_write,
+            "full": self._fill,
+            "clock": self._jump,
+            "cut": self._cut,
+        }
 
     # What becomes of a machine whose process ended.
 
@@ -74,14 +92,14 @@ class Faults:
         self._scene.agenda.after(self._random.randint(*DOWN_MS), lambda: self._start(machine))
 
     def _start(self, machine: Machine) -> None:
-        if machine.node is not None:
+        if machine.up or self.closing:
             return
         machine.start()
         if not self.over and self._random.random() < self._dies_again:
             life = machine.life
 
             def die() -> None:
-                if machine.life == life and machine.node is not None and not self.over:
+                if machine.life == life and machine.up and not self.over:
                     machine.crash(self._random.choice(list(Loss)))
 
             self._scene.agenda.after(self._random.randint(0, 12), die)
@@ -114,11 +132,11 @@ class Faults:
     # Kinds of trouble.
 
     def _kill(self, machine: Machine) -> None:
-        if machine.node is not None:
+        if machine.up:
             machine.crash(Loss.NONE)
 
     def _lose_power(self, machine: Machine) -> None:
-        if machine.node is not None:
+        if machine.up:
             machine.crash(self._random.choice((Loss.ALL, Loss.SOME, Loss.SOME)))
 
     def _stop(self, machine: Machine) -> None:
@@ -171,18 +189,3 @@ class Faults:
         if client.cable is not None:
             self._scene.trace.say(client.name, "is cut off")
             client.cut()
-
-
-KINDS: Final[dict[str, Callable[[Faults, Machine], None]]] = {
-    "kill": Faults._kill,
-    "power": Faults._lose_power,
-    "stop": Faults._stop,
-    "pause": Faults._pause,
-    "stall": Faults._stall,
-    "slow": Faults._slow,
-    "sync": Faults._fail_sync,
-    "write": Faults._fail_write,
-    "full": Faults._fill,
-    "clock": Faults._jump,
-    "cut": Faults._cut,
-}

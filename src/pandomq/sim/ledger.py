@@ -99,6 +99,15 @@ class Ledger:
         self._channels += 1
         return self._channels
 
+    def begin_epoch(self) -> None:
+        """A broker was promoted by force: what was promised before may be lost, and what was acked may come again."""
+        for message in self.messages.values():
+            message.confirmed = message.refused = False
+        for transaction in self.transactions:
+            if transaction.phase is Phase.COMMITTED:
+                transaction.phase = Phase.COMMITTING
+        self.proven.clear()
+
     def settle(self, place: Place) -> None:
         self.settled[place] = self.settled.get(place, 0) + 1
 

@@ -2,56 +2,50 @@
 
 It stands where `runtime.server` and `runtime.process` stand, and does what they do in the same order: hands in what was
 read, gathers it for a step, carries out what a step asks for, tells what the disk did, and keeps the timer. The node in
-it is the one that `pandomq start` runs.
+it is the one that `pandomq start` runs. When a node asks to be replaced another one takes its place: a new life, though
+the process is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
+
+import msgspec
 
 from pandomq import limits
 from pandomq.ids import ClusterId, NodeName
+from pandomq.journal.effects import Completion
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
+from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.cable import Cable
 from pandomq.sim.clock import ProcessClock, WallClock
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
-from pandomq.sim.frames import Heard
+from pandomq.sim.host import Host
+from pandomq.sim.network import Network
 from pandomq.sim.trace import Trace
 
 if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt
     from pandomq.node.logins import Question
+    from pandomq.node.replication import Replication
+    from pandomq.replica.replica import Replica
+    from pandomq.sim.watch import Watch
 
 CLUSTER: Final = ClusterId("5f0c4a56-2a7e-4b8c-9d5e-7a1f3c9b2e10")
 GATHER_CHANCE: Final = 0.3
 """Of a step to wait a millisecond for what else arrives."""
 
 
-class Watch(Protocol):
-    """Who looks on."""
-
-    def emitted(self, cable: Cable, methods: list[Heard]) -> None:
-        """The broker wrote this."""
-
-    def stepped(self, machine: Machine) -> None: ...
-
-    def opened(self, machine: Machine) -> None:
-        """It serves again."""
-
-    def ended(self, machine: Machine, fault: StoreFault | None) -> None:
-        """The process is gone; with a fault if it ended itself."""
-
-
-class Machine:
+class Machine(Host):
     def __init__(
         self,
         name: str,
@@ -62,42 +56,75 @@ class Machine:
         settings: NodeSettings,
         journal_settings: JournalSettings,
         watch: Watch,
+        lives: Iterator[int],
+        network: Network,
+        *,
+        drift_permille: int = 0,
     ) -> None:
-        self.name = name
-        self._agenda = agenda
-        self._trace = trace
-        self._border = name.encode()
-        self._random = random
-        self.disk = disk
+        super().__init__(name, agenda, trace, random, disk, lives, drift_permille)
         self._settings = settings
         self._journal_settings = journal_settings
         self.watch = watch
-        self.wall = WallClock(agenda)
-        self.clock = ProcessClock(agenda, self.wall)
-        self.life = 0
-        """How many processes there were."""
+        self._network = network
+        self.wall = WallClock(self.steady)
+        self.clock = ProcessClock(self.steady, self.wall)
         self.node: Node | None = None
+        self.journal: Journal
+        """Of the node."""
+        self.renewing = False
+        """Its process is between two lives."""
+        self.wounded = False
+        """Its disk lost something that had been synced, and it has not got it back yet."""
         self.serving = False
         self.stopping = False
         self.cables: dict[Cable, None] = {}
         self.steps = 0
-        self._paused_until_ms = 0
         self._step_asked = False
-        self._timer_ms = self._disk_due_ms = NEVER_MS
+        self._told_ms = 0
+        self._timer_ms = NEVER_MS
         self._timer_number = 0
         self._buffer = bytearray(limits.READ_CHUNK_BYTES)
 
     # The process.
 
+    @property
+    def reachable(self) -> bool:
+        return self.node is not None
+
+    @property
+    def up(self) -> bool:
+        return self.node is not None or self.renewing
+
+    @property
+    def accepting(self) -> bool:
+        """Clients may come, if only to hear who serves."""
+        return self.node is not None and self.node.following and not self.stopping
+
+    @property
+    def replica(self) -> Replica | None:
+        """None while it reads its store."""
+        replica = None if self.node is None else self.node.peers.replica
+        return None if replica is None or replica.role is Role.RECOVERING else replica
+
+    @property
+    def late_ms(self) -> int:
+        return self.steady.now_ms() - self._told_ms
+
     def start(self) -> None:
-        assert self.node is None
-        self.life += 1
+        assert not self.up
         self._trace.say(self.name, "starts")
-        self.clock = ProcessClock(self._agenda, self.wall)
-        self._timer_ms = self._disk_due_ms = NEVER_MS
-        self._step_asked = self.stopping = False
-        journal = Journal(self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER)
-        self.node = Node(self._settings, Random(self._random.getrandbits(64)), self.clock.now_ms(), journal)
+        self.clock = ProcessClock(self.steady, self.wall)
+        self.stopping = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.begin_life()
+        self._timer_ms = NEVER_MS
+        self._step_asked = False
+        self.journal = Journal(
+            self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER, cluster_id=CLUSTER
+        )
+        self.node = Node(self._settings, Random(self._random.getrandbits(64)), self.clock.now_ms(), self.journal)
         self._step()
 
     def crash(self, loss: Loss) -> None:
@@ -106,15 +133,69 @@ class Machine:
         self._end(None, loss)
 
     def _end(self, fault: StoreFault | None, loss: Loss) -> None:
+        self._note_founded()
         self.node = None
-        self.serving = False
+        self.serving = self.renewing = False
         self._paused_until_ms = 0
         self.disk.crash(loss)
+        self._network.went(self.name, told=loss is Loss.NONE)
         cables, self.cables = self.cables, {}
         for cable in cables:
             # What the system had taken goes out even after its process has gone, unless the machine has, too.
             cable.crashed(heard=loss is Loss.NONE or self._random.random() < 0.5)
         self.watch.ended(self, fault)
+
+    def _note_founded(self) -> None:
+        """Who has begun with the others does not do so again, even if it has lost everything."""
+        if self.replica is not None:
+            self._may_not_found()
+
+    def _may_not_found(self) -> None:
+        cluster = msgspec.structs.replace(self._settings.cluster, founding=False)
+        self._settings = msgspec.structs.replace(self._settings, cluster=cluster)
+
+    def wipe(self) -> None:
+        """Its disk is replaced by an empty one."""
+        self._trace.say(self.name, "gets an empty disk")
+        self.wounded = True
+        if self.up:
+            self._end(None, Loss.ALL)
+        self.disk.wipe()
+        self._may_not_found()
+
+    def _leave(self, reason: str) -> None:
+        """The node is gone. A disk that does not answer keeps the new one waiting."""
+        self._trace.say(self.name, f"begins again: {reason}")
+        old = self.node
+        assert old is not None
+        self._note_founded()
+        self.node = None
+        self.serving = False
+        self.renewing = True
+        self.cables.clear()
+        self._network.went(self.name, told=True)
+        self.watch.left(self)
+        life = self.life
+
+        def begin() -> None:
+            if self.life == life and self.renewing:
+                self._renew(old)
+
+        self._agenda.at(self.disk.idle_ms, lambda: self.when_running(begin))
+
+    def _renew(self, old: Node) -> None:
+        try:
+            # Nobody waits for it any more, but what failed must not be taken for done by who comes next.
+            old.disk_completed(self.disk.take_completions(self._agenda.now_ms), self.clock.now_ms())
+        except StoreFault as fault:
+            self._fail(fault)
+            return
+        if self.stopping:
+            self._trace.say(self.name, "has stopped")
+            self._end(None, Loss.NONE)
+            return
+        self.renewing = False
+        self._begin()
 
     def _fail(self, fault: StoreFault) -> None:
         self._trace.say(self.name, f"ends: {fault}")
@@ -148,21 +229,10 @@ class Machine:
             self._trace.say(self.name, "has stopped")
             self._end(None, Loss.NONE)
 
-    def pause(self, for_ms: int) -> None:
-        """The process does nothing for a while; the disk and the network go on."""
-        self._trace.say(self.name, f"does nothing for {for_ms} ms")
-        self._paused_until_ms = self._agenda.now_ms + for_ms
-
-    def when_running(self, call: Callable[[], None]) -> None:
-        if self._agenda.now_ms < self._paused_until_ms:
-            self._agenda.at(self._paused_until_ms, lambda: self.when_running(call))
-        else:
-            call()
-
     # What sockets report.
 
     def connect(self, cable: Cable, port: int) -> None:
-        assert self.node is not None and self.serving
+        assert self.node is not None and self.accepting
         self.cables[cable] = None
         cable.link = self.node.accept(cable, ("127.0.0.1", port), self.clock.now_ms())
         self._ask_step()
@@ -193,6 +263,34 @@ class Machine:
             self.node.resume(cable.link)
             self._ask_step()
 
+    # What other machines do.
+
+    def linked(self, peer: str) -> None:
+        self._tell_node(lambda node: node.peer_connected(peer))
+
+    def unlinked(self, peer: str, *, by_peer: bool) -> None:
+        self._tell_node(lambda node: node.peer_lost(peer, by_peer=by_peer))
+
+    def delivered(self, peer: str, data: bytes) -> None:
+        def take(node: Node) -> None:
+            self._trace.crossed(self._border, data)
+            self._told_ms = self.steady.now_ms()
+            node.peer_received(peer, data, self._told_ms)
+
+        self._tell_node(take)
+
+    def ask(self, call: Callable[[Replication], None]) -> None:
+        """What a person wants of the cluster."""
+        self._tell_node(lambda node: call(node.peers))
+
+    def _tell_node(self, call: Callable[[Node], None]) -> None:
+        def tell() -> None:
+            assert self.node is not None
+            call(self.node)
+            self._ask_step()
+
+        self.in_life(tell)()
+
     # The step.
 
     def wake(self) -> None:
@@ -203,35 +301,34 @@ class Machine:
         if not self._step_asked:
             self._step_asked = True
             delay_ms = 1 if self._random.random() < GATHER_CHANCE else 0
-            self._agenda.after(delay_ms, self._in_life(self._asked_step))
-
-    def _in_life(self, call: Callable[[], None]) -> Callable[[], None]:
-        """The call, unless the process is another one by then."""
-        life = self.life
-
-        def called() -> None:
-            if self.life == life and self.node is not None:
-                call()
-
-        return lambda: self.when_running(called)
+            self._agenda.after(delay_ms, self.in_life(self._asked_step))
 
     def _asked_step(self) -> None:
         self._step_asked = False
         self._step()
 
     def _step(self) -> None:
-        assert self.node is not None
+        node = self.node
+        assert node is not None
         self.steps += 1
-        self._carry_out(self.node, self.node.step(self.clock.now_ms(), self._agenda.now_ms))
+        if not node.ready:
+            self.clock.go_on_from(node.last_ms)
+        self._told_ms = self.steady.now_ms()
+        output = node.step(self.clock.now_ms(), self._told_ms)
+        self._carry_out(node, output)
+        if output.restart is not None:
+            self._leave(output.restart)
+            return
         self.watch.stepped(self)
-        if self.node.next_deadline_ms < self._timer_ms:
+        if node.next_deadline_ms < self._timer_ms:
             self._set_timer()
+        if not self.serving and not self.stopping and node.ready:
+            self._open()
 
     def _carry_out(self, node: Node, output: Output) -> None:
-        if output.disk:
-            self._trace.asked(self._border, output.disk)
-            self.disk.submit(list(output.disk), self._agenda.now_ms)
-        self._await_disk()
+        self.submit(list(output.disk))
+        for peer, data in output.sends:
+            self._network.send(self.name, peer, data)
         for link, data in output.writes:
             self._trace.crossed(self._border, data)
             link.socket.write(data)
@@ -246,7 +343,7 @@ class Machine:
                 case ResumeReading(link):
                     link.socket.resume_reading()
                 case VerifyPassword(attempt, question):
-                    self._agenda.after(1, self._in_life(self._verifier(node, attempt, question)))
+                    self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
                 case _:
                     assert_never(control)
         if output.more:
@@ -261,34 +358,14 @@ class Machine:
 
     # The disk.
 
-    def disk_hurries(self) -> None:
-        """What it had put off is done soon."""
-        self.disk.hurry(self._agenda.now_ms)
-        if self.node is not None:
-            self._await_disk()
-
-    def _await_disk(self) -> None:
-        due_ms = self.disk.next_ms
-        if due_ms < self._disk_due_ms:
-            self._disk_due_ms = due_ms
-            self._agenda.at(due_ms, self._in_life(self._disk_ready))
-
-    def _disk_ready(self) -> None:
+    def completed(self, completions: list[Completion]) -> None:
         assert self.node is not None
-        self._disk_due_ms = NEVER_MS
-        completions = self.disk.take_completions(self._agenda.now_ms)
-        if not completions:
-            self._await_disk()
-            return
         try:
             self.node.disk_completed(completions, self.clock.now_ms())
         except StoreFault as fault:
             self._fail(fault)
             return
-        self.clock.go_on_from(self.node.last_ms)
         self._step()
-        if not self.serving and not self.stopping and self.node.ready:
-            self._open()
         self._end_when_closed()
 
     def _open(self) -> None:
@@ -305,16 +382,17 @@ class Machine:
         self._timer_number += 1
         number = self._timer_number
         self._timer_ms = self.node.next_deadline_ms
-        delay_ms = max(0, self._timer_ms - self.clock.now_ms())
+        delay_ms = self.steady.world_ms(max(0, self._timer_ms - self.clock.now_ms()))
 
         def ring() -> None:
             if number == self._timer_number:
                 self._tick()
 
-        self._agenda.after(delay_ms, self._in_life(ring))
+        self._agenda.after(delay_ms, self.in_life(ring))
 
     def _tick(self) -> None:
         assert self.node is not None
-        self.node.tick(self.clock.now_ms(), self._agenda.now_ms)
+        self.node.tick(self.clock.now_ms(), self.steady.now_ms())
         self._step()
-        self._set_timer()
+        if self.reachable:
+            self._set_timer()

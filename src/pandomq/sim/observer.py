@@ -61,6 +61,10 @@ class Observer:
             checker.ended(machine)
         self.on_ended(machine, fault)
 
+    def left(self, machine: Machine) -> None:
+        for checker in self.checkers:
+            checker.ended(machine)
+
     # Of clients.
 
     def published(self, message: Message) -> None:

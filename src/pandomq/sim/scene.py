@@ -29,11 +29,12 @@ class Scene:
         self._ports = 10_000
 
     def dial(self, client: Client) -> Cable | None:
-        """To a broker that serves; None if none does."""
-        serving = [machine for machine in self.machines if machine.serving]
-        if not serving:
+        """To the broker that is said to be the root, or to any; None if nobody takes clients."""
+        accepting = [machine for machine in self.machines if machine.accepting]
+        if not accepting:
             return None
-        machine = serving[0] if len(serving) == 1 else self.random.choice(serving)
+        named = [machine for machine in accepting if machine.name == client.root]
+        machine = (named or accepting)[0] if named or len(accepting) == 1 else self.random.choice(accepting)
         self._ports += 1
         window_bytes = client.random.choice((2_000, 100_000, 1_000_000))
         latency_ms = client.random.choice((0, 0, 1, 1, 2, 7))

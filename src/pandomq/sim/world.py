@@ -9,7 +9,8 @@ Everything in it happens in one thread, and follows from the seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
@@ -39,6 +40,7 @@ from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise, Ledger
 from pandomq.sim.machine import Machine
+from pandomq.sim.network import Network, Weather
 from pandomq.sim.observer import Observer
 from pandomq.sim.outcome import Outcome, outcome_of
 from pandomq.sim.queues import DEAD_LETTERS, PLAIN, PROOF, WHOLE, QueueKind, draw_kinds
@@ -54,12 +56,16 @@ PAGING_BYTES: Final = (1 * KIB, 4 * KIB, 64 * KIB)
 
 
 class World:
+    lengths_ms: tuple[int, ...] = (300, 1_000, 2_500)
+    """Of the time of faults."""
+
     def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
         self.seed = seed
-        self.random = random = Random(seed)
+        self.random = random = self._first_random()
         self.agenda = Agenda()
         self.trace = Trace(self.agenda, show)
         self.ledger = Ledger()
+        self.machines: list[Machine] = []
         self._configuration = ConfigurationKept(self.ledger)
         checkers: list[Checker] = [
             AckedGone(self.ledger),
@@ -70,21 +76,49 @@ class World:
             KindsKept(self.ledger),
             self._configuration,
             Invariants(self.ledger),
+            *self._more_checkers(),
         ]
         self.observer = Observer(self.ledger, checkers)
         self.scene = Scene(self.agenda, self.trace, random, self.ledger, self.observer)
-        self.machine = self._make_machine()
-        self.scene.machines.append(self.machine)
-        self.kinds = draw_kinds(random)
+        self.scene.machines = self.machines
+        self._lives = itertools.count(1)
+        self._make_machines()
+        self.kinds = self._draw_kinds()
         if any(kind.dead_letters_to for kind in self.kinds):
             self.kinds.append(DEAD_LETTERS)
         for kind in (*self.kinds, PROOF):
             self.ledger.kinds[kind.name] = kind
         self.clients = self._make_clients()
-        self.faults = Faults(self.scene, self.clients, Random(random.getrandbits(64)))
+        self.faults = self._make_faults(Random(random.getrandbits(64)))
         self.observer.on_ended = self.faults.ended
 
-    def _make_machine(self) -> Machine:
+    # What worlds of several brokers do in another way.
+
+    def _first_random(self) -> Random:
+        return Random(self.seed)
+
+    def _more_checkers(self) -> Sequence[Checker]:
+        return ()
+
+    def _draw_kinds(self) -> list[QueueKind]:
+        return draw_kinds(self.random)
+
+    def _make_machines(self) -> None:
+        # A network with one station carries nothing.
+        network = Network(self.agenda, Random(0), Weather(), patience_ms=1)
+        self.machines.append(self._make_machine("n1", SETTINGS, network))
+
+    def _make_faults(self, random: Random) -> Faults:
+        return Faults(self.scene, self.clients, random)
+
+    @property
+    def machine(self) -> Machine:
+        """The one that serves, or did last."""
+        return self.machines[0]
+
+    # What there is.
+
+    def _make_machine(self, name: str, settings: NodeSettings, network: Network, drift_permille: int = 0) -> Machine:
         random = self.random
         journal = JournalSettings(
             segment_bytes=random.choice((8, 16, 64)) * KIB,
@@ -99,8 +133,22 @@ class World:
         pace = random.choice((DiskPace(), DiskPace(sync_us=(5_000, 30_000)), DiskPace(stall_chance=0.001)))
         disk = SimDisk(Random(random.getrandbits(64)), pace=pace, capacity_bytes=DISK_BYTES)
         own = Random(random.getrandbits(64))
-        settings = msgspec.structs.replace(SETTINGS, paging_bytes=PAGING_BYTES[self.seed % len(PAGING_BYTES)])
-        return Machine("n1", self.agenda, self.trace, own, disk, settings, journal, self.observer)
+        settings = msgspec.structs.replace(
+            settings, name=name, paging_bytes=PAGING_BYTES[self.seed % len(PAGING_BYTES)]
+        )
+        return Machine(
+            name,
+            self.agenda,
+            self.trace,
+            own,
+            disk,
+            settings,
+            journal,
+            self.observer,
+            self._lives,
+            network,
+            drift_permille=drift_permille,
+        )
 
     def _make_clients(self) -> list[Client]:
         random, scene = self.random, self.scene
@@ -123,20 +171,23 @@ class World:
         return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts)
 
     def _counts(self) -> tuple[int, int]:
-        return len(self.ledger.messages), self.machine.life
+        return len(self.ledger.messages), next(self._lives) - 1
 
     def _live(self) -> None:
         agenda, random = self.agenda, self.random
         self.trace.say("world", f"queues: {', '.join(kind.name for kind in self.kinds)}")
         self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
-        self.machine.start()
+        self._begin()
         for client in self.clients:
             agenda.after(random.randint(0, 50), client.connect)
         self.faults.begin()
-        agenda.run(random.choice((300, 1_000, 2_500)))
+        agenda.run(random.choice(self.lengths_ms))
         self.faults.end()
         self._heal()
         self._count()
+
+    def _begin(self) -> None:
+        self.machine.start()
 
     def _heal(self) -> None:
         self._await("a broker that serves", lambda: self.machine.serving)
@@ -152,16 +203,25 @@ class World:
         self._await("everybody's farewell", lambda: all(client.gone for client in self.clients))
         if self.random.random() < 0.5:
             # What is counted is what a power loss has left.
-            self.machine.crash(Loss.SOME)
+            self._lose_power()
             self._await("a broker that serves", lambda: self.machine.serving)
+        self._compare()
         drainer = Drainer(self.scene, self.kinds)
         drainer.connect()
         self._await("empty queues", lambda: drainer.content)
         drainer.leave()
         self._await("everybody's farewell", lambda: drainer.gone)
         self.observer.finished(self.machine)
-        self.machine.shut_down()
-        self._await("a clean end", lambda: self.machine.node is None)
+        self.faults.closing = True
+        for machine in self.machines:
+            machine.shut_down()
+        self._await("a clean end", lambda: not any(machine.up for machine in self.machines))
+
+    def _lose_power(self) -> None:
+        self.machine.crash(Loss.SOME)
+
+    def _compare(self) -> None:
+        """Nobody changes anything: what there is more than once should be the same."""
 
     def _await(self, what: str, over: Callable[[], bool]) -> None:
         self.trace.say("world", f"awaits {what}")

@@ -14,6 +14,10 @@ class ConfigurationKept(Checker):
         if self.configurer is not None:
             self.configurer.restarted(machine)
 
+    def begin_epoch(self) -> None:
+        if self.configurer is not None:
+            self.configurer.begin_epoch()
+
     def finished(self, machine: Machine) -> None:
         if self.configurer is not None:
             self.configurer.check(machine)

@@ -1,11 +1,12 @@
 """A client: connects, logs in, opens a channel, and comes back when it lost its connection.
 
-Some wait for each answer, some say everything ahead. Workloads are legal: a broker that closes a channel or refuses a
-method breaks a promise.
+Some wait for each answer, some say everything ahead. Who came to a broker that is not the root is told where that is,
+and goes there. Workloads are legal: a broker that closes a channel or refuses a method breaks a promise.
 """
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 CHANNEL: Final = 1
 FRAME_MAX: Final = 8192
 CONNECTION_FORCED: Final = 320
+NOT_ALLOWED: Final = 530
+ROOT: Final = re.compile(r"the root is (\S+) at ")
 CAPABILITIES: Final = {"publisher_confirms": True, "basic.nack": True, "connection.blocked": True}
 
 _START_OK: Final = encode_frame(
@@ -55,6 +58,8 @@ class Client:
         self.name = name
         self.random = Random(scene.random.getrandbits(64))
         self.cable: Cable | None = None
+        self.root: str | None = None
+        """The broker that is said to be the root."""
         self.ready = False
         """Its channel is open."""
         self.leaving = False
@@ -176,9 +181,12 @@ class Client:
                 self.blocked = True
             case ConnectionUnblocked():
                 self.blocked = False
-            case ConnectionClose(code):
-                if code != CONNECTION_FORCED:
+            case ConnectionClose(code, text):
+                elsewhere = code == NOT_ALLOWED and text.startswith("NOT_ALLOWED - this broker is ")
+                if code != CONNECTION_FORCED and not elsewhere:
                     raise BrokenPromise("legal requests are served", f"{self.name}'s connection was closed: {method}")
+                found = ROOT.search(text)
+                self.root = None if found is None else found[1]
                 self.cable.send(encode_frame(0, ConnectionCloseOk()))
                 cable = self.cable
                 cable.hang_up()

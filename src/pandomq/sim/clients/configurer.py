@@ -18,7 +18,7 @@ from pandomq.broker.commands import (
     PutUser,
     PutVhost,
 )
-from pandomq.errors import Fault
+from pandomq.errors import ConnectionFault, Fault
 from pandomq.methods import (
     ExchangeBind,
     ExchangeDeclare,
@@ -52,6 +52,7 @@ class Configurer(Client):
         self._wanted = wanted
         self._model = Configuration()
         self._change: Change | None = None
+        self._unknown = False
         self.done = 0
 
     @property
@@ -68,11 +69,19 @@ class Configurer(Client):
         """The broker serves again."""
         assert machine.node is not None
         found = configuration_of(machine.node.broker)
+        # Among several brokers a takeover is no restart: those who are not durable stay.
+        stays = machine.node.peers.notices.followed
         for candidate in self._candidates():
-            if candidate.restarted() == found:
+            if (candidate if stays else candidate.restarted()) == found or self._unknown:
                 self._model = found
+                self._unknown = False
                 return
-        raise BrokenPromise(PROMISE, self._model.restarted().difference(found) + f" (in doubt: {self._change})")
+        expected = self._model if stays else self._model.restarted()
+        raise BrokenPromise(PROMISE, expected.difference(found) + f" (in doubt: {self._change})")
+
+    def begin_epoch(self) -> None:
+        """What there is now is what one broker had, whoever was told what before."""
+        self._unknown = True
 
     def check(self, machine: Machine) -> None:
         assert machine.node is not None
@@ -117,7 +126,7 @@ class Configurer(Client):
             return
         assert self.cable is not None
         node = self.cable.machine.node
-        if node is None:
+        if node is None or self.cable.life != self.cable.machine.life:
             # The connection is about to be found dead; then it is asked for again.
             return
         self.scene.trace.detail(self.name, f"> {change}")
@@ -126,7 +135,8 @@ class Configurer(Client):
 
     def _administered(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
         def done(fault: Fault | None) -> None:
-            if self.cable is not cable or self._change is not change:
+            if self.cable is not cable or self._change is not change or isinstance(fault, ConnectionFault):
+                # Who is told that this is not the root is about to lose the connection, and asks again then.
                 return
             if fault is not None and not isinstance(change, DeletePolicy | DeleteUser | DeleteVhost):
                 raise BrokenPromise("legal requests are served", f"{change}: {fault}")

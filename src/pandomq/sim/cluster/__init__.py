@@ -1,0 +1,1 @@
+"""Worlds of several brokers: the same machines, clients and checkers, and a network between the machines."""

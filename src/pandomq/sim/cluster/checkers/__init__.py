@@ -1,0 +1,1 @@
+"""What must hold where there are several brokers, one promise a file."""

@@ -1,0 +1,69 @@
+"""When nothing happens any more all brokers hold the same: configuration, and messages that the log keeps (P8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pandomq.properties import PERSISTENT, read_property
+from pandomq.sim.configuration import configuration_of
+from pandomq.sim.ledger import BrokenPromise
+
+if TYPE_CHECKING:
+    from pandomq.broker.queue import Queue
+    from pandomq.sim.machine import Machine
+
+PROMISE: Final = "all brokers hold the same"
+
+
+def are_level(machines: Sequence[Machine], root: Machine) -> bool:
+    """Whether everybody has all that the root has."""
+    if root.replica is None or not root.serving:
+        return False
+    return all(_has_all(machine, root.journal.last_index) for machine in machines)
+
+
+def _has_all(machine: Machine, last_index: int) -> bool:
+    replica = machine.replica
+    if replica is None or machine.node is None or replica.commit_index < last_index:
+        return False
+    view = replica.view()
+    disk = machine.node._disk
+    assert disk is not None
+    behind = not machine.node.peers.in_office and disk._applier.behind
+    return not (view.joining or view.repairing or behind)
+
+
+def check(machines: Sequence[Machine], root: Machine) -> None:
+    for machine in machines:
+        if machine is root:
+            continue
+        assert machine.node is not None and root.node is not None
+        ours, theirs = configuration_of(root.node.broker), configuration_of(machine.node.broker)
+        if ours != theirs:
+            raise BrokenPromise(PROMISE, f"on {machine.name} {ours.difference(theirs)}")
+        mine = root.node.broker.state.vhosts["/"].queues
+        others = machine.node.broker.state.vhosts["/"].queues
+        if sorted(mine) != sorted(others):
+            raise BrokenPromise(PROMISE, f"{machine.name} has the queues {sorted(others)}, the root {sorted(mine)}")
+        for name, queue in mine.items():
+            _compare(machine.name, queue, others[name])
+
+
+def _compare(who: str, ours: Queue, theirs: Queue) -> None:
+    if not ours.durable or ours.kernel.pages() or theirs.kernel.pages():
+        return
+    mine, other = _held(ours), _held(theirs)
+    if mine != other:
+        only_here, only_there = sorted(mine - other)[:3], sorted(other - mine)[:3]
+        raise BrokenPromise(
+            PROMISE, f"{who} holds other messages in {ours.name}: it lacks {only_here}, and the root {only_there}"
+        )
+
+
+def _held(queue: Queue) -> set[tuple[int, int, bytes]]:
+    return {
+        (sequence, term, message.body.partition(b"|")[0])
+        for sequence, term, *_, message in queue.kernel.snapshot()
+        if read_property(message.header, "delivery_mode") == PERSISTENT
+    }

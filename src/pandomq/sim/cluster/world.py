@@ -1,0 +1,109 @@
+"""One seed's world with several brokers.
+
+faults    clients work, machines die and come back, the network falls apart, people interfere
+healing   nothing goes wrong any more: there is a root, and everybody gets what they waited for
+counting  the clients leave, all brokers hold the same, the queues are emptied, the checkers look at the whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+import msgspec
+
+from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.replica.settings import ReplicaSettings
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.cluster.checkers import brokers_equal
+from pandomq.sim.cluster.checkers.identity import IdentityKept
+from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
+from pandomq.sim.cluster.faults import ClusterFaults, member
+from pandomq.sim.faults import Faults
+from pandomq.sim.files import Loss
+from pandomq.sim.machine import Machine
+from pandomq.sim.network import Network, Weather
+from pandomq.sim.replicas.history import LogHistory
+from pandomq.sim.world import SETTINGS, World
+
+DRIFT_PERMILLE: Final = 45
+"""Two clocks differ by twice as much at most, which is within what a lease allows for."""
+
+
+class ClusterWorld(World):
+    lengths_ms = (500, 1_500, 3_000)
+
+    def __init__(self, seed: int, nodes: int, show: Callable[[str], None] | None = None) -> None:
+        self._nodes = nodes
+        random = Random(f"cluster {seed} {nodes}")
+        self._random = random
+        lease_ms = random.choice((150, 300, 600))
+        self._replica_settings = ReplicaSettings(
+            lease_ms=lease_ms,
+            disk_stall_ms=lease_ms,
+            min_copies=random.choice((1, 2, 2, 2)),
+            last_man_standing=random.random() < 0.15,
+        )
+        super().__init__(seed, show)
+
+    def _first_random(self) -> Random:
+        return self._random
+
+    def _more_checkers(self) -> Sequence[Checker]:
+        self.history = LogHistory(self.machines)
+        return (
+            ReplicasAgree(self.ledger, self.history, self._replica_settings),
+            IdentityKept(self.ledger),
+        )
+
+    def _make_machines(self) -> None:
+        random = self.random
+        weather = Weather(latency_ms=random.choice(((0, 2), (1, 8))))
+        patience_ms = 3 * self._replica_settings.lease_ms
+        self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms)
+        names = [f"n{number}" for number in range(1, self._nodes + 1)]
+        # Some begin outside, and may be made members later.
+        first = names[: random.randint(self._nodes - 1, self._nodes)] if self._nodes > 3 else names
+        cluster = ClusterSettings(
+            primaries=tuple(member(name) for name in first), founding=True, replica=self._replica_settings
+        )
+        for name in names:
+            own = msgspec.structs.replace(cluster, founding=name in first)
+            settings = msgspec.structs.replace(SETTINGS, cluster=own)
+            drift_permille = random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)
+            machine = self._make_machine(name, settings, self.network, drift_permille)
+            self.machines.append(machine)
+            self.network.stations[name] = machine
+
+    def _make_faults(self, random: Random) -> Faults:
+        faults = ClusterFaults(self.scene, self.clients, random, self.network)
+        faults.on_promoted = self._promoted
+        return faults
+
+    @property
+    def machine(self) -> Machine:
+        return next((machine for machine in self.machines if machine.serving), self.machines[0])
+
+    def _promoted(self, machine: Machine) -> None:
+        self.history.promoted(machine)
+        self.ledger.begin_epoch()
+        self._configuration.begin_epoch()
+
+    # The course of it.
+
+    def _begin(self) -> None:
+        settings = self._replica_settings
+        self.trace.say("world", f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}")
+        for machine in self.machines:
+            self.agenda.after(self.random.randint(0, 30), machine.start)
+        self.agenda.at(20, self.network.begin)
+
+    def _lose_power(self) -> None:
+        for machine in self.machines if self.random.random() < 0.3 else [self.machine]:
+            if machine.up:
+                machine.crash(Loss.SOME)
+
+    def _compare(self) -> None:
+        self._await("equal brokers", lambda: brokers_equal.are_level(self.machines, self.machine))
+        brokers_equal.check(self.machines, self.machine)

@@ -1,0 +1,43 @@
+"""Worlds of several brokers: whatever happens to them and to the network between them, promises hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pandomq.sim.campaign import Job, run_job
+
+SEEDS = range(40)
+SEEDS_PER_TEST = 5
+
+
+@pytest.mark.proves("R5", "R8", "R9")
+@pytest.mark.parametrize("first", SEEDS[::SEEDS_PER_TEST])
+def test_promises_hold(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_TEST):
+        job = Job(seed, nodes=2 + seed % 4)
+        outcome = run_job(job)
+        assert not outcome.broken, f"{job.command(seed)}\n" + "\n".join(outcome.story)
+
+
+def hashes(seeds: int, **environment: str) -> list[str]:
+    code = (
+        "import json\nfrom pandomq.sim.campaign import Job, run_job\n"
+        f"print(json.dumps([run_job(Job(seed, nodes=3)).hash for seed in range({seeds})]))"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=True
+    )
+    found: list[str] = json.loads(child.stdout)
+    return found
+
+
+def test_a_seed_has_one_course_on_both_kernels() -> None:
+    fast = hashes(8, PANDOMQ_PLAIN="", PYTHONHASHSEED="1")
+    assert fast == hashes(8, PANDOMQ_PLAIN="1", PYTHONHASHSEED="2")
+    assert fast == [run_job(Job(seed, nodes=3)).hash for seed in range(8)]
+    assert len(set(fast)) == len(fast)
