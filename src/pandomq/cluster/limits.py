@@ -13,6 +13,8 @@ from pandomq.limits import (
 from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, SNAPSHOT_PIECE_BYTES_MAX
 
 # The handshake.
+BROKERS_COMING_MAX: Final = 64
+"""Connections beyond those that clients may have, for brokers that have yet to say that they are some."""
 NAME_BYTES_MAX: Final = 255
 """Of a broker's name, an address, an id: whatever a hello says."""
 NONCE_BYTES: Final = 32

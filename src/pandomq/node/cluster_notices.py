@@ -24,13 +24,26 @@ OnEnded = Callable[[bool, str], None]
 
 
 class ClusterNotices:
-    __slots__ = ("_asked", "alarms", "changed", "followed", "membership", "resignation", "role", "root", "term")
+    __slots__ = (
+        "_asked",
+        "advertised",
+        "alarms",
+        "changed",
+        "followed",
+        "membership",
+        "resignation",
+        "role",
+        "root",
+        "term",
+    )
 
     def __init__(self) -> None:
         self.role = Role.RECOVERING
         self.term = 0
         self.root: NodeName | None = None
         self.membership = Membership(())
+        self.advertised: dict[str, str] = {}
+        """Where brokers say that clients find them."""
         self.alarms: dict[AlarmKind, str] = {}
         self.resignation: str | None = None
         """Why this broker gave up its office."""
@@ -68,9 +81,15 @@ class ClusterNotices:
                 assert_never(effect)
 
     def address_of(self, name: NodeName | None) -> str:
-        """Empty if it is not known."""
-        member = None if name is None else self.membership.members.get(name)
-        return "" if member is None else member.address
+        """Where clients find it; empty if it is not known."""
+        if name is None:
+            return ""
+        member = self.membership.members.get(name)
+        return self.advertised.get(name) or ("" if member is None else member.address)
+
+    def advertise(self, name: str, address: str) -> None:
+        if address and self.advertised.get(name) != address:
+            self.advertised[name], self.changed = address, True
 
     @property
     def where_the_root_is(self) -> str:

@@ -31,8 +31,9 @@ from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.office import Office
 from pandomq.node.output import Abort, Output
+from pandomq.node.peer_dialing import CLOSED_BY_PEER
 from pandomq.node.peer_door import PeerDoor
-from pandomq.node.peer_links import CLOSED_BY_PEER, linked_to_others
+from pandomq.node.peer_links import linked_to_others
 from pandomq.node.pressure import Pressure
 from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Reception
@@ -320,7 +321,7 @@ class Node:
             return Output(writes, controls, more)
         if self.peer_links is None:
             return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
-        said, asked = self.peer_links.take_writes(), self.peer_links.take_controls()
+        said, asked = self.peer_links.take_writes(), self.peer_links.dialing.take_controls()
         return Output(writes, controls, more, disk.take_requests(), peer_writes=said, peer_controls=asked)
 
     def _may_serve(self, disk: DiskLog, now_ms: int) -> bool:

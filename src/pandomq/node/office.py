@@ -37,7 +37,7 @@ class Office:
             return None
         notices = self._replication.notices
         notices.changed = False
-        brokers = [member.address for member in notices.membership.members.values() if member.address]
+        brokers = [address for name in notices.membership.members if (address := notices.address_of(name))]
         return {"root": notices.address_of(notices.root), "brokers": brokers} if brokers else {}
 
     @property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
-    from pandomq.node.peer import Dialed
+    from pandomq.node.peer_dialing import Dialed
 
 
 class Close(NamedTuple):

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pandomq.cluster.dialer import Dialer, Stage
 from pandomq.cluster.limits import EARLY_BYTES_MAX, EARLY_MESSAGES_MAX, WAITING_BYTES_MAX
 from pandomq.cluster.parcels import Kind, Octets, pack
 
 if TYPE_CHECKING:
     from pandomq.cluster.hello import Hello
     from pandomq.node.link import Link
-
-
-class Dialed:
-    """One attempt to reach a broker, from dialing to the last byte. `socket` is the runtime's, once there is one."""
-
-    __slots__ = ("address", "dialer", "gone", "name", "socket", "writing_paused")
-
-    def __init__(self, name: str, address: str) -> None:
-        self.name = name
-        """Of the broker that is expected there; empty if that is not known."""
-        self.address = address
-        self.socket: Any = None
-        self.dialer: Dialer | None = None
-        """Once there is a connection."""
-        self.gone = False
-        self.writing_paused = False
-
-    @property
-    def open(self) -> bool:
-        return self.dialer is not None and self.dialer.stage is Stage.OPEN
+    from pandomq.node.peer_dialing import Dialed, Target
 
 
 class LinkView(NamedTuple):
@@ -55,39 +35,29 @@ class LinkView(NamedTuple):
 class Peer:
     __slots__ = (
         "accepted",
-        "address",
         "dialed",
         "dropped",
         "early",
         "early_bytes",
-        "failures",
         "hello",
         "linked",
         "name",
-        "redial_ms",
         "since_ms",
-        "trouble",
         "waiting",
         "waiting_bytes",
     )
 
-    def __init__(self, name: str, address: str, now_ms: int) -> None:
+    def __init__(self, name: str, now_ms: int) -> None:
         self.name = name
-        self.address = address
-        """Where to dial it; empty if it is not to be dialed."""
         self.dialed: Dialed | None = None
+        """It can be published to."""
         self.accepted: Link | None = None
-        """Proven, and open."""
+        """It publishes here."""
         self.hello: Hello | None = None
-        """What it last said of itself."""
+        """What it last said of itself, and proved."""
         self.linked = False
         """Both directions are up."""
         self.since_ms = now_ms
-        self.trouble = ""
-        """Why there is no link, as far as it is known."""
-        self.failures = 0
-        """Attempts in a row that came to nothing."""
-        self.redial_ms = now_ms
         self.waiting: list[Octets] = []
         """For its socket, which takes no more at present."""
         self.waiting_bytes = 0
@@ -96,16 +66,12 @@ class Peer:
         """What it sent before this end knew that both directions are up."""
         self.early_bytes = 0
 
-    @property
-    def complete(self) -> bool:
-        return self.accepted is not None and self.dialed is not None and self.dialed.open
-
     # What goes to it.
 
     def post(self, kind: Kind, data: bytes) -> list[Octets]:
         """What is to be written now."""
         assert self.dialed is not None
-        if not self.dialed.writing_paused:
+        if not self.dialed.writing_paused and not self.waiting:
             return list(pack(kind, data))
         if self.waiting_bytes > WAITING_BYTES_MAX:
             self.dropped += 1
@@ -137,27 +103,24 @@ class Peer:
 
     # What others may know.
 
-    @property
-    def state(self) -> str:
+    def state(self, trouble: str) -> str:
+        """In words, with what is known of why it is not dialed."""
         if self.linked:
             return "linked"
-        halves = []
-        if self.dialed is not None and self.dialed.open:
-            halves.append("it does not dial this broker")
-        if self.accepted is not None:
-            halves.append("it dialed this broker")
-        words = "half" if halves else "connecting"
-        return ": ".join([words, "; ".join([*halves, *([self.trouble] if self.trouble else [])])]).removesuffix(": ")
+        if self.dialed is not None:
+            return "half: it does not dial this broker"
+        words = "connecting" if self.accepted is None else "half: it dialed this broker"
+        return f"{words}: {trouble}" if trouble else words
 
-    def view(self) -> LinkView:
+    def view(self, target: Target | None) -> LinkView:
         hello = self.hello
         return LinkView(
             self.name,
-            self.address,
+            "" if target is None else target.address,
             "" if hello is None else hello.amqp,
             "" if hello is None else hello.http,
             "" if hello is None else hello.version,
-            self.state,
+            self.state("" if target is None else target.trouble),
             self.linked,
             self.since_ms,
             self.waiting_bytes,

@@ -61,7 +61,7 @@ class PeerDoor:
         assert link.acceptance is not None, "only brokers are challenged"
         try:
             hello = link.acceptance.accept(response)
-            reason = self._peers.knows_better(hello, now_ms)
+            reason = self._peers.objection(hello, now_ms)
             if reason is not None:
                 raise NotAccepted(reason, encode(Objection(reason, lasting=False)))
         except NotAccepted as refused:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypedDict
 
+from pandomq.cluster.limits import BROKERS_COMING_MAX
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import UserName
 from pandomq.kernel import Scanner
 from pandomq.node.attempts import Attempt, Attempts, Caller
 from pandomq.node.link import Link, address_name, is_loopback
 from pandomq.node.logins import Logins, Question, Secrets, Welcome
-from pandomq.node.offers import make_offer
+from pandomq.node.offers import Place, make_offer, mechanisms_at
 from pandomq.node.output import Abort, VerifyPassword
 from pandomq.wire.connection import Connection
-from pandomq.wire.sasl import CLUSTER, EXTERNAL
+from pandomq.wire.sasl import CLUSTER
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Arrival(TypedDict, total=False):
     tls: bool
     certificate_name: str | None
     through_proxy: bool
+    place: Place
 
 
 class Reception:
@@ -79,14 +81,21 @@ class Reception:
         self._make_offers()
 
     def _make_offers(self) -> None:
-        mechanisms = self._settings.mechanisms + (() if self._door is None else (CLUSTER,))
-        uncertified = tuple(name for name in mechanisms if name != EXTERNAL)
-        self._offer = make_offer(self._settings, uncertified, self._announced)
-        self._certified_offer = make_offer(self._settings, mechanisms, self._announced)
+        self._offers = {
+            (place, certified): make_offer(
+                self._settings,
+                mechanisms_at(place, self._settings, certified=certified, clustered=self._door is not None),
+                self._announced,
+            )
+            for place in Place
+            for certified in (False, True)
+        }
 
     def has_room(self, coming: int) -> bool:
         """Whether one more may come while so many are on their way in."""
-        return len(self._links.present) + coming < self._connections_max
+        # Some have yet to say that they are brokers, which are not counted among the clients.
+        reserved = 0 if self._door is None else BROKERS_COMING_MAX
+        return len(self._links.present) + coming < self._connections_max + reserved
 
     def accept(
         self,
@@ -98,8 +107,9 @@ class Reception:
         tls: bool = False,
         certificate_name: str | None = None,
         through_proxy: bool = False,
+        place: Place = Place.BOTH,
     ) -> Link:
-        offer = self._offer if certificate_name is None else self._certified_offer
+        offer = self._offers[place, certificate_name is not None]
         link = Link(socket, peer, Connection(offer, Scanner, now_ms))
         link.local, link.tls, link.certificate_name = local, tls, certificate_name
         if through_proxy:
@@ -119,6 +129,9 @@ class Reception:
         if login.mechanism == CLUSTER:
             assert self._door is not None, "nobody else may choose it"
             return [(link, self._door.greet(link, login.password))]
+        if len(self._links.present) > self._connections_max:
+            self._links.drop(link, f"{self._connections_max} connections are open, which is the limit", now_ms)
+            return []
         link.login = login
         if self._office.refusal() is not None:
             # All it will hear is who serves. For that no password is needed, nor is there time to look at it.

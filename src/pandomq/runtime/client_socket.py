@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from pandomq import limits
+from pandomq.node.offers import Place
 
 if TYPE_CHECKING:
     from pandomq.node.link import Link
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class ClientSocket(asyncio.BufferedProtocol):
-    __slots__ = ("_server", "_through_proxy", "_transport", "link")
+    __slots__ = ("_place", "_server", "_through_proxy", "_transport", "link")
 
-    def __init__(self, server: Server, *, through_proxy: bool) -> None:
+    def __init__(self, server: Server, *, through_proxy: bool = False, place: Place = Place.BOTH) -> None:
         self._server = server
         self._through_proxy = through_proxy
+        self._place = place
         self._transport: asyncio.Transport | None = None
         self.link: Link | None = None
 
@@ -33,6 +35,7 @@ class ClientSocket(asyncio.BufferedProtocol):
             _address(transport, "sockname"),
             transport.get_extra_info("ssl_object"),
             through_proxy=self._through_proxy,
+            place=self._place,
         )
 
     def _take(self, transport: asyncio.Transport) -> None:

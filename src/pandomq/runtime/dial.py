@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING, cast
 
 from pandomq.cluster.limits import DIAL_MS_MAX
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.listen import Address
+from pandomq.runtime.tls import TlsFiles, client_context
 
 if TYPE_CHECKING:
-    import ssl
-
-    from pandomq.node.peer import Dialed
+    from pandomq.node.peer_dialing import Dialed
     from pandomq.runtime.server import Server
 
 
@@ -22,7 +22,7 @@ class PeerSocket(ClientSocket):
     __slots__ = ("_dialed",)
 
     def __init__(self, server: Server, dialed: Dialed) -> None:
-        super().__init__(server, through_proxy=False)
+        super().__init__(server)
         self._dialed = dialed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -46,12 +46,21 @@ class PeerSocket(ClientSocket):
 class Dialing:
     """Attempts that are under way."""
 
-    __slots__ = ("_context", "_server", "_tasks")
+    __slots__ = ("_context", "_server", "_tasks", "tls")
 
-    def __init__(self, server: Server, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
-        self._context = context
+        self.tls: TlsFiles | None = None
+        self._context: ssl.SSLContext | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def read_tls_files(self) -> ssl.SSLContext | None:
+        """As they are now, for `use`. Raises OSError naming the file at fault."""
+        return None if self.tls is None else client_context(self.tls)
+
+    def use(self, context: ssl.SSLContext | None) -> None:
+        """From the next connection on."""
+        self._context = context
 
     def dial(self, dialed: Dialed) -> None:
         task = asyncio.get_running_loop().create_task(self._connect(dialed))
@@ -77,5 +86,10 @@ class Dialing:
 
 def _reason(error: OSError | ValueError) -> str:
     # One line for people; asyncio's own begins with the errno and the address, which is known.
-    strerror = getattr(error, "strerror", None)
-    return (strerror or str(error)).lower()
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return "it closed the connection"
+    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()

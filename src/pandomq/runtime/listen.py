@@ -11,10 +11,13 @@ import errno
 import socket
 import ssl
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq.runtime.tls import TlsFiles, server_context
 from pandomq.runtime.tls_door import House, TlsDoor
+
+if TYPE_CHECKING:
+    from pandomq.runtime.dial import Dialing
 
 BACKLOG: Final = 4096
 """Connections the kernel holds until they are accepted; a storm beyond it is retried by TCP."""
@@ -79,11 +82,11 @@ class Listener:
 
 
 class Renewal:
-    """The TLS files of all listeners, read again: used by all of them or by none."""
+    """The TLS files of all listeners, and of who dials, read again: used by all of them or by none."""
 
     __slots__ = ("_contexts",)
 
-    def __init__(self, listeners: Iterable[Listener]) -> None:
+    def __init__(self, listeners: Iterable[Listener | Dialing]) -> None:
         """Raises OSError naming the file at fault."""
         self._contexts = [(listener, listener.read_tls_files()) for listener in listeners]
 

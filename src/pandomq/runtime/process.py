@@ -21,6 +21,7 @@ from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
+from pandomq.node.offers import Place
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.allocator import keep_large_blocks_apart
@@ -109,6 +110,8 @@ async def _serve(
         server.node.change_settings(settings)
 
     server = Server(make_node, clock, None if store is None else store.directory)
+    if endpoints.cluster_tls is not None:
+        server.dial_with(endpoints.cluster_tls)
     await server.open()
     urls = await _listen(server, endpoints)
     http: HttpServer | None = None
@@ -138,11 +141,15 @@ async def _serve(
 
 async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
     urls: list[str] = []
+    place = Place.BOTH if endpoints.cluster is None else Place.CLIENTS
     if endpoints.amqp is not None:
-        bound = await server.listen(endpoints.amqp, through_proxy=endpoints.proxy_protocol)
+        bound = await server.listen(endpoints.amqp, through_proxy=endpoints.proxy_protocol, place=place)
         urls += [f"amqp://{address}" for address in bound]
     if endpoints.amqps is not None:
-        urls += [f"amqps://{address}" for address in await server.listen(endpoints.amqps, endpoints.tls)]
+        bound = await server.listen(endpoints.amqps, endpoints.tls, place=Place.CLIENTS)
+        urls += [f"amqps://{address}" for address in bound]
+    if endpoints.cluster is not None:
+        await server.listen(endpoints.cluster, endpoints.cluster_tls, place=Place.BROKERS)
     return urls
 
 

@@ -24,8 +24,9 @@ from pandomq.node.attempts import Attempt
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
+from pandomq.node.offers import Place
 from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
-from pandomq.node.peer import Dialed
+from pandomq.node.peer_dialing import Dialed
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
@@ -70,11 +71,16 @@ class Server:
         self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
 
     async def listen(
-        self, address: Address, tls: TlsFiles | None = None, *, through_proxy: bool = False
+        self,
+        address: Address,
+        tls: TlsFiles | None = None,
+        *,
+        through_proxy: bool = False,
+        place: Place = Place.BOTH,
     ) -> list[Address]:
-        """Accepts clients there; says where it really listens (port 0 means any)."""
+        """Accepts clients and other brokers there; says where it really listens (port 0 means any)."""
         house = House(
-            lambda: ClientSocket(self, through_proxy=through_proxy),
+            lambda: ClientSocket(self, through_proxy=through_proxy, place=place),
             lambda: self.node.handshake_ms_max / 1000,
             lambda coming: self._renewal is None and self.node.has_room(coming),
         )
@@ -82,14 +88,19 @@ class Server:
         for listener in opened:
             await listener.start()
         self._listeners += opened
-        protocol = "amqp" if tls is None else "amqp/ssl"
+        protocol = ("cluster" if place is Place.BROKERS else "amqp") + ("" if tls is None else "/ssl")
         self.node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
         self._set_timer()
         return [listener.address for listener in opened]
 
+    def dial_with(self, tls: TlsFiles) -> None:
+        """Connections to other brokers are by TLS. Raises OSError if the files are no good."""
+        self._dialing.tls = tls
+        self._dialing.use(self._dialing.read_tls_files())
+
     def read_certificates(self) -> Renewal:
         """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
-        return Renewal(self._listeners)
+        return Renewal([*self._listeners, self._dialing])
 
     def wake(self) -> None:
         """Somebody inside the process has gathered work for the node."""
@@ -142,6 +153,7 @@ class Server:
         tls: SSLObject | None,
         *,
         through_proxy: bool,
+        place: Place,
     ) -> Link:
         link = self.node.accept(
             socket,
@@ -151,6 +163,7 @@ class Server:
             tls=tls is not None,
             certificate_name=certificate_name(tls),
             through_proxy=through_proxy,
+            place=place,
         )
         if self._renewal is not None:
             socket.abort()
@@ -182,16 +195,16 @@ class Server:
         if dialed.gone or self.node.peer_links is None:
             dialed.socket.abort()
             return
-        self.node.peer_links.dialed(dialed, self._clock.now_ms())
+        self.node.peer_links.dialing.dialed(dialed, self._clock.now_ms())
         self._ask_step()
 
     def not_dialed(self, dialed: Dialed, reason: str) -> None:
         if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.not_dialed(dialed, reason, self._clock.now_ms())
+            self.node.peer_links.dialing.not_dialed(dialed, reason, self._clock.now_ms())
 
     def dialed_received(self, dialed: Dialed, nbytes: int) -> None:
         if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
+            self.node.peer_links.dialing.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
             self._ask_step()
 
     def dialed_paused(self, dialed: Dialed) -> None:
@@ -204,7 +217,7 @@ class Server:
 
     def dialed_lost(self, dialed: Dialed) -> None:
         if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.lost(dialed, self._clock.now_ms())
+            self.node.peer_links.dialing.lost(dialed, self._clock.now_ms())
             self._ask_step()
 
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:

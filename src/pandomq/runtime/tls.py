@@ -45,6 +45,18 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
+def client_context(files: TlsFiles) -> ssl.SSLContext:
+    """For connections to other brokers: both ends show a certificate that the authorities have signed, and the one that
+    is dialed one for its address. Raises OSError (also ssl.SSLError) naming the file at fault."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _name_file(files.certificate, lambda: context.load_cert_chain(files.certificate, files.key))
+    if files.authorities is not None:
+        authorities = files.authorities
+        _name_file(authorities, lambda: context.load_verify_locations(authorities))
+    return context
+
+
 class _Conversation(ssl.SSLObject):
     """Turns away who does not speak TLS at once; OpenSSL would wait for more of what cannot become a record."""
 

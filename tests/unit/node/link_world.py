@@ -19,7 +19,8 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.link import Link
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Dial, Output
-from pandomq.node.peer import Dialed, LinkView
+from pandomq.node.peer import LinkView
+from pandomq.node.peer_dialing import Dialed
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.membership import Member
 from pandomq.sim.disk import SimDisk
@@ -78,7 +79,7 @@ class End:
         if self.link is not None:
             node.lost(self.link, now_ms)
         elif self.dialed is not None and not self.dialed.gone and node.peer_links is not None:
-            node.peer_links.lost(self.dialed, now_ms)
+            node.peer_links.dialing.lost(self.dialed, now_ms)
 
 
 class Machine:
@@ -146,7 +147,7 @@ class Machine:
             if end.link is not None:
                 self.node.receive(end.link, view, self.world.now_ms)
             elif end.dialed is not None and not end.dialed.gone and self.node.peer_links is not None:
-                self.node.peer_links.receive(end.dialed, view, self.world.now_ms)
+                self.node.peer_links.dialing.receive(end.dialed, view, self.world.now_ms)
 
 
 class LinkWorld:
@@ -199,15 +200,15 @@ class LinkWorld:
         target = self.machines.get(name)
         assert machine.node is not None and machine.node.peer_links is not None
         if target is None or target.node is None:
-            machine.node.peer_links.not_dialed(dialed, "connection refused", self.now_ms)
+            machine.node.peer_links.dialing.not_dialed(dialed, "connection refused", self.now_ms)
             return
         if frozenset((machine.name, name)) in self.clogged:
-            machine.node.peer_links.not_dialed(dialed, "no answer", self.now_ms)
+            machine.node.peer_links.dialing.not_dialed(dialed, "no answer", self.now_ms)
             return
         near = self.connect(target)
         near.machine, near.dialed = machine, dialed
         dialed.socket = near
-        machine.node.peer_links.dialed(dialed, self.now_ms)
+        machine.node.peer_links.dialing.dialed(dialed, self.now_ms)
 
     def connect(self, target: Machine) -> End:
         """The near end, which is nobody's so far."""

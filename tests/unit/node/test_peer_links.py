@@ -100,7 +100,7 @@ def test_an_address_that_is_the_brokers_own_is_noticed() -> None:
     world.until(lambda: world.root is not None)
     world.kill("n2")
     world.run(100)
-    peers._peers["n2"].address = "n1.example:5672"
+    peers.dialing.aim("n2", "n1.example:5672", world.now_ms)
     world.run(3_000)
     assert world.machines["n1"].links["n2"].state == ("connecting: n1 dialed itself: its own address is given for n2")
 
