@@ -1,8 +1,9 @@
 """The API as one ASGI application: finds the endpoint, asks who wants it, and answers.
 
 The order of the checks is RabbitMQ's: what is not there is 404 and a method that is not there 405 for everybody; then
-comes the login, the tags, the vhost. A bug in an endpoint ends its own request with 500 and is logged with its
-traceback; it harms nobody else.
+comes the login, the tags, the vhost. What only the root can do goes there from any other broker, once the login is
+known to be good, so that guessing passwords is slow here, too. A bug in an endpoint ends its own request with 500 and
+is logged with its traceback; it harms nobody else.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from starlette.responses import Response
 
 from pandomq.admin.access import Access, check_tags, check_vhost
 from pandomq.admin.call import Call, Services
+from pandomq.admin.forwarding import forward_to_root
 from pandomq.admin.identity import Identity, authenticate, read_credentials
 from pandomq.admin.meters import Meters
 from pandomq.admin.refusals import Refusal, of_fault, unavailable, vhost_not_found
 from pandomq.admin.responses import Nothing, refused
+from pandomq.admin.router import CHANGES
 from pandomq.admin.routes import make_router
 from pandomq.admin.tables import Tables
 from pandomq.errors import Fault
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from pandomq.runtime.clock import Clock
 
 NOBODY = Identity("", ())
-_CHANGES = frozenset(("PUT", "POST", "DELETE"))
 
 
 class Application:
@@ -56,6 +58,8 @@ class Application:
         except Refusal as refusal:
             return refused(refusal)
         except Fault as fault:
+            if self._services.node.office.refusal() is not None:
+                return refused(unavailable(fault.reply_text))
             return refused(of_fault(fault))
 
     async def _answer(self, request: Request) -> Response:
@@ -66,12 +70,16 @@ class Application:
             return Nothing(200 if method == "OPTIONS" else 405, {"allow": endpoint.allow})
         identity = NOBODY if action.access is Access.OPEN else await self._identify(request, action.access)
         call = Call(self._services, request, path, identity)
+        if not action.here and self._services.node.office.refusal() is not None:
+            if method in CHANGES:
+                await call.read_body()
+            return await forward_to_root(call)
         if action.access in (Access.VHOST, Access.POLICIES):
             self._check_vhost(call, method)
-        if method in _CHANGES:
+        if method in CHANGES:
             await call.read_body()
         response = await action.handler(call)
-        if method in _CHANGES:
+        if method in CHANGES:
             self._services.tables.changed()
         return response
 
@@ -85,6 +93,6 @@ class Application:
     def _check_vhost(self, call: Call, method: str) -> None:
         vhost = call.path["vhost"]
         exists = call.views.has_vhost(vhost)
-        if not exists and method in _CHANGES:
+        if not exists and method in CHANGES:
             raise vhost_not_found()
         check_vhost(exists=exists, accessible=call.may_access(vhost))

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pandomq.admin.meters import Meters
     from pandomq.admin.tables import Tables
     from pandomq.broker.commands import AdministrativeCommand
+    from pandomq.node.cluster_notices import OnEnded
     from pandomq.node.node import Node
+    from pandomq.node.replication import Replication
     from pandomq.node.settings import NodeSettings
     from pandomq.node.views import Views
     from pandomq.runtime.clock import Clock
@@ -44,13 +46,15 @@ class Services(msgspec.Struct, frozen=True):
 
 
 class Call:
-    __slots__ = ("_body", "identity", "path", "request", "services")
+    __slots__ = ("_body", "identity", "octets", "path", "request", "services")
 
     def __init__(self, services: Services, request: Request, path: Mapping[str, str], identity: Identity) -> None:
         self.services = services
         self.request = request
         self.path = path
         self.identity = identity
+        self.octets = b""
+        """The body as it came."""
         self._body: dict[str, Any] = {}
 
     @property
@@ -106,6 +110,27 @@ class Call:
         if fault is not None:
             raise of_administration_fault(fault)
 
+    async def ask_cluster(self, ask: Callable[[Replication, OnEnded], None]) -> str:
+        """Returns what there is to say about a change of the cluster. Raises Refusal with why it is not to be."""
+        if not self.services.settings.cluster.key:
+            raise bad_request("this broker is alone: it has no cluster key")
+        ended: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
+
+        def on_ended(done: bool, text: str) -> None:
+            if not ended.done():
+                ended.set_result((done, text))
+
+        ask(self.node.peers, on_ended)
+        self.services.wake()
+        try:
+            async with asyncio.timeout(limits.CLUSTER_CHANGE_S_MAX):
+                done, text = await ended
+        except TimeoutError:
+            raise unavailable("it is not known yet how it ended: look at the status") from None
+        if not done:
+            raise bad_request(text)
+        return text
+
     def show(self, row: object) -> Json:
         """One object, with the columns that were asked for."""
         return Json(select(row, self.query.columns))
@@ -124,11 +149,11 @@ class Call:
 
     async def read_body(self) -> None:
         """A JSON object; nothing at all is an empty one. Raises Refusal."""
-        octets = await _read_octets(self.request)
-        if not octets.strip():
+        self.octets = await _read_octets(self.request)
+        if not self.octets.strip():
             return
         try:
-            body = msgspec.json.decode(octets)
+            body = msgspec.json.decode(self.octets)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise bad_request("not_json") from None
         if not isinstance(body, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pandomq.admin.limits import SLICE_ROWS
@@ -22,6 +22,14 @@ class Exposition:
     def add(self, name: str, kind: str, text: str, value: int | float, labels: Mapping[str, str] | None = None) -> None:
         self._begin(name, kind, text)
         self._lines.append(f"{name}{_labels(labels or {})} {value}")
+
+    def add_all(
+        self, name: str, kind: str, text: str, samples: Sequence[tuple[Mapping[str, str], int | float]]
+    ) -> None:
+        """A few; without any the family is left out."""
+        if samples:
+            self._begin(name, kind, text)
+            self._lines += [f"{name}{_labels(labels)} {value}" for labels, value in samples]
 
     async def add_slices(
         self, name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], int | float]]

@@ -3,6 +3,7 @@
 from typing import Final
 
 from pandomq.limits import KIB, MIB
+from pandomq.replica.limits import CHANGE_MS
 
 BODY_BYTES_MAX: Final = 20 * MIB
 """Of a request, as RabbitMQ's default."""
@@ -10,6 +11,14 @@ BODY_S_MAX: Final = 30.0
 """A request's body arrives within this time."""
 ANSWER_S_MAX: Final = 30.0
 """The broker answers within this time, or the request fails with 503: a log that cannot commit holds replies back."""
+CLUSTER_CHANGE_S_MAX: Final = CHANGE_MS / 1000 + 5.0
+"""A change of members takes as long as a newcomer needs to catch up, which has a limit of its own."""
+FORWARD_CONNECT_S_MAX: Final = 3.0
+"""How long a connection to another broker's HTTP API may take."""
+FORWARD_S_MAX: Final = CLUSTER_CHANGE_S_MAX + 5.0
+"""And its answer."""
+FORWARD_BYTES_MAX: Final = 256 * MIB
+"""Of such an answer: the messages that one request may get, as JSON."""
 COMPRESSED_BYTES_MIN: Final = 4 * KIB
 """Smaller responses are not worth compressing."""
 
@@ -44,4 +53,5 @@ GET_BYTES_MAX: Final = 64 * MIB
 """It gets no further message once it has so many bytes."""
 
 assert 1 <= PAGE_SIZE <= PAGE_SIZE_MAX
+assert ANSWER_S_MAX < FORWARD_S_MAX, "who forwards waits for longer than who answers"
 assert LISTING_COST_SHARE_AFTER_CHANGE <= LISTING_COST_SHARE

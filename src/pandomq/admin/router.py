@@ -7,7 +7,7 @@ first and each part decoded for itself. A part that is no UTF-8 names nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from pandomq.admin.refusals import Refusal, bad_request
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from pandomq.admin.call import Call
 
 Handler = Callable[["Call"], Awaitable["Response"]]
+CHANGES: Final = frozenset(("PUT", "POST", "DELETE"))
 
 
 class Action(NamedTuple):
     access: Access
     handler: Handler
+    here: bool
+    """Any broker does it for itself; otherwise it is the root's."""
 
 
 class Endpoint(NamedTuple):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pandomq.admin.access import Access
 from pandomq.admin.endpoints import (
     bindings,
     clients,
+    cluster,
     definitions,
     exchanges,
     health,
     messages,
     metrics,
+    nodes,
     overview,
     permissions,
     queues,
@@ -19,7 +23,7 @@ from pandomq.admin.endpoints import (
     vhosts,
 )
 from pandomq.admin.endpoints.policies import PolicyEndpoints
-from pandomq.admin.router import Action, Handler, Router
+from pandomq.admin.router import CHANGES, Action, Handler, Router
 
 _OPEN = Access.OPEN
 _ANYBODY = Access.MANAGEMENT
@@ -35,15 +39,23 @@ _Actions = dict[str, tuple[Access, Handler]]
 _ROUTES: dict[str, _Actions] = {
     "healthz": {"GET": (_OPEN, health.alive)},
     "readyz": {"GET": (_OPEN, health.ready)},
+    "api/health/ready": {"GET": (_OPEN, health.ready)},
+    "api/health/root": {"GET": (_OPEN, health.root)},
     "metrics": {"GET": (_OPEN, metrics.metrics)},
     "metrics/per-object": {"GET": (_MONITORING, metrics.per_object)},
     "api/overview": {"GET": (_ANYBODY, overview.overview)},
     "api/whoami": {"GET": (_ANYBODY, overview.whoami)},
-    "api/cluster": {"GET": (_ANYBODY, overview.cluster)},
+    "api/cluster": {"GET": (_ANYBODY, cluster.show)},
+    "api/cluster/members": {"GET": (_ANYBODY, cluster.list_members)},
+    "api/cluster/members/{name}": {
+        "PUT": (_ADMINISTRATOR, cluster.put_member),
+        "DELETE": (_ADMINISTRATOR, cluster.delete_member),
+    },
+    "api/cluster/promote": {"POST": (_ADMINISTRATOR, cluster.promote)},
     "api/cluster-name": {"GET": (_ANYBODY, overview.cluster_name)},
     "api/extensions": {"GET": (_ANYBODY, overview.extensions)},
-    "api/nodes": {"GET": (_MONITORING, overview.list_nodes)},
-    "api/nodes/{node}": {"GET": (_MONITORING, overview.show_node)},
+    "api/nodes": {"GET": (_MONITORING, nodes.list_all)},
+    "api/nodes/{node}": {"GET": (_MONITORING, nodes.show)},
     # Queues and exchanges.
     "api/queues": {"GET": (_ANYBODY, queues.list_all)},
     "api/queues/{vhost}": {"GET": (_VHOST, queues.list_all)},
@@ -171,13 +183,30 @@ _ROUTES: dict[str, _Actions] = {
     "api/health/checks/is-in-service": {"GET": (_ANYBODY, health.fine)},
     "api/health/checks/port-listener/{port}": {"GET": (_ANYBODY, health.port_listener)},
     "api/health/checks/protocol-listener/{protocol}": {"GET": (_ANYBODY, health.protocol_listener)},
-    "api/health/checks/node-is-quorum-critical": {"GET": (_ANYBODY, health.not_critical)},
+    "api/health/checks/node-is-quorum-critical": {"GET": (_ANYBODY, health.quorum_critical)},
     "api/health/checks/node-is-mirror-sync-critical": {"GET": (_ANYBODY, health.not_critical)},
 }
+
+
+_HERE: Final = frozenset(
+    (
+        clients.close_connection,
+        clients.close_connections_of_user,
+        cluster.promote,
+    )
+)
+"""Changes that any broker makes for itself; the others are the root's."""
+_ROOT: Final = frozenset((health.aliveness,))
+"""What is no change by its method, and the root's all the same."""
 
 
 def make_router() -> Router:
     router = Router()
     for template, actions in _ROUTES.items():
-        router.add(template, {method: Action(*action) for method, action in actions.items()})
+        router.add(template, {method: _action(method, *action) for method, action in actions.items()})
     return router
+
+
+def _action(method: str, access: Access, handler: Handler) -> Action:
+    here = handler in _HERE or (method not in CHANGES and handler not in _ROOT)
+    return Action(access, handler, here)

@@ -42,8 +42,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the broker's answer 
 
 
 class Api:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises ValueError if that is not the URL of an HTTP API."""
+        self._timeout_s = timeout_s
         parts = urlsplit(url)
         if parts.scheme not in PORTS or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("the URL is not that of an HTTP API: expected http://user:password@host:15672")
@@ -90,16 +91,20 @@ class Api:
             raise
         return True
 
-    def put(self, *segments: str, body: object) -> None:
-        self._ask("PUT", segments, body=_encoded(body))
+    def put(self, *segments: str, body: object, timeout_s: float | None = None) -> None:
+        self._ask("PUT", segments, body=_encoded(body), timeout_s=timeout_s)
 
-    def post(self, *segments: str, body: bytes) -> None:
-        self._ask("POST", segments, body=body)
+    def post(self, *segments: str, body: bytes, timeout_s: float | None = None) -> bytes:
+        return self._ask("POST", segments, body=body, timeout_s=timeout_s)
 
     def delete(
-        self, *segments: str, query: dict[str, str] | None = None, headers: dict[str, str] | None = None
+        self,
+        *segments: str,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> None:
-        self._ask("DELETE", segments, query=query, headers=headers)
+        self._ask("DELETE", segments, query=query, headers=headers, timeout_s=timeout_s)
 
     def _ask(
         self,
@@ -109,26 +114,28 @@ class Api:
         query: dict[str, str] | None = None,
         body: bytes | None = None,
         headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> bytes:
+        timeout_s = timeout_s or self._timeout_s
         target = f"{self._prefix}/api/{path_of(segments)}" + (f"?{urlencode(query)}" if query else "")
-        connection = self._connection()
+        connection = self._connection(timeout_s)
         try:
             connection.request(method, target, body, {**self._headers(body is not None), **(headers or {})})
             with connection.getresponse() as response:
                 content = response.read(RESPONSE_BYTES_MAX + 1)
         except (OSError, http.client.HTTPException) as error:
-            raise NoBroker(self._silence(error)) from None
+            raise NoBroker(self._silence(error, timeout_s)) from None
         finally:
             connection.close()
         if len(content) > RESPONSE_BYTES_MAX:
             raise Refused(f"the answer of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes", response.status)
         return self._checked(response, content, segments)
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         if self._tls:
             context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT_S, context=context)
-        return http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
 
     def _headers(self, has_body: bool) -> dict[str, str]:
         login = base64.b64encode(f"{self.user}:{self._password}".encode("utf-8", "surrogateescape")).decode()
@@ -152,10 +159,10 @@ class Api:
         about = f"{' '.join(segments)}: " if response.status == http.client.NOT_FOUND else ""
         raise Refused(about + reason, response.status)
 
-    def _silence(self, error: Exception) -> str:
+    def _silence(self, error: Exception, timeout_s: float) -> str:
         match error:
             case TimeoutError():
-                why = f"silent for {TIMEOUT_S:.0f} s"
+                why = f"silent for {timeout_s:.0f} s"
             case http.client.HTTPException():
                 why = "what listens there does not speak HTTP: is it the AMQP port?"
             case ssl.SSLError():

@@ -9,11 +9,13 @@ from typer.core import TyperGroup
 
 from pandomq import __version__
 from pandomq.cli.bench import bench_app
+from pandomq.cli.cluster.command import cluster_app
 from pandomq.cli.config_command import show_config
 from pandomq.cli.ctl import ctl
 from pandomq.cli.definitions import definitions_app
 from pandomq.cli.failures import Failure
 from pandomq.cli.listing import LISTINGS
+from pandomq.cli.members import members_app, promote
 from pandomq.cli.output import say
 from pandomq.cli.permissions import permissions_app
 from pandomq.cli.policies import policies_app
@@ -46,8 +48,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("start")(start)
+app.add_typer(cluster_app)
 app.command("config")(show_config)
 app.command("status")(status)
+app.add_typer(members_app)
+app.command("promote")(promote)
 for name, command in LISTINGS.items():
     app.command(name)(command)
 app.command("top")(top)

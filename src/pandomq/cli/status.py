@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
 from pandomq.cli.api import Api, AsJson, Url
-from pandomq.cli.output import cell, print_json, print_table
+from pandomq.cli.output import Row, cell, print_json, print_table
 
-MEMBER_COLUMNS = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes")
+MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes")
+ELECTIONS_SHOWN: Final = 5
 
 
 def status(json: AsJson = False, url: Url = None) -> None:
-    """Shows the brokers, their roles, and alarms."""
+    """Shows the brokers, their roles, links, the last elections, and alarms."""
     show_status(Api.at(url), json)
 
 
@@ -26,8 +29,13 @@ def show_status(api: Api, json: bool) -> None:
     found: dict[str, Any] = msgspec.json.decode(answer)
     for line in status_lines(found, api.address):
         sys.stdout.write(line + "\n")
-    members: list[dict[str, Any]] = found.get("members") or []
-    print_table(MEMBER_COLUMNS, [[member.get(column) for column in MEMBER_COLUMNS] for member in members])
+    print_table(MEMBER_COLUMNS, member_rows(found.get("members") or []))
+    for line in [*link_lines(found), *election_lines(found)]:
+        sys.stdout.write(line + "\n")
+
+
+def member_rows(members: Sequence[dict[str, Any]]) -> list[Row]:
+    return [[member.get(column) for column in MEMBER_COLUMNS] for member in members]
 
 
 def status_lines(found: dict[str, Any], address: str) -> list[str]:
@@ -37,5 +45,35 @@ def status_lines(found: dict[str, Any], address: str) -> list[str]:
         f"cluster {cell(found.get('cluster'))}, term {cell(found.get('term'))}, "
         + (f"root {cell(root)}" if root else "no root: nothing is confirmed until there is one"),
     ]
+    if found.get("epoch"):
+        lines.append(f"epoch {cell(found.get('epoch'))}: the last promotion was forced")
+    if root and root != found.get("name", root):
+        lines.append(
+            f"{cell(found.get('name'))} is a {cell(found.get('role'))}: how far the others are only the root knows"
+        )
     alarms: list[Any] = found.get("alarms") or []
-    return [*lines, *(f"ALARM {cell(alarm)}" for alarm in alarms)]
+    texts: list[Any] = found.get("alarm_texts") or []
+    return [*lines, *(f"ALARM {cell(alarm)}" for alarm in alarms), *(f"      {cell(text)}" for text in texts)]
+
+
+def link_lines(found: dict[str, Any]) -> list[str]:
+    """Of links that are not as they should be."""
+    broken = [link for link in found.get("links") or [] if not link.get("linked")]
+    return [
+        f"LINK to {cell(link.get('name') or 'somebody')} at {cell(link.get('address'))}: {cell(link.get('state'))}"
+        for link in broken
+    ]
+
+
+def election_lines(found: dict[str, Any]) -> list[str]:
+    """Of a cluster with more than one broker."""
+    elections = found.get("elections") or []
+    if len(found.get("members") or []) < 2 or not elections:
+        return []
+    lines = ["", "last elections:"]
+    for election in elections[-ELECTIONS_SHOWN:]:
+        at = datetime.fromtimestamp(election["at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        missing_ms = election.get("missing_ms") or 0
+        after = f", after {missing_ms / 1000:.1f} s without a root" if missing_ms else ""
+        lines.append(f"  {at}  term {cell(election.get('term'))}  {cell(election.get('root'))}{after}")
+    return lines

@@ -39,6 +39,7 @@ class Look(msgspec.Struct, frozen=True):
     at_s: float
     overview: dict[str, Any]
     queues: list[dict[str, Any]]
+    cluster: dict[str, Any] = {}
 
     @property
     def counters(self) -> Counters:
@@ -74,7 +75,7 @@ def look(api: Api, rows: int, sort: str) -> Look:
     queues: list[dict[str, Any]] = answer["items"] if isinstance(answer, dict) else answer
     column = {"messages": "messages", "in": "in/s", "out": "out/s"}[sort]
     queues.sort(key=lambda queue: _number(QUEUES.value(queue, column)), reverse=True)
-    return Look(time.monotonic(), overview, queues[:rows])
+    return Look(time.monotonic(), overview, queues[:rows], api.get("cluster"))
 
 
 def rates(before: Look | None, now: Look) -> dict[str, float]:
@@ -126,12 +127,24 @@ def _picture(api: Api, per_second: dict[str, float], now: Look) -> Group:
     waiting = now.overview.get("queue_totals") or {}
     head = (
         f"{cell(now.overview.get('cluster_name') or now.overview.get('node'))} at {api.address}   "
+        + _place(now.cluster)
         + "   ".join(f"{cell(totals.get(kind))} {kind}" for kind in ("connections", "channels", "queues", "consumers"))
         + f"\nready {cell(waiting.get('messages_ready'))}   unacked {cell(waiting.get('messages_unacknowledged'))}   "
         + "   ".join(f"{TITLES.get(name, name)} {rate:,.0f}/s" for name, rate in per_second.items())
         + "\n"
     )
     return Group(Text(head), rich_table(QUEUE_COLUMNS, _queue_rows(now)))
+
+
+def _place(cluster: dict[str, Any]) -> str:
+    """Among several brokers: who this one is, and who is root."""
+    members = cluster.get("members") or []
+    if len(members) < 2:
+        return ""
+    in_sync = sum(bool(member.get("in_sync")) for member in members)
+    root, role = cluster.get("root"), cell(cluster.get("role"))
+    who = f"{in_sync} of {len(members)} in sync" if root == cluster.get("name") else f"root {cell(root) or 'unknown'}"
+    return f"{role}   {who}   term {cell(cluster.get('term'))}   "
 
 
 def _print_looks(looks: Iterator[Sight]) -> None:

@@ -10,12 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from pandomq.node.elections import Elections
 from pandomq.replica.effects import Alarm, AlarmKind, ChangeEnded, MembersChanged
 from pandomq.replica.membership import Membership
+from pandomq.replica.messages import Append, Message
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pandomq.ids import NodeName, Term
+    from pandomq.replica.view import PeerView
 
 log = logging.getLogger("pandomq")
 
@@ -26,11 +31,15 @@ OnEnded = Callable[[bool, str], None]
 class ClusterNotices:
     __slots__ = (
         "_asked",
+        "_in_sync",
         "advertised",
         "alarms",
         "changed",
+        "committed_elsewhere",
+        "elections",
         "followed",
         "membership",
+        "now_ms",
         "resignation",
         "role",
         "root",
@@ -38,6 +47,9 @@ class ClusterNotices:
     )
 
     def __init__(self) -> None:
+        self.now_ms = 0
+        """The time of day, for those who read of elections."""
+        self.elections = Elections()
         self.role = Role.RECOVERING
         self.term = 0
         self.root: NodeName | None = None
@@ -45,6 +57,8 @@ class ClusterNotices:
         self.advertised: dict[str, str] = {}
         """Where brokers say that clients find them."""
         self.alarms: dict[AlarmKind, str] = {}
+        self.committed_elsewhere = 0
+        """How far the root has said that the log is committed."""
         self.resignation: str | None = None
         """Why this broker gave up its office."""
         self.followed = False
@@ -52,12 +66,35 @@ class ClusterNotices:
         self.changed = True
         """The root or the members are others than when this was last set to False."""
         self._asked: deque[OnEnded] = deque()
+        self._in_sync: dict[str, bool] = {}
+        """Of each backup, while this broker is root."""
 
     def role_changed(self, name: NodeName, role: Role, term: Term, root: NodeName | None) -> None:
         self.followed = self.followed or (root is not None and root != name)
         if (role, term, root) != (self.role, self.term, self.root):
             log.info("broker %s is %s in term %d; the root is %s", name, role.value, term, root or "not known")
         self.role, self.term, self.root, self.changed = role, term, root, True
+        self.elections.heard(root, term, self.now_ms)
+        if role is not Role.ROOT:
+            self._in_sync.clear()
+
+    def watch(self, backups: Sequence[PeerView]) -> None:
+        """On a root, from time to time: who keeps up with it is worth a line."""
+        for peer in backups:
+            before = self._in_sync.get(peer.name)
+            self._in_sync[peer.name] = peer.in_sync
+            if peer.in_sync and not before:
+                log.info("%s is in sync", peer.name)
+            elif before and not peer.in_sync:
+                log.warning("%s is no longer in sync: its copy ends at %d", peer.name, peer.synced_index)
+
+    def heard(self, peer: str, message: Message) -> None:
+        if isinstance(message, Append) and peer == self.root:
+            self.committed_elsewhere = message.commit_index
+
+    def advertise(self, name: str, address: str) -> None:
+        if address and self.advertised.get(name) != address:
+            self.advertised[name], self.changed = address, True
 
     def ask(self, on_ended: OnEnded) -> None:
         """Said before the replica is asked; one ChangeEnded will answer."""
@@ -81,15 +118,11 @@ class ClusterNotices:
                 assert_never(effect)
 
     def address_of(self, name: NodeName | None) -> str:
-        """Where clients find it; empty if it is not known."""
+        """Where clients find it, or where it is dialed; empty if that is not known, either."""
         if name is None:
             return ""
         member = self.membership.members.get(name)
         return self.advertised.get(name) or ("" if member is None else member.address)
-
-    def advertise(self, name: str, address: str) -> None:
-        if address and self.advertised.get(name) != address:
-            self.advertised[name], self.changed = address, True
 
     @property
     def where_the_root_is(self) -> str:

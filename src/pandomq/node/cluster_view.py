@@ -31,17 +31,21 @@ _OWN: Final = {
 
 def members_of(replication: Replication, journal: Journal, own_address: str) -> tuple[MemberView, ...]:
     view = replication.replica.view()
-    addresses = {member.name: member.address for member in replication.notices.membership.members.values()}
-    addresses[view.name] = addresses.get(view.name) or own_address
+    addresses = {name: replication.notices.address_of(name) for name in replication.notices.membership.members}
+    addresses[view.name] = own_address or addresses.get(view.name, "")
     peers = {peer.name: peer for peer in view.peers}
     for name in peers:
-        addresses.setdefault(name, "")
+        addresses.setdefault(name, replication.notices.address_of(name))
     return tuple(
         _own(view, addresses[name])
         if name == view.name
         else _other(replication, journal, view, name, addresses[name], peers.get(name))
         for name in sorted(addresses)
     )
+
+
+def own_role(replication: Replication) -> str:
+    return _OWN[replication.replica.role]
 
 
 def _own(view: ReplicaView, address: str) -> MemberView:
@@ -56,8 +60,8 @@ def _other(
     linked = name in replication.linked
     if peer is None:
         role = ROOT if name == view.root else BACKUP if linked else ABSENT
-        return MemberView(name, role, address, name == view.root, 0, 0, 0)
-    role = SECONDARY if peer.observer else LEARNER if peer.joining else BACKUP
+        return MemberView(name, role, address, name == view.root, None, None, None)
+    role = SECONDARY if peer.observer else LEARNER if peer.joining or not peer.voter else BACKUP
     lag_bytes = 0 if peer.synced_index >= view.last_index else journal.bytes_after(LogIndex(peer.synced_index))
     commit_index = min(peer.synced_index, view.commit_index)
     return MemberView(

@@ -45,7 +45,8 @@ from pandomq.journal.events import (
 from pandomq.kernel import NEVER_MS
 from pandomq.limits import MIB
 from pandomq.node.applier import Applier
-from pandomq.node.cluster_view import members_of
+from pandomq.node.cluster_view import LEARNER, members_of, own_role
+from pandomq.node.elections import Elections
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.opening import Opening
 from pandomq.node.paging import Paging
@@ -106,11 +107,13 @@ class DiskLog:
         self._journal.sync()
 
     def tick(self, now_ms: int, monotonic_ms: int) -> None:
-        self._now_ms = now_ms
+        self._now_ms = self.replication.notices.now_ms = now_ms
         if self.open and not self.closed:
             self._journal.tick(monotonic_ms)
             if self.replication.in_office:
                 self._journal.pin(self.replication.replica.needed_from)
+                if self.replication.has_peers:
+                    self.replication.notices.watch(self.replication.replica.view().peers)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -134,20 +137,38 @@ class DiskLog:
     def alarms(self) -> tuple[str, ...]:
         return tuple(kind.value for kind in self.replication.notices.alarms)
 
+    @property
+    def elections(self) -> Elections:
+        return self.replication.notices.elections
+
+    @elections.setter
+    def elections(self, known: Elections) -> None:
+        self.replication.notices.elections = known
+
     def cluster(self, name: str, address: str) -> ClusterFacts:
         """What is known here, on the broker of this name and address."""
-        if not self.open:
-            return ClusterFacts(0, None, ())
         notices = self.replication.notices
-        return ClusterFacts(notices.term, notices.root, members_of(self.replication, self._journal, address))
+        if not self.open:
+            return ClusterFacts(LEARNER, 0, 0, None, ())
+        return ClusterFacts(
+            own_role(self.replication),
+            self.replication.replica.view().epoch,
+            notices.term,
+            notices.root,
+            members_of(self.replication, self._journal, address),
+            tuple(notices.elections.kept),
+            notices.elections.count,
+            tuple(notices.alarms.values()),
+        )
 
     # The disk.
 
     def take_requests(self) -> list[Request]:
         return self._journal.take_requests()
 
-    def completed(self, completions: Sequence[Completion]) -> None:
+    def completed(self, completions: Sequence[Completion], now_ms: int) -> None:
         """Raises StoreFault."""
+        self.replication.notices.now_ms = now_ms
         for completion in completions:
             self._journal.completed(completion)
         self.hear()

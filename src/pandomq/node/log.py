@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from pandomq.ids import LogIndex
 from pandomq.node.cluster_view import ROOT
+from pandomq.node.elections import Elections
 from pandomq.node.view_records import ClusterFacts, MemberView
 
 LOW_ON_DISK: Final = "low on disk"
@@ -34,6 +35,9 @@ class Log(Protocol):
     def alarms(self) -> tuple[str, ...]:
         """What is wrong with the cluster, by name."""
 
+    elections: Elections
+    """Handed on to the log of a node that begins again."""
+
     def cluster(self, name: str, address: str) -> ClusterFacts:
         """What is known here, on the broker of this name and address."""
 
@@ -49,7 +53,7 @@ class MemoryLog:
     """Commits every entry at the end of its batch, and forgets it."""
 
     alarms: tuple[str, ...] = ()
-    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "holds_back", "last_index")
+    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "elections", "holds_back", "last_index")
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
         self._on_commit = on_commit
@@ -57,10 +61,11 @@ class MemoryLog:
         self.last_index = LogIndex(0)
         self.appended_bytes = 0
         self.holds_back: str | None = None
+        self.elections = Elections()
 
     def cluster(self, name: str, address: str) -> ClusterFacts:
         member = MemberView(name, ROOT, address, True, self.last_index, self._committed_index, 0)
-        return ClusterFacts(0, name, (member,))
+        return ClusterFacts(ROOT, 0, 0, name, (member,))
 
     def append(self, entry: bytes) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)

@@ -90,8 +90,8 @@ class Node:
         self.views = Views(
             settings,
             self._broker,
-            self._links.present,
-            self._links.of_client,
+            self._links,
+            self.peer_links,
             self._log,
             self._pressure.alarm,
             f"{random.getrandbits(128):032x}",
@@ -227,7 +227,7 @@ class Node:
     def disk_completed(self, completions: Sequence[Completion], now_ms: int) -> None:
         """What became of `Output.disk`. Raises StoreFault if the broker cannot go on: then nothing more may be sent."""
         assert self._disk is not None
-        self._disk.completed(completions)
+        self._disk.completed(completions, now_ms)
         self.views.cluster_id = self._disk.cluster_id or self.views.cluster_id
 
     def peer_connected(self, name: str) -> None:

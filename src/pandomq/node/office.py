@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pandomq.errors import ConnectionFault, connection_forced, not_allowed
+from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
     from pandomq.node.replication import Replication
+
+_FOLLOWING: Final = (Role.BACKUP, Role.OBSERVER)
 
 
 class Office:
@@ -27,6 +30,14 @@ class Office:
         if self.opened and (self._replication is None or self._replication.serving):
             return None
         return not_allowed(self._explanation)
+
+    @property
+    def in_step(self) -> bool:
+        """It serves nobody, and has all that the root has said to be committed."""
+        replication = self._replication
+        if replication is None or replication.notices.root is None or replication.replica.role not in _FOLLOWING:
+            return False
+        return replication.replica.commit_index >= replication.notices.committed_elsewhere
 
     def farewell(self, reason: str) -> ConnectionFault:
         return connection_forced(f"this broker is no longer the root ({reason}); {self._where_the_root_is}")

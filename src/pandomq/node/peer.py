@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pandomq.cluster.limits import EARLY_BYTES_MAX, EARLY_MESSAGES_MAX, WAITING_BYTES_MAX
 from pandomq.cluster.parcels import Kind, Octets, pack
+from pandomq.node.view_records import PeerLinkView
 
 if TYPE_CHECKING:
     from pandomq.cluster.hello import Hello
     from pandomq.node.link import Link
     from pandomq.node.peer_dialing import Dialed, Target
-
-
-class LinkView(NamedTuple):
-    """A link as others may see it."""
-
-    name: str
-    address: str
-    """Where it is dialed."""
-    amqp: str
-    http: str
-    version: str
-    state: str
-    """`linked`, or what is missing and why."""
-    linked: bool
-    since_ms: int
-    """When that became so."""
-    waiting_bytes: int
-    dropped: int
-    """Messages that it did not get, since it did not take those before them."""
 
 
 class Peer:
@@ -112,9 +94,9 @@ class Peer:
         words = "connecting" if self.accepted is None else "half: it dialed this broker"
         return f"{words}: {trouble}" if trouble else words
 
-    def view(self, target: Target | None) -> LinkView:
+    def view(self, target: Target | None) -> PeerLinkView:
         hello = self.hello
-        return LinkView(
+        return PeerLinkView(
             self.name,
             "" if target is None else target.address,
             "" if hello is None else hello.amqp,

@@ -15,7 +15,7 @@ from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.limits import LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
 from pandomq.node.output import Abort, Close, Dial, HangUp
-from pandomq.node.peer import LinkView, Peer
+from pandomq.node.peer import Peer
 from pandomq.node.peer_dialing import Dialed, PeerDialing, PeerWrites
 from pandomq.replica.messages import BadMessage
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pandomq.node.link import Link
     from pandomq.node.links import Links
     from pandomq.node.settings import NodeSettings
+    from pandomq.node.view_records import PeerLinkView
 
 log = logging.getLogger("pandomq")
 
@@ -86,7 +87,7 @@ class PeerLinks:
             version=__version__,
         )
 
-    def view(self) -> tuple[LinkView, ...]:
+    def view(self) -> tuple[PeerLinkView, ...]:
         return tuple(self._peers[name].view(self.dialing.targets.get(name)) for name in sorted(self._peers))
 
     # Who there is.

@@ -186,6 +186,7 @@ class Replication:
         if self._runs and peer in self.linked:
             self.replica.step(NodeName(peer), message)
             self._carry_out()
+            self.notices.heard(peer, message)
 
     def propose(self, entry: bytes) -> LogIndex:
         """Raises NotRoot."""

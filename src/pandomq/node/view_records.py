@@ -21,47 +21,86 @@ class MemberView(msgspec.Struct, frozen=True):
     name: str
     role: str
     address: str
+    """Where clients find it; where it is dialed if that is not known."""
     in_sync: bool
-    log_index: int
-    commit_index: int
-    lag_bytes: int
+    log_index: int | None
+    """None, here and below, for what only the root knows."""
+    commit_index: int | None
+    lag_bytes: int | None
+
+
+class ElectionView(msgspec.Struct, frozen=True):
+    """A root that was heard of."""
+
+    at_ms: int
+    term: int
+    root: str
+    missing_ms: int
+    """How long none was known before."""
 
 
 class PeerLinkView(msgspec.Struct, frozen=True):
     """The link to another broker, in both directions."""
 
     name: str
-    """Empty while it is not known who is at that address."""
     address: str
     """Where it is dialed."""
-    advertise: str
+    amqp: str
     """Where its clients find it, and where its HTTP API is; empty while that is not known."""
     http: str
     version: str
     state: str
-    """`linked`, or how far it is and why it is no further: `connecting: refused`, `half: …`."""
+    """`linked`, or what is missing and why."""
+    linked: bool
     since_ms: int
-    """In this state."""
+    """When that became so."""
     waiting_bytes: int
     """Not taken by the other side yet."""
+    dropped: int
+    """Messages that it did not get, since it did not take those before them."""
 
 
 class ClusterFacts(NamedTuple):
     """What the log knows of the cluster."""
 
+    role: str
+    """Of this broker."""
+    epoch: int
     term: int
     root: str | None
     members: tuple[MemberView, ...]
+    elections: tuple[ElectionView, ...] = ()
+    """The newest is the last."""
+    election_count: int = 0
+    alarm_texts: tuple[str, ...] = ()
 
 
 class ClusterView(msgspec.Struct, frozen=True):
     cluster: str
+    name: str
+    """Of the broker that says all this."""
+    role: str
+    epoch: int
     term: int
     root: str | None
     members: tuple[MemberView, ...]
     alarms: tuple[str, ...]
+    alarm_texts: tuple[str, ...]
+    """What there is to say about those of the cluster."""
+    elections: tuple[ElectionView, ...]
+    election_count: int
+    """Since the process started."""
+    links: tuple[PeerLinkView, ...]
     kernel: str
     version: str
+
+
+class SyncTimesView(msgspec.Struct, frozen=True):
+    """Of the log, since the process started."""
+
+    count: int
+    total_s: float
+    longest_s: float
 
 
 class LinkView(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ it was made. The views of queues, exchanges and bindings are the broker's own; h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
@@ -31,8 +31,10 @@ from pandomq.node.view_records import (
     LinkView,
     ListenerView,
     NodeView,
+    PeerLinkView,
     QueueSize,
     QueueUseView,
+    SyncTimesView,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
     from pandomq.node.alarms import MemoryAlarm
     from pandomq.node.link import Link
+    from pandomq.node.links import Links
     from pandomq.node.log import Log
+    from pandomq.node.peer_links import PeerLinks
     from pandomq.node.settings import NodeSettings
 
 
@@ -57,14 +61,16 @@ class Views:
         "_started_ms",
         "cluster_id",
         "listeners",
+        "peer_links",
+        "sync_times",
     )
 
     def __init__(
         self,
         settings: NodeSettings,
         broker: Broker,
-        links: Mapping[Link, None],
-        link_of: Mapping[Client, Link],
+        links: Links,
+        peer_links: PeerLinks | None,
         log: Log,
         alarm: MemoryAlarm,
         cluster_id: str,
@@ -72,14 +78,23 @@ class Views:
     ) -> None:
         self._settings = settings
         self._broker = broker
-        self._links = links
-        self._link_of = link_of
+        self._links: Mapping[Link, None] = links.present
+        self._link_of: Mapping[Client, Link] = links.of_client
         self._log = log
         self._alarm = alarm
         self.cluster_id = cluster_id
         self._started_ms = now_ms
         self.listeners: list[ListenerView] = []
         """The runtime adds where it listens."""
+        self.sync_times: Callable[[], SyncTimesView] = lambda: SyncTimesView(0, 0.0, 0.0)
+        """And can tell how long the disk takes."""
+        self.peer_links: Callable[[], Sequence[PeerLinkView]] = tuple if peer_links is None else peer_links.view
+
+    def inherit(self, older: Views) -> None:
+        """This node takes the place of one that began again."""
+        self.listeners += older.listeners
+        self.sync_times = older.sync_times
+        self._log.elections = older._log.elections
 
     # The broker as a whole.
 
@@ -112,13 +127,20 @@ class Views:
     def cluster(self) -> ClusterView:
         """A single broker is a cluster of one."""
         address = next((f"{at.host}:{at.port}" for at in self.listeners if at.protocol == "amqp"), "")
-        term, root, members = self._log.cluster(self._settings.name, address)
+        facts = self._log.cluster(self._settings.name, self._settings.cluster.advertise or address)
         return ClusterView(
             cluster=self.cluster_id,
-            term=term,
-            root=root,
-            members=members,
+            name=self._settings.name,
+            role=facts.role,
+            epoch=facts.epoch,
+            term=facts.term,
+            root=facts.root,
+            members=facts.members,
             alarms=self.alarms(),
+            alarm_texts=facts.alarm_texts,
+            elections=facts.elections,
+            election_count=facts.election_count,
+            links=tuple(self.peer_links()),
             kernel=kernel.KIND,
             version=__version__,
         )

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 from pandomq.journal.effects import (
@@ -31,6 +32,7 @@ from pandomq.journal.effects import (
 from pandomq.runtime.disk_files import DirectoryFiles
 from pandomq.runtime.disk_lock import DirectoryLock
 from pandomq.runtime.disk_runs import Run, joined
+from pandomq.runtime.sync_times import SyncTimes
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """A lane that comes back from the disk waits at most this long for a busy event loop to let it go on; Python's own five
@@ -38,7 +40,7 @@ milliseconds are longer than a sync."""
 
 
 class Disk:
-    def __init__(self, directory: Path, wake: Callable[[], None]) -> None:
+    def __init__(self, directory: Path, wake: Callable[[], None], log_times: SyncTimes | None = None) -> None:
         """Raises InUseFault or DiskFault if the directory cannot be used."""
         sys.setswitchinterval(min(SWITCH_INTERVAL_S, sys.getswitchinterval()))
         self._lock = DirectoryLock(directory)
@@ -46,7 +48,13 @@ class Disk:
         self._guard = threading.Lock()
         self._completions: list[Completion] = []
         self._lanes = {
-            lane: _LaneThread(lane, DirectoryFiles(directory, drops_cache=lane is Lane.BULK), self._report, self._gone)
+            lane: _LaneThread(
+                lane,
+                DirectoryFiles(directory, drops_cache=lane is Lane.BULK),
+                self._report,
+                self._gone,
+                log_times if lane is Lane.LOG else None,
+            )
             for lane in Lane
         }
         for thread in self._lanes.values():
@@ -94,12 +102,14 @@ class _LaneThread(threading.Thread):
         files: DirectoryFiles,
         report: Callable[[list[Completion]], None],
         gone: Callable[[list[FileName]], None],
+        times: SyncTimes | None,
     ) -> None:
         # A disk that does not answer must not keep the process from ending.
         super().__init__(name=f"disk-{lane.value}", daemon=True)
         self._files = files
         self._report = report
         self._gone = gone
+        self._times = times
         self._condition = threading.Condition(threading.Lock())
         self._requests: list[Request] = []
         self._forgotten: list[FileName] = []
@@ -136,7 +146,11 @@ class _LaneThread(threading.Thread):
 
     def _carry_out(self, requests: list[Request]) -> None:
         for run in joined(requests):
-            self._report(perform_run(run, self._files))
+            started_s = perf_counter()
+            completions = perform_run(run, self._files)
+            if self._times is not None and isinstance(run.effects[-1], SyncFile):
+                self._times.note(perf_counter() - started_s)
+            self._report(completions)
             gone = [request.effect.file for request in run.requests if isinstance(request.effect, Delete | Rename)]
             if gone:
                 self._gone(gone)

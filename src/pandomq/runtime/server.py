@@ -33,6 +33,7 @@ from pandomq.runtime.clock import Clock
 from pandomq.runtime.dial import Dialing
 from pandomq.runtime.disk import Disk
 from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
+from pandomq.runtime.sync_times import SyncTimes
 from pandomq.runtime.tls import TlsFiles, certificate_name
 from pandomq.runtime.tls_door import House
 
@@ -62,7 +63,9 @@ class Server:
         self._listeners: list[Listener] = []
         self._dialing = Dialing(self)
         self._data = data
-        self._disk = None if data is None else Disk(data, self._tell_completed)
+        self._sync_times = SyncTimes()
+        self.node.views.sync_times = self._sync_times.view
+        self._disk = None if data is None else Disk(data, self._tell_completed, self._sync_times)
         self._changed = asyncio.Event()
         """The disk has done something."""
         self.failure: asyncio.Future[None] = self._loop.create_future()
@@ -282,14 +285,14 @@ class Server:
         """The old node is gone. A disk that does not answer keeps the new one waiting, and nobody else."""
         assert self._disk is not None and self._data is not None
         await asyncio.to_thread(self._disk.close)
-        listeners = self.node.views.listeners
+        views = self.node.views
         try:
-            self._disk = Disk(self._data, self._tell_completed)
+            self._disk = Disk(self._data, self._tell_completed, self._sync_times)
         except StoreFault as fault:
             self.failure.set_exception(fault)
             return
         self.node = self._make_node()
-        self.node.views.listeners += listeners
+        self.node.views.inherit(views)
         self._renewal = None
         self.on_renewed(self.node)
         self._step()

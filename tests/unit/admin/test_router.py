@@ -25,7 +25,7 @@ async def nothing(_call: Call) -> Json:
 def router(*templates: str) -> Router:
     made = Router()
     for template in templates:
-        made.add(template, {"GET": Action(Access.OPEN, nothing)})
+        made.add(template, {"GET": Action(Access.OPEN, nothing, here=True)})
     return made
 
 

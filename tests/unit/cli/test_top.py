@@ -43,6 +43,7 @@ def test_a_broker_without_counters_has_rates_of_nothing() -> None:
 @pytest.mark.parametrize("paged", [True, False])
 def test_the_busiest_queues_come_first(ask: Type, api: FakeApi, paged: bool) -> None:
     queues = [{"vhost": "/", "name": str(count), "messages": count} for count in (1, 3, 2)]
+    api.on("GET", "/api/cluster", {})
     api.on("GET", "/api/overview", overview(1, rate=2.0))
     api.on("GET", QUEUES_TARGET, {"items": queues, "page": 1} if paged else queues)
     lines = ask("top", "--count", "1", "--rows", "2").stdout.splitlines()
@@ -52,6 +53,7 @@ def test_the_busiest_queues_come_first(ask: Type, api: FakeApi, paged: bool) -> 
 
 
 def test_json_is_a_line_for_each_look(ask: Type, api: FakeApi) -> None:
+    api.on("GET", "/api/cluster", {})
     api.on("GET", "/api/overview", overview(1))
     api.on("GET", QUEUES_TARGET, [{"vhost": "/", "name": "q", "messages": 1}])
     lines = ask("top", "--count", "2", "--interval", "0.1", "--rows", "2", "--json").stdout.splitlines()

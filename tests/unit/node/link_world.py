@@ -19,9 +19,9 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.link import Link
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Dial, Output
-from pandomq.node.peer import LinkView
 from pandomq.node.peer_dialing import Dialed
 from pandomq.node.settings import NodeSettings
+from pandomq.node.view_records import PeerLinkView
 from pandomq.replica.membership import Member
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
@@ -99,7 +99,7 @@ class Machine:
         self.node = Node(self.settings, Random(f"{self.name} {self.world.now_ms}"), self.world.now_ms, journal)
 
     @property
-    def links(self) -> dict[str, LinkView]:
+    def links(self) -> dict[str, PeerLinkView]:
         assert self.node is not None and self.node.peer_links is not None
         return {view.name: view for view in self.node.peer_links.view()}
 

@@ -10,7 +10,9 @@ from pandomq.admin.refusals import bad_request, not_authorised
 from pandomq.admin.responses import Json
 from pandomq.errors import Fault
 from pandomq.methods import BasicPublish, QueueDeclare
+from pandomq.node.cluster_view import ABSENT, BACKUP, ROOT
 from pandomq.properties import Properties, encode_header
+from pandomq.replica.quorum import elect_need
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
@@ -35,11 +37,31 @@ async def alive(_call: Call) -> PlainTextResponse:
 
 
 async def ready(call: Call) -> PlainTextResponse:
-    """It accepts clients and serves them: it is the root."""
-    takes_clients = any(listener.protocol.startswith("amqp") for listener in call.views.listeners)
-    if takes_clients and call.node.office.refusal() is None:
-        return PlainTextResponse("ready\n")
+    """It does its part: serves clients, or follows a root that does."""
+    if _takes_clients(call):
+        refusal = call.node.office.refusal()
+        if refusal is None:
+            return PlainTextResponse("ready\n")
+        if call.node.office.in_step:
+            return PlainTextResponse(f"ready: {_text(refusal)}\n")
+        return PlainTextResponse(f"not ready: {_text(refusal)}\n", _FAILED)
     return PlainTextResponse("not ready\n", _FAILED)
+
+
+async def root(call: Call) -> PlainTextResponse:
+    """It serves clients, which only the root does: for load balancers."""
+    refusal = call.node.office.refusal()
+    if refusal is None and _takes_clients(call):
+        return PlainTextResponse("root\n")
+    return PlainTextResponse("not ready\n" if refusal is None else f"{_text(refusal)}\n", _FAILED)
+
+
+def _takes_clients(call: Call) -> bool:
+    return any(listener.protocol.startswith("amqp") for listener in call.views.listeners)
+
+
+def _text(refusal: Fault) -> str:
+    return refusal.reply_text.partition(" - ")[2]
 
 
 async def alarms(call: Call) -> Json:
@@ -64,6 +86,19 @@ async def fine(_call: Call) -> Json:
 
 async def not_critical(_call: Call) -> Json:
     return Json({**OK, "reason": "single node cluster"})
+
+
+async def quorum_critical(call: Call) -> Json:
+    """Whether the others could not elect a root if this broker went away."""
+    view = call.views.cluster()
+    voters = [member for member in view.members if member.role in (ROOT, BACKUP, ABSENT)]
+    if len(voters) < 2:
+        return await not_critical(call)
+    others = [member.name for member in voters if member.name != view.name and member.role != ABSENT]
+    if len(others) >= elect_need(len(voters)):
+        return Json(OK)
+    reason = f"without this broker {len(others)} of {len(voters)} primaries are left, too few to elect a root"
+    return Json({"status": "failed", "reason": reason, "queues": []}, _FAILED)
 
 
 async def port_listener(call: Call) -> Json:

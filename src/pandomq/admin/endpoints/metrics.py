@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from pandomq import __version__, kernel
 from pandomq.admin import process_facts
+from pandomq.admin.endpoints.cluster_metrics import add_cluster, add_sync_times
 from pandomq.admin.endpoints.overview import RABBITMQ_VERSION
 from pandomq.admin.exposition import CONTENT_TYPE, COUNTER, GAUGE, Exposition
 
@@ -83,6 +84,8 @@ async def metrics(call: Call) -> Response:
     for name, text, value in _OF_QUEUES:
         page.add(name, GAUGE, text, value(sums))
     _add_node(page, call)
+    add_cluster(page, call.views.cluster())
+    add_sync_times(page, call.views.sync_times())
     return _answer(page)
 
 

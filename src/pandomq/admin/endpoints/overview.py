@@ -1,14 +1,10 @@
-"""The broker as a whole: overview, who am I, nodes, cluster, vhosts' totals."""
+"""The broker as a whole: overview, who am I, what it is called."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import __version__
-from pandomq.admin import process_facts
-from pandomq.admin.query import select
-from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Json
 
 if TYPE_CHECKING:
@@ -60,7 +56,7 @@ async def overview(call: Call) -> Json:
     shown = {
         "management_version": RABBITMQ_VERSION,
         "rates_mode": RATES_MODE,
-        "exchange_types": _exchange_types(),
+        "exchange_types": exchange_types(),
         "product_name": call.services.settings.product,
         "product_version": __version__,
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -89,21 +85,6 @@ async def overview(call: Call) -> Json:
     return call.show(shown)
 
 
-async def list_nodes(call: Call) -> Json:
-    return Json([select(_node(call), call.query.columns)])
-
-
-async def show_node(call: Call) -> Json:
-    if call.path["node"] != call.services.settings.name:
-        raise not_found()
-    return call.show(_node(call))
-
-
-async def cluster(call: Call) -> Json:
-    """What `pandomq status --json` prints."""
-    return Json(call.views.cluster())
-
-
 async def cluster_name(call: Call) -> Json:
     return Json({"name": call.services.settings.name})
 
@@ -121,7 +102,7 @@ def _with_rates(counters: dict[str, int], rates: Any) -> dict[str, Any]:
     return shown
 
 
-def _exchange_types() -> list[dict[str, Any]]:
+def exchange_types() -> list[dict[str, Any]]:
     return [{"name": name, "description": text, "enabled": True} for name, text in _EXCHANGE_TYPES.items()]
 
 
@@ -132,39 +113,4 @@ def _listener(listener: ListenerView, node: str) -> dict[str, Any]:
         "ip_address": listener.host,
         "port": listener.port,
         "socket_opts": {},
-    }
-
-
-def _node(call: Call) -> dict[str, Any]:
-    view = call.views.node()
-    return {
-        "name": view.name,
-        "type": "disc",
-        "running": True,
-        "os_pid": str(os.getpid()),
-        "uptime": view.uptime_ms,
-        "processors": os.cpu_count() or 1,
-        "rates_mode": RATES_MODE,
-        "mem_used": process_facts.resident_bytes(),
-        "mem_limit": view.memory_bytes_max,
-        "mem_alarm": view.memory_alarm,
-        "disk_free_alarm": view.disk_alarm,
-        "fd_used": process_facts.open_files(),
-        "fd_total": process_facts.open_files_max(),
-        "sockets_used": view.connections,
-        "sockets_total": view.connections_max,
-        "partitions": [],
-        "cluster_links": [],
-        "exchange_types": _exchange_types(),
-        "auth_mechanisms": [
-            {"name": name, "description": text, "enabled": name in call.services.settings.mechanisms}
-            for name, text in (
-                ("PLAIN", "SASL PLAIN authentication mechanism"),
-                ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
-                ("EXTERNAL", "SASL EXTERNAL authentication mechanism"),
-            )
-        ],
-        "enabled_plugins": [],
-        "config_files": [],
-        "log_files": [],
     }

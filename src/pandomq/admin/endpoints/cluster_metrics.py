@@ -1,0 +1,84 @@
+"""What the cluster looks like from this broker, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pandomq.admin.exposition import COUNTER, GAUGE, Exposition
+from pandomq.node.cluster_view import BACKUP, LEARNER, ROOT, SECONDARY
+
+if TYPE_CHECKING:
+    from pandomq.node.view_records import ClusterView, MemberView, PeerLinkView, SyncTimesView
+
+_ROLES: Final = (ROOT, BACKUP, LEARNER, SECONDARY)
+
+
+def add_cluster(page: Exposition, view: ClusterView) -> None:
+    own = next((member for member in view.members if member.name == view.name), None)
+    page.add("pandomq_cluster_epoch", GAUGE, "Number of the last forced promotion", view.epoch)
+    page.add("pandomq_cluster_term", GAUGE, "Number of the last election", view.term)
+    page.add("pandomq_cluster_elections_total", COUNTER, "Roots that this broker has heard of", view.election_count)
+    page.add("pandomq_cluster_has_root", GAUGE, "is 1 if a root is known", int(view.root is not None))
+    page.add_all(
+        "pandomq_cluster_role",
+        GAUGE,
+        "is 1 for the role that this broker has",
+        [({"role": role}, int(role == view.role)) for role in _ROLES],
+    )
+    if own is not None and own.commit_index is not None:
+        page.add("pandomq_log_commit_index", GAUGE, "Index of the last entry known to be committed", own.commit_index)
+    page.add_all(
+        "pandomq_cluster_alarm", GAUGE, "Alarms that are in effect", [({"alarm": alarm}, 1) for alarm in view.alarms]
+    )
+    _add_members(page, [member for member in view.members if member.log_index is not None and member is not own])
+    _add_links(page, view.links)
+
+
+def add_sync_times(page: Exposition, times: SyncTimesView) -> None:
+    page.add("pandomq_log_syncs_total", COUNTER, "Writes of the log that were made safe", times.count)
+    page.add("pandomq_log_sync_seconds_total", COUNTER, "Time that took", round(times.total_s, 6))
+    page.add("pandomq_log_sync_seconds_max", GAUGE, "The longest of them", round(times.longest_s, 6))
+
+
+def _add_members(page: Exposition, members: Sequence[MemberView]) -> None:
+    """Only the root knows of them."""
+    page.add_all(
+        "pandomq_member_in_sync",
+        GAUGE,
+        "is 1 if the broker keeps up with the root",
+        [({"member": member.name}, int(member.in_sync)) for member in members],
+    )
+    page.add_all(
+        "pandomq_member_lag_bytes",
+        GAUGE,
+        "Bytes of the log that the broker does not have on its disk",
+        [({"member": member.name}, member.lag_bytes or 0) for member in members],
+    )
+    page.add_all(
+        "pandomq_member_log_index",
+        GAUGE,
+        "Index of the last entry that the broker has",
+        [({"member": member.name}, member.log_index or 0) for member in members],
+    )
+
+
+def _add_links(page: Exposition, links: Sequence[PeerLinkView]) -> None:
+    page.add_all(
+        "pandomq_link_up",
+        GAUGE,
+        "is 1 if there is a link in both directions",
+        [({"peer": link.name}, int(link.linked)) for link in links],
+    )
+    page.add_all(
+        "pandomq_link_waiting_bytes",
+        GAUGE,
+        "Bytes that the peer has not taken yet",
+        [({"peer": link.name}, link.waiting_bytes) for link in links],
+    )
+    page.add_all(
+        "pandomq_link_dropped_total",
+        COUNTER,
+        "Messages to the peer that were dropped since it did not take those before",
+        [({"peer": link.name}, link.dropped) for link in links],
+    )

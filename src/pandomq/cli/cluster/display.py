@@ -1,0 +1,129 @@
+"""What a person sees of the cluster: a live table at a terminal, a line for each change in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from pandomq.cli.cluster.plan import Place
+from pandomq.cli.cluster.processes import Process
+from pandomq.cli.cluster.sight import Sight
+from pandomq.cli.output import cell, rich_table
+
+COLUMNS: Final = ("name", "role", "amqp", "http", "pid", "in sync", "log", "commit", "lag", "")
+
+
+class Display(Protocol):
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, sight: Sight) -> None: ...
+
+    def tell(self, text: str) -> None: ...
+
+
+def display(places: Sequence[Place], processes: Mapping[str, Process]) -> Display:
+    return LiveTable(places, processes) if sys.stdout.isatty() else Lines(places, processes)
+
+
+def state_of(place: Place, process: Process | None, sight: Sight) -> str:
+    """One word or more on how a broker is."""
+    glance = sight.glances[place.name]
+    if process is not None and not process.runs and not glance.readiness:
+        return process.end
+    if not glance.readiness:
+        return "starting" if process is not None else "not running"
+    if glance.role is None:
+        return glance.readiness
+    return "ready" if glance.readiness.startswith("ready") else glance.readiness
+
+
+def role_of(place: Place, sight: Sight) -> str:
+    return sight.glances[place.name].role or ("" if place.primary else "secondary")
+
+
+class LiveTable:
+    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process]) -> None:
+        self._places = places
+        self._processes = processes
+        self._live = Live(console=Console(), auto_refresh=False)
+
+    def __enter__(self) -> LiveTable:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def show(self, sight: Sight) -> None:
+        self._live.update(Group(Text(self._head(sight)), rich_table(COLUMNS, self._rows(sight))), refresh=True)
+
+    def tell(self, text: str) -> None:
+        self._live.console.print(Text(text))
+
+    def _head(self, sight: Sight) -> str:
+        root = sight.root
+        who = f"root {root}" if root else "no root"
+        return f"cluster {sight.cluster_id or 'not begun'}   term {sight.term}   {who}   ^C stops all\n"
+
+    def _rows(self, sight: Sight) -> list[list[object]]:
+        members = sight.members
+        rows: list[list[object]] = []
+        for place in self._places:
+            member = members.get(place.name, {})
+            process = self._processes.get(place.name)
+            rows.append(
+                [
+                    place.name,
+                    role_of(place, sight),
+                    place.address,
+                    place.http,
+                    process.pid if process is not None and process.runs else None,
+                    member.get("in_sync"),
+                    member.get("log_index"),
+                    member.get("commit_index"),
+                    member.get("lag_bytes"),
+                    state_of(place, process, sight),
+                ]
+            )
+        return rows
+
+
+class Lines:
+    """Says of each broker what is new about it."""
+
+    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process]) -> None:
+        self._places = places
+        self._processes = processes
+        self._said: dict[str, str] = {}
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def show(self, sight: Sight) -> None:
+        for place in self._places:
+            state = state_of(place, self._processes.get(place.name), sight)
+            line = f"{place.name}\t{role_of(place, sight) or '-'}\t{place.address}\t{place.http}\t{cell(state)}"
+            if self._said.get(place.name) != line:
+                self._said[place.name] = line
+                self.tell(line)
+
+    def tell(self, text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,112 @@
+"""What the brokers say about themselves and each other, asked over HTTP all at once."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+
+from pandomq.cli.api import Api
+from pandomq.cli.cluster.plan import HOST, Place
+from pandomq.cli.failures import Failure
+
+ASK_S_MAX: Final = 1.0
+"""How long a broker may take to answer before it counts as silent."""
+TEXT_BYTES_MAX: Final = 1024
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """One broker's answers."""
+
+    cluster: dict[str, Any] | None
+    readiness: str
+    """What it says to a load balancer; empty if it does not answer."""
+
+    @property
+    def role(self) -> str | None:
+        return None if self.cluster is None else self.cluster.get("role")
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What all of them said at a time."""
+
+    glances: dict[str, Glance]
+
+    @property
+    def root(self) -> str | None:
+        """The one that says so of itself."""
+        return next((name for name, glance in self.glances.items() if glance.role == "root"), None)
+
+    @property
+    def members(self) -> dict[str, dict[str, Any]]:
+        """By name: what each says of itself, and what the root says of their being in sync."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, glance in self.glances.items():
+            own = _member(glance.cluster, name)
+            if own is not None:
+                found[name] = own
+        root = self.root
+        if root is not None:
+            told = self.glances[root].cluster
+            for name, own in found.items():
+                seen = _member(told, name)
+                if seen is not None:
+                    found[name] = {**own, "in_sync": seen["in_sync"], "lag_bytes": seen["lag_bytes"]}
+        return found
+
+    @property
+    def term(self) -> int:
+        return max(
+            (int(glance.cluster.get("term") or 0) for glance in self.glances.values() if glance.cluster), default=0
+        )
+
+    @property
+    def cluster_id(self) -> str:
+        ids = [str(glance.cluster.get("cluster")) for glance in self.glances.values() if glance.cluster]
+        return ids[0] if ids else ""
+
+
+def _member(cluster: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
+    members = [] if cluster is None else cluster.get("members") or []
+    return next((member for member in members if member.get("name") == name), None)
+
+
+class Watch:
+    """Asks them; a silent one keeps nobody waiting for longer than itself."""
+
+    def __init__(self, places: Sequence[Place], login: str) -> None:
+        """`login` is USER:PASSWORD, as in a URL."""
+        self._places = list(places)
+        self._apis = {place.name: Api(f"http://{login}@{place.http}", timeout_s=ASK_S_MAX) for place in places}
+        self._threads = ThreadPoolExecutor(max_workers=len(self._places), thread_name_prefix="ask")
+
+    def look(self) -> Sight:
+        return Sight(dict(zip(self._apis, self._threads.map(self._glance, self._places), strict=True)))
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _glance(self, place: Place) -> Glance:
+        readiness = _readiness(place)
+        if not readiness:
+            return Glance(None, "")
+        try:
+            return Glance(self._apis[place.name].get("cluster"), readiness)
+        except (Failure, msgspec.DecodeError):
+            # Before a cluster has begun there is no user who could ask.
+            return Glance(None, readiness)
+
+
+def _readiness(place: Place) -> str:
+    connection = http.client.HTTPConnection(HOST, place.http_port, timeout=ASK_S_MAX)
+    try:
+        connection.request("GET", "/api/health/ready", headers={"Connection": "close"})
+        with connection.getresponse() as response:
+            return response.read(TEXT_BYTES_MAX).decode(errors="replace").strip()
+    except (OSError, http.client.HTTPException):
+        return ""
+    finally:
+        connection.close()

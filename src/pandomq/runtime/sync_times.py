@@ -1,0 +1,19 @@
+"""How long the disk takes to make the log safe. Noted by the disk's thread, read by the loop."""
+
+from pandomq.node.view_records import SyncTimesView
+
+
+class SyncTimes:
+    __slots__ = ("_count", "_longest_s", "_total_s")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._total_s = self._longest_s = 0.0
+
+    def note(self, elapsed_s: float) -> None:
+        self._count += 1
+        self._total_s += elapsed_s
+        self._longest_s = max(self._longest_s, elapsed_s)
+
+    def view(self) -> SyncTimesView:
+        return SyncTimesView(self._count, self._total_s, self._longest_s)

@@ -1,0 +1,102 @@
+"""`members`, `promote` and `status` on clusters: what they ask for, and what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.conftest import Type
+from tests.unit.cli.fake_api import FakeApi
+
+MEMBERS = [
+    {"name": "n1", "role": "absent", "address": "h1:5672", "in_sync": False, "log_index": None, "commit_index": None,
+     "lag_bytes": None},
+    {"name": "n2", "role": "backup", "address": "h2:5672", "in_sync": False, "log_index": 120, "commit_index": 118,
+     "lag_bytes": 0},
+]  # fmt: skip
+CLUSTER: dict[str, Any] = {
+    "cluster": "c", "name": "n2", "role": "backup", "epoch": 0, "term": 7, "root": None, "members": MEMBERS,
+    "alarms": ["disk"], "alarm_texts": [], "kernel": "fast", "version": "1",
+    "elections": [{"at_ms": 1_700_000_000_000, "term": 7, "root": "n1", "missing_ms": 340}],
+    "links": [{"name": "n1", "address": "h1:5672", "state": "connecting: refused"}],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def cluster(api: FakeApi) -> None:
+    api.on("GET", "/api/cluster", CLUSTER)
+    api.on("GET", "/api/cluster/members", MEMBERS)
+
+
+def test_members_are_listed(ask: Type) -> None:
+    lines = ask("members").stdout.splitlines()
+    assert lines[0].split("\t")[:3] == ["name", "role", "address"]
+    assert lines[2].split("\t") == ["n2", "backup", "h2:5672", "false", "120", "118", "0"]
+
+
+def test_status_shows_links_and_elections(ask: Type) -> None:
+    lines = ask("status").stdout.splitlines()
+    assert "cluster c, term 7, no root: nothing is confirmed until there is one" in lines
+    assert "ALARM disk" in lines
+    assert "LINK to n1 at h1:5672: connecting: refused" in lines
+    assert lines[-1] == "  2023-11-14 22:13:20 UTC  term 7  n1, after 0.3 s without a root"
+
+
+def test_a_member_is_added_and_removed(ask: Type, api: FakeApi) -> None:
+    api.on("PUT", "/api/cluster/members/n4", status=201)
+    api.on("DELETE", "/api/cluster/members/n4", status=204)
+    assert ask("members", "add", "n4=h4:5672").stderr == "n4 is a primary now\n"
+    assert api.requests[-1].body == {"address": "h4:5672"}
+    assert ask("members", "remove", "n4").stderr == "n4 is a primary no longer\n"
+
+
+def test_the_url_may_stand_before_the_word(type_: Type, api: FakeApi) -> None:
+    api.on("PUT", "/api/cluster/members/n4", status=201)
+    assert type_("members", "--url", api.url, "add", "n4=h4:5672").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [("add", "n4"), ("add", "n4=h4"), ("add", "n4=h4:0"), ("add", "=h4:5672")])
+def test_members_that_cannot_be_meant(ask: Type, api: FakeApi, words: tuple[str, ...]) -> None:
+    assert ask("members", *words).exit_code == 2
+    assert api.requests == []
+
+
+def test_a_hand_over_asks_nobody(ask: Type, api: FakeApi) -> None:
+    api.on("POST", "/api/cluster/promote", {"done": "handed over to n2"})
+    result = ask("promote", "n2")
+    assert (result.exit_code, result.stderr) == (0, "handed over to n2\n")
+    assert api.requests[-1].body == {"name": "n2"}
+
+
+def test_a_forced_promotion_says_what_it_may_cost(ask: Type, api: FakeApi) -> None:
+    api.on("POST", "/api/cluster/promote", {"done": "epoch 1 begins without n1"})
+    result = ask("promote", "n2", "--force", "--dead", "n1")
+    assert result.exit_code == 2, "nobody is there to be asked"
+    assert api.asked == ["GET /api/cluster"]
+    result = ask("promote", "n2", "--force", "--dead", "n1", "--yes")
+    assert result.stderr.splitlines() == [
+        "n2 is to go on without n1.",
+        "The log of n2 ends at entry 120; up to 118 it knows it to be committed.",
+        "The last root it heard of was n1, since 2023-11-14 22:13:20 UTC.",
+        "What was confirmed to clients and is on n1 alone is lost to the cluster.",
+        "Who comes back later follows n2, and what only it has is kept aside in its directory.",
+        "If n1 still runs somewhere and serves clients there will be two clusters: make sure that it does not.",
+        "epoch 1 begins without n1",
+    ]
+    assert api.requests[-1].body == {"name": "n2", "force": True, "dead": ["n1"]}
+
+
+def test_a_refusal_is_told(ask: Type, api: FakeApi) -> None:
+    api.on("POST", "/api/cluster/promote", {"error": "bad_request", "reason": "n1 is not dead: it answered"}, 400)
+    result = ask("promote", "n2", "--force", "--dead", "n1", "--yes")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, "pandomq: n1 is not dead: it answered")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("n2", "--force"), ("n2", "--dead", "n1"), ("n2", "--force", "--dead", "n2"), ("n2", "--force", "--dead", ",")],
+)
+def test_promotions_that_cannot_be_meant(ask: Type, api: FakeApi, words: tuple[str, ...]) -> None:
+    assert ask("promote", *words).exit_code == 2
+    assert api.requests == []
