@@ -63,6 +63,7 @@ def test_a_message_goes_through_with_all_its_properties(api: httpx.Client, queue
         "routing_key": queue,
         "redelivered": False,
         "message_count": 0,
+        "level": "persistent" if ALL_PROPERTIES["delivery_mode"] == 2 else "transient",
     }
 
 

@@ -46,6 +46,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     operator_policy: str | None
     effective_policy_definition: Mapping[str, Any]
     level: str
+    transient_level: str
     consumers: int
     consumer_capacity: float
     consumer_utilisation: float
@@ -122,6 +123,7 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
         "operator_policy": view.operator_policy,
         "effective_policy_definition": view.effective_policy_definition,
         "level": view.level,
+        "transient_level": view.transient_level,
         "consumers": view.consumers,
         "consumer_capacity": 1.0 if view.consumers else 0.0,
         "consumer_utilisation": 1.0 if view.consumers else 0.0,

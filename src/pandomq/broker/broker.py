@@ -57,6 +57,8 @@ class Outcome(NamedTuple):
     rest: tuple[tuple[Client, Sequence[Input]], ...] = ()
     """What is not handled yet, because too much of what was answered waits to be written to these clients, or because
     they wait for a message that is on the disk."""
+    prompt: bool = False
+    """Somebody waits for the proposal to be received."""
 
 
 class Broker:
@@ -89,8 +91,8 @@ class Broker:
         """Of transactions that the log does not have yet."""
         self.deleted_queues: list[kernel.Queue] = []
         """In this batch: what died in them may still have to be sent on."""
-        self.replicated = False
-        """The log is kept by more than one broker."""
+        self.lacks_copies = False
+        """Others that keep the log are away, and are not waited for."""
         self.now_ms = 0
         self._clients_so_far = 0
         self._unsealed = False
@@ -223,7 +225,7 @@ class Broker:
                 queue.owner = None
             self.deleted_queues.clear()
         self._unsealed = False
-        return Outcome(engine.seal(now_ms), self.faults.take_closing())
+        return Outcome(engine.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
 
     def return_unroutable(self) -> None:
         """Before the confirms of what comes back, and before the reply to whatever the publisher asked after it."""
@@ -297,6 +299,10 @@ class Broker:
         self.held.sealed(index)
         self.engine.sealed(index)
 
+    def received(self, index: int) -> None:
+        """Enough brokers have entries up to this one, in memory; of those that are not told, `committed` says it."""
+        self.engine.received(index)
+
     def committed(self, index: int) -> None:
         """Whatever waited for entries up to this one may go out."""
         self.held.committed(index)
@@ -307,6 +313,16 @@ class Broker:
         apply_entry(self, index, term, entry)
 
     # What the caller needs to know.
+
+    @property
+    def replicated(self) -> bool:
+        """The log is kept by more than one broker."""
+        return self.engine.replicated
+
+    @property
+    def has_copies(self) -> bool:
+        """What is committed now is so on more than one disk."""
+        return self.engine.replicated and not self.lacks_copies
 
     def take_dirty(self) -> list[Client]:
         """Clients whose session has bytes to write, each once."""

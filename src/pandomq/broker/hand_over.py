@@ -69,7 +69,7 @@ def _mark(queue: kernel.Queue, messages: list[tuple[int, int]]) -> bool:
         if row is None:
             if has_pages:
                 return False
-            # It was not persistent, and stayed behind.
+            # The log never had it, and it stayed behind.
             continue
         _, term, deadline_ms, _, _, message = row
         queue.drop(sequence, 1)

@@ -1,10 +1,11 @@
-"""How reliable a queue keeps a persistent message (R22).
+"""How reliably a queue keeps a message (R22).
 
     reliable-persistent    on the disks of a commit quorum of brokers
+    reliable-transient     in the memories of a commit quorum, and on their disks soon after
     persistent             on the disk of one broker
-    transient              in memory
+    transient              in the memory of one broker
 
-A message that is not persistent is transient in every queue.
+`x-replicate` may ask for less than what a durable queue is given; it is kept like any other all the same.
 """
 
 from __future__ import annotations
@@ -12,35 +13,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from pandomq.broker.queue_arguments import QUORUM
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
     from pandomq.broker.queue import Queue
 
 RELIABLE_PERSISTENT: Final = "reliable-persistent"
+RELIABLE_TRANSIENT: Final = "reliable-transient"
 PERSISTENT: Final = "persistent"
 TRANSIENT: Final = "transient"
 
-_UNREPLICATED: Final = frozenset(("none", "configuration"))
 
-
-def level_of(queue: Queue, *, replicated: bool) -> str:
-    """`replicated`: the log is kept by more than one broker."""
+def level_of(queue: Queue, *, persistent: bool, replicated: bool) -> str:
+    """Of a message in this queue. `replicated`: entries of the log are committed by more than one broker."""
     if not queue.durable:
         return TRANSIENT
-    return RELIABLE_PERSISTENT if replicated else PERSISTENT
+    if not replicated:
+        return PERSISTENT if persistent else TRANSIENT
+    return RELIABLE_PERSISTENT if persistent or queue.settings.type == QUORUM else RELIABLE_TRANSIENT
 
 
-def check_replication(arguments: Mapping[str, Any], resource: str, *, durable: bool, replicated: bool) -> None:
+def check_replication(arguments: Mapping[str, Any], resource: str) -> None:
     """Of a new queue. Raises ChannelFault (406)."""
     wanted = {_same(arguments[name]) for name in ("x-replicate", "qpid.replicate") if name in arguments}
     if len(wanted) > 1:
         raise precondition_failed(f"invalid arg 'x-replicate' for {resource}: it contradicts 'qpid.replicate'")
-    if wanted & _UNREPLICATED and durable and replicated:
-        raise precondition_failed(
-            f"invalid arg 'x-replicate' for {resource}: durable queues of one broker alone are not available in a "
-            f"cluster of several; declare it without the argument, or not durable"
-        )
 
 
 def _same(value: str) -> str:

@@ -93,7 +93,7 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
     if arguments:
         resource = f"queue '{name}' in vhost '{vhost.name}'"
         check_new(arguments, resource, durable=durable, exclusive=method.exclusive, auto_delete=method.auto_delete)
-        check_replication(arguments, resource, durable=durable, replicated=broker.replicated)
+        check_replication(arguments, resource)
         if "x-dead-letter-exchange" in arguments:
             demand(client, Right.READ, "queue", name)
             demand(client, Right.WRITE, "exchange", arguments["x-dead-letter-exchange"])

@@ -61,6 +61,7 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
             counts_deliveries=self.counts_deliveries,
             last_value_key=None if self.last_value_key is None else self.last_value_key.encode(),
             single_active=self.single_active,
+            synced=self.type == QUORUM,
         )
 
 

@@ -1,9 +1,9 @@
 """All that a broker must know after a restart, as it is at one moment: shared state as commands, and live messages.
 
 `Snapshot` notes it at once, by reference: messages never change. Encoding takes its time, in pieces of bounded size,
-while the broker goes on. Messages are those that the log holds: persistent ones in durable queues, ready or unacked,
-and those of transactions that wait for their commit. Of messages that are not in memory it holds where their pages are
-stored, and which of them are alive.
+while the broker goes on. Messages are those that the log holds: those of durable queues that are kept, ready or
+unacked, and those of transactions that wait for their commit. Of messages that are not in memory it holds where their
+pages are stored, and which of them are alive.
 
     stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, messages
 """
@@ -114,7 +114,7 @@ class Snapshot:
             rows.reverse()
             while rows:
                 sequence, term, deadline_ms, delivery_count, redelivered, message = rows.pop()
-                if message.persistent:
+                if message.kept:
                     at_ms = due.get(sequence, deadline_ms)
                     yield _kept(message, (queue_id, sequence, term, at_ms, delivery_count, redelivered))
         while self._others:
@@ -153,7 +153,7 @@ class Snapshot:
                     self._note(queue, message, (queue.queue_id, sequence, term, deadline_ms, 0, False))
 
     def _note(self, queue: kernel.Queue, message: kernel.Message, place: Place) -> None:
-        if message.persistent and queue.logged and not queue.deleted:
+        if message.kept and queue.logged and not queue.deleted:
             self._others.append((message, place))
 
 

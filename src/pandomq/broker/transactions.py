@@ -4,7 +4,8 @@ Publishes are checked and routed when they come, as RabbitMQ does: that gives na
 the commit comes get the messages. With the commit they get their places in the queues and their part of the log's
 entry, which is one for the whole transaction; consumers see them when that entry is committed, all together.
 Settlements are counted as done for the channel at once and reach their queues with the commit; what dies of them
-becomes a dead letter that is a part of the transaction.
+becomes a dead letter that is a part of the transaction. If the log has any part of it, it has every part that a durable
+queue holds, persistent or not: the transaction takes its highest level for all its parts.
 """
 
 from collections.abc import Sequence
@@ -28,10 +29,12 @@ Target: TypeAlias = "str | DelayedMessages"
 class Admission:
     """Messages of a transaction that have their places, and enter their queues when the log has the transaction."""
 
-    __slots__ = ("_client", "messages", "now_ms")
+    __slots__ = ("_client", "_keep", "messages", "now_ms")
 
-    def __init__(self, client: "Client", now_ms: int) -> None:
+    def __init__(self, client: "Client", now_ms: int, *, keep: bool) -> None:
+        """`keep`: the log is to have them, persistent or not."""
         self._client = client
+        self._keep = keep
         self.now_ms = now_ms
         """When they got them."""
         self.messages: list[tuple[kernel.Message, list[tuple[kernel.Queue, int, int]]]] = []
@@ -62,7 +65,7 @@ class Admission:
         queues: Sequence[kernel.Queue],
         flags: int,
     ) -> bool:
-        accepted, places = engine.prepare(channel, message, queues, flags, self.now_ms)
+        accepted, places = engine.prepare(channel, message, queues, flags, self.now_ms, self._keep)
         if places:
             self.messages.append((message, places))
         return accepted
@@ -131,9 +134,10 @@ class Transaction:
         self._clear()
         engine, now_ms, vhost = broker.engine, broker.now_ms, channel.client.vhost
         accepted = True
-        admission = Admission(channel.client, now_ms)
-        for message, targets, flags in publishes:
-            present = _present(vhost, targets)
+        routed = [(message, _present(vhost, targets), flags) for message, targets, flags in publishes]
+        keep = engine.replicated or _is_kept(routed) or _settles_kept(channel.kernel, settlements)
+        admission = Admission(channel.client, now_ms, keep=keep)
+        for message, present, flags in routed:
             accepted = admission.prepare(engine, channel.kernel, message, present, flags) and accepted
         dead_before = len(engine.dead)
         for method_id, tags, requeue in settlements:
@@ -148,6 +152,23 @@ class Transaction:
 
     def rollback(self) -> None:
         self._clear()
+
+
+def _is_kept(routed: Sequence[tuple[kernel.Message, Sequence[kernel.Queue], int]]) -> bool:
+    """Whether the log will have one of these messages."""
+    return any(message.persistent and any(queue.logged for queue in queues) for message, queues, _ in routed)
+
+
+def _settles_kept(channel: kernel.Channel, settlements: Sequence[tuple[int, Sequence[int], bool]]) -> bool:
+    """Whether one of these settlements goes to the log."""
+    if not settlements:
+        return False
+    kept = {
+        tag
+        for tag, (queue, *_, message) in zip(channel.outstanding(0, True), channel.unacked(), strict=True)
+        if message.kept and queue.logged
+    }
+    return any(not requeue and not kept.isdisjoint(tags) for _, tags, requeue in settlements)
 
 
 def _present(vhost: "Vhost", targets: Sequence[Target]) -> list[kernel.Queue]:

@@ -32,6 +32,8 @@ class QueueView(msgspec.Struct, frozen=True):
     effective_policy_definition: Mapping[str, Any]
     level: str
     """Of persistent messages in it."""
+    transient_level: str
+    """Of the others."""
     user: str
     owner: str | None
     """The peer an exclusive queue belongs to."""
@@ -70,7 +72,7 @@ class BindingView(msgspec.Struct, frozen=True):
 def queues(broker: "Broker") -> Iterator[QueueView]:
     for vhost in broker.state.vhosts.values():
         for queue in vhost.queues.values():
-            yield queue_view(queue, replicated=broker.replicated)
+            yield queue_view(queue, replicated=broker.has_copies)
 
 
 def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
@@ -86,7 +88,8 @@ def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
         policy=None if effect is None else effect.policy_name,
         operator_policy=None if effect is None else effect.operator_name,
         effective_policy_definition=_NO_DEFINITION if effect is None else effect.definition,
-        level=level_of(queue, replicated=replicated),
+        level=level_of(queue, persistent=True, replicated=replicated),
+        transient_level=level_of(queue, persistent=False, replicated=replicated),
         user=queue.user,
         owner=None if queue.owner is None else queue.owner.peer,
         ready=place.ready_count,

@@ -67,6 +67,7 @@ class Message:
     body: bytes
     body_size: int  # len(body), except for OVERSIZED
     persistent: bool  # delivery mode 2
+    kept: bool  # the log has it, in logged queues: from the start if it is persistent, else since it was enqueued
     priority: int  # 0 when absent
     expiration_ms: int  # -1 when absent or not a number
     special: int
@@ -139,16 +140,14 @@ class Routes:
 @final
 class Page:
     """A run of ready messages of one queue and one priority that are not in memory; the caller keeps their bytes.
-
-    What stays in memory is an index: which sequences they have, how large they are, and which have left the queue
-    since. That is enough to count, purge, delete and drop them."""
+    An index of them stays: sequences, sizes, and which have left the queue. So they can be counted, purged, dropped."""
 
     owner: Any  # the caller's: where the bytes are
     queue: Queue
     count: int  # how many are still in the queue; 0 of a page that is in Engine.freed
     size_bytes: int  # their bodies
     def index(self) -> tuple[bytes, bytes] | None:
-        """What a snapshot has to hold of it, for Queue.reinstate_page: the persistent messages that are still in the
+        """What a snapshot has to hold of it, for Queue.reinstate_page: those that the log has and that are still in the
         queue; None if there are none. The first part never changes and is shared, not copied, up to 8 bytes a message
         (none if sequences follow each other and sizes are equal); the second is a bit a message at most, and none
         while all of them are there (and the keys of the messages in queues with a last_value_key)."""
@@ -169,6 +168,8 @@ class Engine:
 
     term: int  # stamped on every message enqueued from now on
     commit_index: int
+    replicated: bool  # several brokers keep the log: logged queues log every message, not the persistent ones alone
+    prompt: bool  # until `sealed`: some publish of the batch will be confirmed when its entry is received
     dead: list[tuple[Queue, Message, int, int]]
     returned: list[tuple[Channel, Message, int]]
     waiting_for_time: list[Queue]
@@ -198,20 +199,20 @@ class Engine:
         self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
     ) -> bool:
         """Into every queue (each at most once; the caller removes doubles). No queue: unroutable, and `returned` if
-        MANDATORY. Writes one log record for the logged queues if the message is persistent. False if a queue refused
-        it; then, with a channel in CONFIRM mode, its last counted publish will be nacked."""
+        MANDATORY. Writes one log record for the logged queues if the message is persistent, or any if `replicated`.
+        False if a queue refused it; then, with a channel in CONFIRM mode, its last counted publish will be nacked."""
     def prepare(
-        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int, keep: bool
     ) -> tuple[bool, list[tuple[Queue, int, int]]]:
         """As enqueue, for a message that nobody may see before the log has it: it gets its places (queue, sequence,
-        term) and its log record, and enters the queues by `admit`, which must follow. False if a queue refused it."""
+        term) and its log record (with `keep` in any case), and enters the queues by `admit`, which must follow. False
+        if a queue refused it."""
     def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
         """The message enters the queues at the places it got from `prepare`; between batches, too."""
     def refuse(self, channel: Channel) -> None:
         """The channel's last counted publish will be nacked instead of acked."""
     def deliver(self, now_ms: int) -> None:
-        """All queues that became active: requeued messages go back to their places, expired ones leave, the rest goes
-        to consumers as credit allows."""
+        """Of active queues: requeued messages go back to their places, expired ones leave, consumers get the rest."""
     def page_out(self, bytes_max: int) -> list[tuple[Page, bytes]]:
         """Takes messages out of memory until ready_bytes is not above paging_bytes, nothing more is worth it, or the
         bytes reach bytes_max; those that will be delivered last go first. The caller keeps the bytes, and can give them
@@ -224,8 +225,7 @@ class Engine:
     def log_command(self, command: bytes) -> None:
         """Adds a RECORD_COMMAND to the batch's records, in order with the others."""
     def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
-        """Puts a message into queues at the places given as (queue, sequence, term), without logging and without
-        limits: replay."""
+        """Puts a message into queues at the places given as (queue, sequence, term), unlogged and unlimited: replay."""
     def replay(self, entry: bytes, term: int, hooks: ReplayHooks) -> None:
         """Applies a log entry: messages are restored and dropped here, all else is asked of the hooks. Raises
         records.BadEntry, and nothing was applied. Pages may go out between entries."""
@@ -235,9 +235,11 @@ class Engine:
         """The sealed entry got this index (0: there was none). Confirms of this batch wait for it if they need it, and
         always for earlier ones of their channel; those that need not wait are written now. A confirm also waits for
         the entry that holds an earlier ack of its channel, since it proves that ack to the client."""
+    def received(self, index: int) -> None:
+        """Enough brokers have the entries up to this one in memory. Writes the confirms of those that need no more, out
+        of order: not persistent, in no `synced` queue, no uncommitted ack or reply before them on their channel."""
     def committed(self, index: int) -> None:
-        """Writes the confirms that waited for an index up to this one: as few frames as possible (multiple), nacks one
-        by one."""
+        """Writes the confirms that waited for an index up to this one, in few frames (multiple); nacks one by one."""
     def take_dirty(self) -> list[Session]:
         """Sessions with outgoing bytes, each once, in the order in which they became so; the list starts anew."""
 
@@ -323,7 +325,7 @@ class Queue:
 
     owner: Any
     queue_id: int  # in log records
-    logged: bool  # durable: persistent messages and their settlements go to the log
+    logged: bool  # durable: messages that are kept and their settlements go to the log
     next_sequence: int
     unacked_count: int
     deleted: bool
@@ -348,12 +350,13 @@ class Queue:
         last_value_key: bytes | None = None,
         single_active: bool = False,
         withdrawable: bool = False,
+        synced: bool = False,
     ) -> None:
         """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
         from now on. priority_max, last_value_key and withdrawable are set before the first message, single_active
         before the first consumer; later they stay as they are. Without dead_letters, messages that die are dropped and
         only counted; with it they are put into Engine.dead. Messages of a withdrawable queue never leave memory, and
-        replay tells of them."""
+        replay tells of them. With synced every message is confirmed as if it were persistent."""
     @property
     def ready_count(self) -> int: ...
     @property

@@ -98,10 +98,10 @@ class DiskLog:
     def last_index(self) -> LogIndex:
         return self._journal.last_index if self.open else LogIndex(0)
 
-    def append(self, entry: bytes) -> LogIndex:
+    def append(self, entry: bytes, *, prompt: bool = False) -> LogIndex:
         self.appended_bytes += len(entry)
         self._behind = self._behind or self._journal.pending_bytes > BEHIND_BYTES_MAX
-        return self.replication.propose(entry)
+        return self.replication.propose(entry, prompt=prompt)
 
     def sync(self) -> None:
         self._journal.sync()

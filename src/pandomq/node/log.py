@@ -41,8 +41,8 @@ class Log(Protocol):
     def cluster(self, name: str, address: str) -> ClusterFacts:
         """What is known here, on the broker of this name and address."""
 
-    def append(self, entry: bytes) -> LogIndex:
-        """Takes the entry and gives the index it will have."""
+    def append(self, entry: bytes, *, prompt: bool = False) -> LogIndex:
+        """Takes the entry and gives the index it will have. `prompt`: somebody waits for it to be received."""
 
     def sync(self) -> None:
         """The end of a batch: what was appended is to be made safe. The commit callback is told the index once it
@@ -67,7 +67,7 @@ class MemoryLog:
         member = MemberView(name, ROOT, address, True, self.last_index, self._committed_index, 0)
         return ClusterFacts(ROOT, 0, 0, name, (member,))
 
-    def append(self, entry: bytes) -> LogIndex:
+    def append(self, entry: bytes, *, prompt: bool = False) -> LogIndex:
         self.last_index = LogIndex(self.last_index + 1)
         self.appended_bytes += len(entry)
         return self.last_index

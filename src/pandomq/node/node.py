@@ -329,7 +329,6 @@ class Node:
         announced = self.office.server_properties()
         if announced is not None:
             self._reception.announce(announced)
-            self._broker.replicated = replication.replicated
         if replication.elected is not None and replication.replica.serving:
             self._take_office(disk, now_ms)
         serving = replication.serving
@@ -387,7 +386,8 @@ class Node:
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
     def _commit(self, outcome: Outcome) -> None:
-        index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal)
+        proposal = outcome.proposal
+        index = LogIndex(0) if proposal is None else self._log.append(proposal, prompt=outcome.prompt)
         # Named before it can be committed: what waits must know for which index.
         self._broker.sealed(index)
         self._log.sync()

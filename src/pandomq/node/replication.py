@@ -33,6 +33,7 @@ from pandomq.replica.completions import (
 )
 from pandomq.replica.effects import (
     Alarm,
+    AlarmKind,
     ChangeEnded,
     Committed,
     Cut,
@@ -145,6 +146,7 @@ class Replication:
         )
         known = decode_record(found.membership).membership if found.membership else None
         self.notices.membership = known or Membership(())
+        self._tell_levels()
         if not self._saves:
             self._set_out()
 
@@ -188,9 +190,9 @@ class Replication:
             self._carry_out()
             self.notices.heard(peer, message)
 
-    def propose(self, entry: bytes) -> LogIndex:
-        """Raises NotRoot."""
-        index = self.replica.propose((entry,))
+    def propose(self, entry: bytes, *, prompt: bool) -> LogIndex:
+        """`prompt`: somebody waits for it to be received. Raises NotRoot."""
+        index = self.replica.propose((entry,), prompt=prompt)
         self._carry_out()
         return index
 
@@ -238,6 +240,10 @@ class Replication:
     def replicated(self) -> bool:
         """The log is kept by more than one broker."""
         return len(self.notices.membership.names) > 1
+
+    def _tell_levels(self) -> None:
+        self._broker.engine.replicated = self.replicated
+        self._broker.lacks_copies = AlarmKind.LAST_MAN_STANDING in self.notices.alarms
 
     @property
     def tick_ms(self) -> int:
@@ -321,8 +327,9 @@ class Replication:
             case Send(peer, message):
                 if peer in self.linked:
                     self._sends.append((peer, encode(message)))
-            case Received():
-                pass
+            case Received(index):
+                if self.in_office:
+                    self._broker.received(index)
             case SaveState() | Cut() | Fetch() | SetAside():
                 self._change_store(effect)
             case RoleChanged() | Serve() | Resigned() | PrepareHandOver():
@@ -331,6 +338,7 @@ class Replication:
                 self.transfer.carry_out(effect)
             case Alarm() | MembersChanged() | ChangeEnded():
                 self.notices.take(effect)
+                self._tell_levels()
             case _:
                 assert_never(effect)
 

@@ -183,7 +183,7 @@ class Views:
         for home in self._vhosts(vhost):
             for queue in list(home.queues.values()):
                 if not queue.kernel.deleted:
-                    yield views.queue_view(queue, replicated=self._broker.replicated)
+                    yield views.queue_view(queue, replicated=self._broker.has_copies)
 
     def queue_marks(self) -> Iterator[tuple[tuple[str, str], object]]:
         """Vhost and name of each queue, and something that is equal to its last one as long as its view is."""
@@ -222,7 +222,7 @@ class Views:
 
     def queue(self, vhost: str, name: str) -> QueueView | None:
         queue = self._queue(vhost, name)
-        return None if queue is None else views.queue_view(queue, replicated=self._broker.replicated)
+        return None if queue is None else views.queue_view(queue, replicated=self._broker.has_copies)
 
     def queue_use(self, vhost: str, name: str) -> QueueUseView | None:
         queue = self._queue(vhost, name)

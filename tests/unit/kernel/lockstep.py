@@ -20,6 +20,7 @@ class Lockstep:
         self.plain = World(plain)
         self.fast = World(fast)
         for world in (self.plain, self.fast):
+            world.engine.replicated = kind % 2 == 1
             world.channel(mode=world.kernel.CONFIRM)
             queue = world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
             world.consumer(world.channel(), queue, prefetch=2)

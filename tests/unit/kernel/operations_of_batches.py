@@ -77,6 +77,17 @@ def commit(world: World, a: int, b: int, c: int) -> None:
     world.engine.committed(max(0, world.index - a % 3))
 
 
+@operation(10)
+def receive(world: World, a: int, b: int, c: int) -> None:
+    world.engine.received(max(0, world.index - a % 3))
+
+
+@operation(2)
+def replicate(world: World, a: int, b: int, c: int) -> None:
+    """Other brokers come or go."""
+    world.engine.replicated = a % 4 != 0
+
+
 @operation(12)
 def take_output(world: World, a: int, b: int, c: int) -> Any:
     dirty = world.engine.take_dirty()

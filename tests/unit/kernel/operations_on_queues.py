@@ -96,7 +96,7 @@ def prepare(world: World, a: int, b: int, c: int) -> Any:
     """As a transaction does with its commit."""
     queues = [queue for at, queue in enumerate(world.queues) if b >> at % 8 & 1]
     message = world.message(b"t%d" % c, PROPERTIES[c % 8])
-    accepted, places = world.engine.prepare(open_channel(world, a), message, queues, c % 2, world.now_ms)
+    accepted, places = world.engine.prepare(open_channel(world, a), message, queues, c % 2, world.now_ms, a % 5 == 0)
     world.awaited.append((message, places))
     return accepted, [(queue.queue_id, sequence, term) for queue, sequence, term in places]
 

@@ -168,7 +168,7 @@ class PagingLaw:
     def prepare(world: World, a: int, b: int, c: int) -> None:
         message = world.message(b"p%d" % c, PROPERTIES[b % 11])
         queues = [queue for queue in world.queues if not queue.deleted]
-        world.awaited.append((message, world.engine.prepare(None, message, queues, 0, world.now_ms)[1]))
+        world.awaited.append((message, world.engine.prepare(None, message, queues, 0, world.now_ms, False)[1]))
 
     @staticmethod
     def admit(world: World, a: int, b: int, c: int) -> None:

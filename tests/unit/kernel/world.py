@@ -185,7 +185,8 @@ class World:
     @staticmethod
     def name(message: Any) -> Row:
         return (
-            message.routing, message.header, message.body, message.persistent, message.priority, message.expiration_ms
+            message.routing, message.header, message.body, message.persistent, message.priority,
+            message.expiration_ms, message.kept,
         )  # fmt: skip
 
     def ready(self, queue: Any) -> list[bytes]:
@@ -196,7 +197,7 @@ class World:
         engine = self.engine
         counters = (
             "held_bytes", "held_messages", "published", "unroutable", "delivered", "redelivered", "acked", "confirmed",
-            "active", "commit_index", "ready_bytes",
+            "active", "commit_index", "ready_bytes", "prompt",
         )  # fmt: skip
         return {
             "engine": tuple(getattr(engine, name) for name in counters),

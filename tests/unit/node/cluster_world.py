@@ -24,6 +24,7 @@ from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReadin
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.membership import Member
 from pandomq.replica.roles.transitions import Role
+from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from tests.support.client import Address, Connection
@@ -172,7 +173,9 @@ class Machine:
 
 
 class ClusterWorld:
-    def __init__(self, count: int = 3, seed: int = 1, paging_bytes: int = 0) -> None:
+    def __init__(
+        self, count: int = 3, seed: int = 1, paging_bytes: int = 0, replica: ReplicaSettings | None = None
+    ) -> None:
         random = Random(seed)
         self.paging_bytes = paging_bytes
         self.now_ms = START_MS
@@ -183,7 +186,7 @@ class ClusterWorld:
         self._mail: list[tuple[str, str, bytes, int]] = []
         self._ports = itertools.count(10_000)
         members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in self.machines)
-        self.settings = ClusterSettings(primaries=members, founding=True)
+        self.settings = ClusterSettings(primaries=members, founding=True, replica=replica or ReplicaSettings())
         for machine in self.machines.values():
             machine.start(self.settings)
 

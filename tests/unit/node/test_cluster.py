@@ -228,20 +228,6 @@ def test_views_show_the_cluster() -> None:
     assert absent.lag_bytes is not None and absent.lag_bytes > 1000
 
 
-def test_durable_queues_of_one_broker_alone_are_refused() -> None:
-    world = ClusterWorld()
-    root = world.elect()
-    channel = publisher(world, root)
-    channel.rpc("queue.declare", queue="passing", arguments={"x-replicate": "none"})
-    views = {view.name: view.level for view in world.node(root).views.queues()}
-    assert views == {"q": "reliable-persistent", "passing": "transient"}
-    text = (
-        "invalid arg 'x-replicate' for queue 'home' in vhost '/': durable queues of one broker alone are not available"
-    )
-    with pytest.raises(ClosedByBrokerError, match=text):
-        channel.rpc("queue.declare", queue="home", durable=True, arguments={"x-replicate": "none"})
-
-
 def test_a_hand_over_that_is_given_up_leaves_the_root_as_it_was() -> None:
     world = ClusterWorld()
     root = world.elect()

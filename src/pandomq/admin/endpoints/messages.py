@@ -16,10 +16,11 @@ from pandomq.admin.refusals import Refusal, bad_request, of_fault, unavailable
 from pandomq.admin.responses import Json
 from pandomq.errors import ChannelFault, Fault
 from pandomq.methods import BasicGetOk, BasicNack, BasicPublish
-from pandomq.properties import Properties, decode_header, encode_header
+from pandomq.properties import PERSISTENT, Properties, decode_header, encode_header
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
+    from pandomq.broker.views import QueueView
     from pandomq.node.local_client import Answer
 
 _INTEGERS: Final = {"delivery_mode": 255, "priority": 255, "timestamp": 2**64 - 1}
@@ -63,6 +64,7 @@ async def get(call: Call) -> Json:
     wanted = min(_integer(count), limits.GET_MESSAGES_MAX)
     length_max = None if truncate is None else _integer(truncate)
     requeue = _SETTLEMENTS[mode]
+    view = call.views.queue(call.path["vhost"], queue)
     try:
         async with call.client(call.path["vhost"]) as client:
             messages = await client.get(queue, wanted, no_ack=requeue is None)
@@ -72,7 +74,14 @@ async def get(call: Call) -> Json:
                 await client.settle(BasicNack(last.delivery_tag, multiple=True, requeue=requeue))
     except ChannelFault as fault:
         raise _get_refusal(fault) from None
-    return Json([_shown(message, encoding, length_max) for message in messages])
+    return Json([{**_shown(message, encoding, length_max), "level": _level(view, message)} for message in messages])
+
+
+def _level(view: QueueView | None, message: Answer) -> str | None:
+    if view is None:
+        return None
+    persistent = decode_header(message.header)[1].delivery_mode == PERSISTENT
+    return view.level if persistent else view.transient_level
 
 
 def _get_refusal(fault: Fault) -> Refusal:

@@ -39,7 +39,7 @@ cdef class Channel:
 
     @property
     def unconfirmed_count(self):
-        return self.confirms.published - self.confirms.settled
+        return self.confirms.published - self.confirms.settled - early_ahead(self.confirms.early)
 
     def consumers(self):
         return [] if self.subscriptions is None else list(self.subscriptions)
@@ -69,16 +69,18 @@ cdef class Channel:
         # Publishes from this number on wait for the batch's entry.
         if self.confirms.depends_from == 0:
             self.confirms.depends_from = number
-        if not self.is_touched:
-            self.touch()
+            if not self.is_touched:
+                self.touch()
         return 0
 
     cdef int publish_logged(self) except -1:
         # The last counted publish is in the batch's log entry.
         return self.depend_on_batch(self.confirms.published or 1)
 
-    cdef int settlement_logged(self) except -1:
-        # Whatever is published after this proves it.
+    cdef int bar(self) except -1:
+        # An ack, or a reply that waits: whatever is published from now on is confirmed after this batch is committed.
+        if self.session.engine.replicated:
+            early_bar(early_of(self), self.confirms.published)
         return self.depend_on_batch(self.confirms.published + 1)
 
     cdef int touch(self) except -1:
@@ -168,7 +170,7 @@ cdef class Channel:
         if unacked.consumer != NULL:
             (<Consumer>unacked.consumer).settled()
             Py_DECREF(<object>unacked.consumer)
-        logs = not requeue and queue.logged and (<Message>unacked.entry.message).persistent
+        logs = not requeue and queue.logged and (<Message>unacked.entry.message).kept
         if method_id == C_ACK:
             self.session.engine.acked += 1
             queue.acknowledge(&unacked.entry)
@@ -176,7 +178,7 @@ cdef class Channel:
             queue.requeue(&unacked.entry)
         else:
             queue.reject(&unacked.entry)
-        return self.settlement_logged() if logs else 0
+        return self.bar() if logs else 0
 
     def recover(self, int64_t now_ms):
         while self.window.used:
@@ -190,7 +192,7 @@ cdef class Channel:
 
     def hold(self):
         self.is_held = True
-        self.depend_on_batch(self.confirms.published + 1)
+        self.bar()
 
     def release(self):
         self.is_held = False

@@ -17,17 +17,21 @@ cdef struct Confirms:
     uint64_t* refused
     size_t refused_count
     size_t refused_capacity
+    Early* early  # NULL for most
 
 
 cdef void confirms_free(Confirms* confirms) noexcept:
     free(confirms.steps)
     free(confirms.refused)
+    early_free(confirms.early)
+    confirms.early = NULL
     confirms.steps = NULL
     confirms.refused = NULL
     confirms.steps_count = confirms.steps_capacity = confirms.refused_count = confirms.refused_capacity = 0
 
 
-cdef int confirms_refuse(Confirms* confirms) except -1:
+cdef int confirms_refuse(Channel channel) except -1:
+    cdef Confirms* confirms = &channel.confirms
     if confirms.published <= confirms.planned:
         return 0
     if confirms.refused_count and confirms.refused[confirms.refused_count - 1] == confirms.published:
@@ -36,6 +40,17 @@ cdef int confirms_refuse(Confirms* confirms) except -1:
         confirms.refused = <uint64_t*>grown(confirms.refused, &confirms.refused_capacity, sizeof(uint64_t))
     confirms.refused[confirms.refused_count] = confirms.published
     confirms.refused_count += 1
+    return early_needs_commit(early_of(channel), confirms.published) if channel.session.engine.replicated else 0
+
+
+cdef int confirms_choose(Channel channel, bint needs_commit) except -1:
+    # The last counted publish is in the batch's entry, and several brokers keep the log.
+    cdef Early* early = early_of(channel)
+    cdef Engine engine = channel.session.engine
+    if needs_commit:
+        return early_needs_commit(early, channel.confirms.published)
+    if channel.mode == C_CONFIRM and not early_barred(early, engine.commit_index):
+        engine.prompt = True
     return 0
 
 
@@ -43,15 +58,21 @@ cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
     # The batch ended; this is its entry's index, or the last one before it if it has none.
     cdef Confirms* confirms = &channel.confirms
     cdef Engine engine = channel.session.engine
-    if confirms.depends_from == 0:
-        return confirms_plan(channel, confirms.published)
-    confirms_plan(channel, confirms.depends_from - 1)
-    confirms.depends_from = 0
-    if index > confirms.last_index:
-        confirms.last_index = index
-        if index > engine.commit_index:
-            engine.confirms_waiting.append((index, channel))
-    return confirms_plan(channel, confirms.published)
+    cdef uint64_t planned = confirms.planned
+    if confirms.depends_from:
+        confirms_plan(channel, confirms.depends_from - 1)
+        confirms.depends_from = 0
+        if index > confirms.last_index:
+            confirms.last_index = index
+            if index > engine.commit_index:
+                engine.confirms_waiting.append((index, channel))
+    confirms_plan(channel, confirms.published)
+    if engine.replicated and early_sealed(early_of(channel), max(planned, confirms.settled), confirms.published,
+                                          index, engine.commit_index):
+        if index <= engine.received_index:
+            return confirms_received(channel, engine.received_index)
+        engine.receipts_waiting.append((index, channel))
+    return 0
 
 
 cdef int confirms_plan(Channel channel, uint64_t number) except -1:
@@ -90,6 +111,32 @@ cdef int confirms_committed(Channel channel, uint64_t index) except -1:
     return confirms_settle(channel, number)
 
 
+cdef int confirms_received(Channel channel, uint64_t index) except -1:
+    # Enough brokers have the entries up to this one in memory.
+    cdef Confirms* confirms = &channel.confirms
+    cdef Early* early = confirms.early
+    cdef size_t passed = 0
+    cdef uint64_t first, last, number
+    while passed < early.waiting_count - early.unsealed_count and early.waiting[passed].index <= index:
+        first = max(early.waiting[passed].first, confirms.settled + 1)
+        last = early.waiting[passed].last
+        passed += 1
+        if last < first:
+            continue
+        if first == confirms.settled + 1:
+            confirms_acknowledge(channel, confirms.settled, last)
+            confirms_settled_up_to(channel, last)
+            continue
+        channel.session.engine.confirmed += last - first + 1
+        for number in range(first, last + 1):
+            confirms_write(channel, C_ACK, number, False)
+        early_went_ahead(early, first, last)
+    if passed:
+        early.waiting_count -= passed
+        memmove(early.waiting, early.waiting + passed, early.waiting_count * sizeof(Range))
+    return 0
+
+
 cdef int confirms_settle(Channel channel, uint64_t number) except -1:
     cdef Confirms* confirms = &channel.confirms
     cdef uint64_t confirmed = confirms.settled
@@ -103,14 +150,33 @@ cdef int confirms_settle(Channel channel, uint64_t number) except -1:
         confirms.refused_count -= passed
         memmove(confirms.refused, confirms.refused + passed, confirms.refused_count * sizeof(uint64_t))
     confirms_acknowledge(channel, confirmed, number)
-    confirms.settled = number
+    confirms_settled_up_to(channel, number)
     return 0
 
 
+cdef void confirms_settled_up_to(Channel channel, uint64_t number) noexcept:
+    cdef Confirms* confirms = &channel.confirms
+    cdef size_t passed = 0
+    confirms.settled = number
+    if confirms.early == NULL:
+        return
+    confirms.settled = early_settled(confirms.early, number)
+    while passed < confirms.steps_count and confirms.steps[passed].number <= confirms.settled:
+        passed += 1
+    if passed:
+        confirms.steps_count -= passed
+        memmove(confirms.steps, confirms.steps + passed, confirms.steps_count * sizeof(Step))
+
+
 cdef inline int confirms_acknowledge(Channel channel, uint64_t after, uint64_t number) except -1:
+    cdef uint64_t count
     if number > after:
-        channel.session.engine.confirmed += number - after
-        confirms_write(channel, C_ACK, number, number - after > 1)
+        count = number - after
+        if channel.confirms.early != NULL:
+            count = early_left_of(channel.confirms.early, after, &number)
+        if count:
+            channel.session.engine.confirmed += count
+            confirms_write(channel, C_ACK, number, count > 1)
     return 0
 
 

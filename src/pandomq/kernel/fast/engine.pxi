@@ -15,6 +15,7 @@ cdef class Engine:
     cdef list dirty_sessions
     cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
     cdef object confirms_waiting  # (index, channel) in order of the index
+    cdef object receipts_waiting  # the same for those that wait until it is received
     cdef list unsealed_queues  # those that messages left unseen in this batch
     cdef object queues_waiting  # (index, queue): those that wait for the log to know
     cdef list active_queues  # those to run, from `active_next` on
@@ -23,6 +24,7 @@ cdef class Engine:
     cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
     cdef public uint64_t term
     cdef public uint64_t commit_index
+    cdef uint64_t received_index
     cdef uint64_t sealed_index
     cdef readonly uint64_t held_bytes
     cdef readonly uint64_t held_messages
@@ -36,6 +38,8 @@ cdef class Engine:
     cdef readonly uint64_t redelivered
     cdef readonly uint64_t acked
     cdef readonly uint64_t confirmed
+    cdef public bint replicated
+    cdef readonly bint prompt
 
     def __init__(self, hooks):
         self.hooks = hooks
@@ -54,6 +58,7 @@ cdef class Engine:
         self.dirty_sessions = []
         self.dequeuing = []
         self.confirms_waiting = deque()
+        self.receipts_waiting = deque()
         self.unsealed_queues = []
         self.queues_waiting = deque()
 
@@ -115,8 +120,8 @@ cdef class Engine:
         for at in range(size):
             if (<Queue>PyTuple_GET_ITEM(queues, at)).may_refuse:
                 return self.distribute_to_willing(channel, message, queues, now_ms)
-        if message.persistent and log_enqueue(&self.log, message, queues, 0) and channel is not None:
-            channel.publish_logged()
+        if message.kept or self.replicated:
+            self.log_message(channel, message, queues, 0)
         for at in range(size):
             queue = PyTuple_GET_ITEM(queues, at)
             if not (<Queue>queue).deleted:
@@ -129,8 +134,8 @@ cdef class Engine:
         if queue.may_refuse:
             self.distribute_to_willing(channel, message, plan.queues, now_ms)
             return 0
-        if message.persistent and log_enqueue(&self.log, message, plan.queues, 0):
-            channel.publish_logged()
+        if message.kept or self.replicated:
+            self.log_message(channel, message, plan.queues, 0)
         return 0 if queue.deleted else queue.insert(message, now_ms)
 
     cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
@@ -144,8 +149,8 @@ cdef class Engine:
                     refused = True
                 else:
                     queue.willing_in = self.round
-        if message.persistent and log_enqueue(&self.log, message, queues, self.round) and channel is not None:
-            channel.publish_logged()
+        if message.kept or self.replicated:
+            self.log_message(channel, message, queues, self.round)
         for queue in queues:
             if queue.willing_in == self.round:
                 queue.insert(message, now_ms)
@@ -153,7 +158,17 @@ cdef class Engine:
             self.refuse(channel)
         return not refused
 
-    def prepare(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms):
+    cdef inline int log_message(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
+        if log_enqueue(&self.log, message, queues, round):
+            if self.replicated:
+                message.kept = True
+                if channel is not None:
+                    confirms_choose(channel, message.persistent or log_is_synced(queues, round))
+            if channel is not None:
+                channel.publish_logged()
+        return 0
+
+    def prepare(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms, bint keep):
         cdef tuple wanted = queue_tuple(queues)
         cdef Queue queue
         cdef bint accepted = True
@@ -167,8 +182,10 @@ cdef class Engine:
                     accepted = False
                 else:
                     queue.willing_in = self.round
-        if message.persistent and log_enqueue(&self.log, message, wanted, self.round) and channel is not None:
-            channel.publish_logged()
+        if keep:
+            message.kept = True
+        if message.kept or self.replicated:
+            self.log_message(channel, message, wanted, self.round)
         for queue in wanted:
             if queue.willing_in == self.round:
                 places.append((queue, queue.await_message(message), self.term))
@@ -181,7 +198,7 @@ cdef class Engine:
 
     def refuse(self, Channel channel not None):
         if channel.mode == C_CONFIRM:
-            confirms_refuse(&channel.confirms)
+            confirms_refuse(channel)
 
     def restore(self, Message message not None, places, int64_t now_ms):
         cdef Queue queue
@@ -334,6 +351,7 @@ cdef class Engine:
         self.touched_channels = []
         if index:
             self.sealed_index = index
+        self.prompt = False
         for channel in channels:
             channel.is_touched = False
             confirms_sealed(channel, self.sealed_index)
@@ -349,10 +367,24 @@ cdef class Engine:
             self.queues_waiting.append((self.sealed_index, queue))
         return 0
 
+    def received(self, uint64_t index):
+        if index > self.received_index:
+            self.received_index = index
+        self.give_receipts()
+
+    cdef int give_receipts(self) except -1:
+        while self.receipts_waiting and self.receipts_waiting[0][0] <= self.received_index:
+            confirms_received(self.receipts_waiting.popleft()[1], self.received_index)
+        return 0
+
     def committed(self, uint64_t index):
         if index > self.commit_index:
             self.commit_index = index
+        if index > self.received_index:
+            self.received_index = index
         while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
             confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)
+        if self.receipts_waiting:
+            self.give_receipts()
         while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
             queue_activate_if_ready(self.queues_waiting.popleft()[1])

@@ -38,6 +38,17 @@ cdef int log_enqueue(LogBatch* log, Message message, tuple queues, uint64_t roun
     return written
 
 
+cdef bint log_is_synced(tuple queues, uint64_t round) noexcept:
+    # Whether one of the logged queues among these wants what it takes on the disks of enough brokers.
+    cdef Py_ssize_t at
+    cdef Queue queue
+    for at in range(PyTuple_GET_SIZE(queues)):
+        queue = <Queue>PyTuple_GET_ITEM(queues, at)
+        if queue.synced and is_logging(queue, round):
+            return True
+    return False
+
+
 cdef inline bint is_logging(Queue queue, uint64_t round) noexcept:
     return queue.logged and not queue.deleted and (round == 0 or queue.willing_in == round)
 

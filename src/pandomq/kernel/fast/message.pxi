@@ -18,6 +18,7 @@ cdef class Message:
     cdef readonly int special
     cdef readonly int priority
     cdef readonly bint persistent
+    cdef readonly bint kept
 
     def __init__(self, bytes routing not None, bytes header not None, bytes body not None):
         cdef Traits traits
@@ -36,6 +37,7 @@ cdef class Message:
 
     cdef inline void set_traits(self, const Traits* traits) noexcept:
         self.persistent = traits.persistent
+        self.kept = traits.persistent
         self.priority = traits.priority
         self.expiration_ms = traits.expiration_ms
         self.special = traits.special

@@ -8,7 +8,7 @@ cdef enum:
     LAYOUT_SIZES = 2
     SIZE_MASK = 0x3FFFFFFF
     SIZE_DEADLINE_SHIFT = 30
-    SIZE_PERSISTENT_SHIFT = 31
+    SIZE_KEPT_SHIFT = 31
     STATE_SUSPECT = 1
     STATE_GONE = 2
     STATE_KEYS = 4
@@ -31,7 +31,7 @@ cdef class Page:
     cdef readonly uint64_t size_bytes
     cdef uint32_t slots
     cdef readonly uint32_t count
-    cdef uint32_t persistent_count
+    cdef uint32_t kept_count
     cdef uint32_t deadline_count
     cdef uint8_t size_step  # 0 if there is one size for all
     cdef uint8_t level
@@ -62,12 +62,12 @@ cdef class Page:
         self.sizes = p + LAYOUT_START_SIZE + (4 * <size_t>self.slots if self.offsets != NULL else 0)
         if self.size_step == 0:
             self.size_bytes = <uint64_t>self.slots * self.size(0)
-            self.persistent_count = self.slots * self.is_persistent(0)
+            self.kept_count = self.slots * self.is_kept(0)
             self.deadline_count = self.slots * self.has_deadline(0)
             return 0
         for at in range(self.slots):
             self.size_bytes += self.size(at)
-            self.persistent_count += self.is_persistent(at)
+            self.kept_count += self.is_kept(at)
             self.deadline_count += self.has_deadline(at)
         return 0
 
@@ -77,8 +77,8 @@ cdef class Page:
     cdef inline uint32_t size(self, uint32_t position) noexcept:
         return self.traits(position) & SIZE_MASK
 
-    cdef inline bint is_persistent(self, uint32_t position) noexcept:
-        return self.traits(position) >> SIZE_PERSISTENT_SHIFT
+    cdef inline bint is_kept(self, uint32_t position) noexcept:
+        return self.traits(position) >> SIZE_KEPT_SHIFT
 
     cdef inline bint has_deadline(self, uint32_t position) noexcept:
         return self.traits(position) >> SIZE_DEADLINE_SHIFT & 1
@@ -117,7 +117,7 @@ cdef class Page:
         self.gone[position >> 3] |= <octet>(1 << (position & 7))
         self.count -= 1
         self.size_bytes -= self.size(position)
-        self.persistent_count -= self.is_persistent(position)
+        self.kept_count -= self.is_kept(position)
         self.deadline_count -= self.has_deadline(position)
         return 0
 
@@ -127,9 +127,9 @@ cdef class Page:
         cdef octet flags = STATE_SUSPECT if self.suspect else 0
         cdef bytes gone = b""
         cdef bytes keys = b""
-        if self.persistent_count == 0:
+        if self.kept_count == 0:
             return None
-        if self.persistent_count < self.slots:
+        if self.kept_count < self.slots:
             flags |= STATE_GONE
             gone = self.missing()
         if self.keys is not None:
@@ -146,9 +146,9 @@ cdef class Page:
         cdef uint32_t at
         if self.gone != NULL:
             memcpy(p, self.gone, size)
-        if self.persistent_count < self.count:
+        if self.kept_count < self.count:
             for at in range(self.slots):
-                if not self.is_persistent(at):
+                if not self.is_kept(at):
                     p[at >> 3] |= <octet>(1 << (at & 7))
         return bytes(bits)
 
@@ -227,7 +227,7 @@ cdef bytes page_layout(Ring* ring, size_t start, size_t end, uint32_t count, int
         numbers[kept] = <uint32_t>(entry.sequence - first)
         sizes[kept] = (<uint32_t>(<Message>entry.message).body_size
                        | <uint32_t>(entry.deadline_ms != NEVER) << SIZE_DEADLINE_SHIFT
-                       | <uint32_t>(<Message>entry.message).persistent << SIZE_PERSISTENT_SHIFT)
+                       | <uint32_t>(<Message>entry.message).kept << SIZE_KEPT_SHIFT)
         if sizes[kept] != sizes[0]:
             parts |= LAYOUT_SIZES
         kept += 1

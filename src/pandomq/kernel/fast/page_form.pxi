@@ -200,6 +200,7 @@ cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) ex
             if page.gone != NULL and page.is_gone(at):
                 continue
             message = stored_message(routing, header, reader.body, reader.body_size, &traits)
+            message.kept = page.is_kept(at)
             message.holders = 1
             held += message.held_bytes
             entry = ring_at(ring, ring.used + kept)

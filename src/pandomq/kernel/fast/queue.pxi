@@ -41,6 +41,7 @@ cdef class Queue:
     cdef bint is_active  # in the engine's list of queues to run
     cdef bint withdrawable
     cdef public bint logged
+    cdef bint synced  # what it takes is confirmed when it is on the disks of enough brokers
     cdef readonly bint deleted
 
     def __init__(self, Engine engine not None, owner, uint64_t queue_id, bint logged):
@@ -59,7 +60,7 @@ cdef class Queue:
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
                   bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
-                  bint withdrawable=False):
+                  bint withdrawable=False, bint synced=False):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
         self.ttl_ms = ttl_ms
         self.length_max = length_max
@@ -68,6 +69,7 @@ cdef class Queue:
         self.may_refuse = limited and overflow != C_DROP_HEAD
         self.may_drop = limited and overflow == C_DROP_HEAD
         self.dead_letters = dead_letters
+        self.synced = synced
         self.delivery_limit = delivery_limit
         self.counts_deliveries = counts_deliveries
         if self.next_sequence == 1:
@@ -148,6 +150,8 @@ cdef class Queue:
 
     cdef int restore(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
         cdef Entry entry
+        if self.logged:
+            message.kept = True
         self.engine.hold(message)
         self.fill(&entry, message, sequence, term, now_ms)
         if sequence >= self.next_sequence:
@@ -185,6 +189,8 @@ cdef class Queue:
         entry.deadline_ms = deadline_ms
         entry.delivery_count = delivery_count
         entry.redelivered = redelivered
+        if self.logged:
+            message.kept = True
         self.next_sequence = max(self.next_sequence, sequence + 1)
         self.come_back(&entry, False)
         queue_watch_time(self)

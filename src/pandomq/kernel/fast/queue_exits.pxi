@@ -14,7 +14,7 @@ cdef inline int queue_forget(Queue queue, Entry* entry) except -1:
 
 
 cdef inline int queue_log(Queue queue, Entry* entry) except -1:
-    if queue.logged and (<Message>entry.message).persistent and not queue.deleted:
+    if queue.logged and (<Message>entry.message).kept and not queue.deleted:
         queue.engine.log_dequeue(queue, entry.sequence)
     return 0
 
@@ -29,9 +29,9 @@ cdef inline bint queue_waits_for_log(Queue queue) noexcept:
     return queue.unseen_index > queue.engine.commit_index
 
 
-cdef inline int queue_left_unseen(Queue queue, bint persistent) except -1:
+cdef inline int queue_left_unseen(Queue queue, bint kept) except -1:
     # A message leaves that was not delivered.
-    if queue.logged and persistent and not queue.deleted and queue.unseen_index != <uint64_t>UNSEALED:
+    if queue.logged and kept and not queue.deleted and queue.unseen_index != <uint64_t>UNSEALED:
         queue.unseen_index = <uint64_t>UNSEALED
         queue.engine.unsealed_queues.append(queue)
     return 0
@@ -51,7 +51,7 @@ cdef int queue_die(Queue queue, Entry* entry, int reason) except -1:
 
 
 cdef int queue_die_unseen(Queue queue, Entry* entry, int reason) except -1:
-    queue_left_unseen(queue, (<Message>entry.message).persistent)
+    queue_left_unseen(queue, (<Message>entry.message).kept)
     return queue_die(queue, entry, reason)
 
 

@@ -1,8 +1,8 @@
 # How messages leave a queue from within its pages, by what is in memory of those.
 
 cdef inline int queue_log_paged(Queue queue, Page page, uint32_t position) except -1:
-    queue_left_unseen(queue, page.is_persistent(position))
-    if queue.logged and page.is_persistent(position) and not queue.deleted:
+    queue_left_unseen(queue, page.is_kept(position))
+    if queue.logged and page.is_kept(position) and not queue.deleted:
         queue.engine.log_dequeue(queue, page.sequence(position))
     return 0
 
@@ -165,7 +165,7 @@ cdef int queue_clear_below(Queue queue, Ring* ring, uint64_t sequence, bint log)
     while ring.used and ring_at(ring, 0).sequence < sequence:
         ring_pop_first(ring, &entry)
         if log:
-            queue_left_unseen(queue, (<Message>entry.message).persistent)
+            queue_left_unseen(queue, (<Message>entry.message).kept)
             queue_log(queue, &entry)
         queue_forget(queue, &entry)
     return 0
@@ -184,7 +184,7 @@ cdef int queue_supersede(Queue queue, bytes key, uint64_t sequence, bint log) ex
     if ready_remove(&queue.ready, outdated, &old):
         queue.dropped += 1
         if log:
-            queue_left_unseen(queue, (<Message>old.message).persistent)
+            queue_left_unseen(queue, (<Message>old.message).kept)
             queue_log(queue, &old)
         return queue_let_go(queue, &old)
     if queue.ready.paged_count == 0:

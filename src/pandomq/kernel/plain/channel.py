@@ -45,7 +45,7 @@ class Channel:
 
     @property
     def unconfirmed_count(self) -> int:
-        return self.confirms.published - self.confirms.settled
+        return self.confirms.published - self.confirms.settled - self.confirms.early.ahead_count
 
     def consumers(self) -> list["Consumer"]:
         return list(self.subscriptions)
@@ -62,9 +62,12 @@ class Channel:
         self.confirms.depend_on_batch(max(self.confirms.published, 1))
         self.touch()
 
-    def settlement_logged(self) -> None:
-        """Whatever is published after this proves it."""
+    def bar(self) -> None:
+        """An ack, or a reply that waits: whatever is published from now on is confirmed after this batch is
+        committed."""
         self.confirms.depend_on_batch(self.confirms.published + 1)
+        if self.session.engine.replicated:
+            self.confirms.early.bar(self.confirms.published)
         self.touch()
 
     def touch(self) -> None:
@@ -124,8 +127,8 @@ class Channel:
                 queue.requeue(entry)
             else:
                 queue.reject(entry)
-            if not requeue and queue.logged and entry.message.persistent:
-                self.settlement_logged()
+            if not requeue and queue.logged and entry.message.kept:
+                self.bar()
         return True
 
     def _release(self, tag: int) -> Unacked:
@@ -151,8 +154,7 @@ class Channel:
 
     def hold(self) -> None:
         self.is_held = True
-        self.confirms.depend_on_batch(self.confirms.published + 1)
-        self.touch()
+        self.bar()
 
     def release(self) -> None:
         self.is_held = False

@@ -4,6 +4,7 @@ Publishes are numbered. Those of a batch fall into two parts: up to the first on
 in the batch, from it on they wait for the batch's log entry. The same holds after an ack was logged, since a confirm
 that follows proves it, and after a reply that waits, since what is said on a channel keeps its order. So each batch
 adds at most two steps (number, index): confirm up to this number once this index is committed. Steps go out in order.
+What need not be committed may overtake them (early.py), but `multiple` never covers a number that still waits.
 """
 
 import struct
@@ -11,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from pandomq.kernel.constants import ACK, BASIC, CONFIRM, FRAME_END, METHOD, NACK
+from pandomq.kernel.plain.early import Early
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
@@ -21,7 +23,17 @@ SETTLEMENT_FRAME: Final = struct.Struct(">BHIHHQBB")
 class Confirms:
     """Numbers up to `settled` were confirmed or refused on the wire."""
 
-    __slots__ = ("_channel", "_depends_from", "_refused", "_steps", "last_index", "planned", "published", "settled")
+    __slots__ = (
+        "_channel",
+        "_depends_from",
+        "_refused",
+        "_steps",
+        "early",
+        "last_index",
+        "planned",
+        "published",
+        "settled",
+    )
 
     def __init__(self, channel: "Channel") -> None:
         self._channel = channel
@@ -32,6 +44,7 @@ class Confirms:
         self._depends_from = 0  # the first number that waits for this batch's entry; 0 if none does
         self._refused: deque[int] = deque()
         self._steps: deque[tuple[int, int]] = deque()
+        self.early = Early()
 
     def depend_on_batch(self, number: int) -> None:
         """Publishes from this number on wait for the batch's entry."""
@@ -41,15 +54,23 @@ class Confirms:
     def refuse(self) -> None:
         if self.published > self.planned and (not self._refused or self._refused[-1] != self.published):
             self._refused.append(self.published)
+            if self._channel.session.engine.replicated:
+                self.early.needs_commit(self.published)
 
     def sealed(self, index: int) -> None:
         """The batch ended; this is its entry's index, or the last one before it if it has none."""
+        planned = self.planned
         free = self._depends_from - 1 if self._depends_from else self.published
         self._plan(free)
         if self._depends_from:
             self._depends_from = 0
             self._depend_on(index)
             self._plan(self.published)
+        engine = self._channel.session.engine
+        if engine.replicated:
+            after = max(planned, self.settled)
+            if self.early.sealed(after, self.published, index, engine.commit_index):
+                engine.await_receipt(index, self._channel)
 
     def _depend_on(self, index: int) -> None:
         if index > self.last_index:
@@ -77,6 +98,19 @@ class Confirms:
         if number:
             self._settle(number)
 
+    def received(self, index: int) -> None:
+        """Enough brokers have the entries up to this one in memory."""
+        while (ready := self.early.received(index)) is not None:
+            first, last = max(ready.first, self.settled + 1), ready.last
+            if first == self.settled + 1 and last >= first:
+                self._acknowledge(self.settled, last)
+                self._settled_up_to(last)
+            elif last >= first:
+                self._channel.session.engine.confirmed += last - first + 1
+                for number in range(first, last + 1):
+                    self._write(ACK, number, False)
+                self.early.went_ahead(first, last)
+
     def _settle(self, number: int) -> None:
         confirmed = self.settled
         while self._refused and self._refused[0] <= number:
@@ -85,12 +119,18 @@ class Confirms:
             self._write(NACK, refused, False)
             confirmed = refused
         self._acknowledge(confirmed, number)
-        self.settled = number
+        self._settled_up_to(number)
+
+    def _settled_up_to(self, number: int) -> None:
+        self.settled = self.early.settled(number)
+        while self._steps and self._steps[0][0] <= self.settled:
+            self._steps.popleft()
 
     def _acknowledge(self, after: int, number: int) -> None:
-        if number > after:
-            self._channel.session.engine.confirmed += number - after
-            self._write(ACK, number, number - after > 1)
+        count, last = self.early.left_of(after, number)
+        if count > 0:
+            self._channel.session.engine.confirmed += count
+            self._write(ACK, last, count > 1)
 
     def _write(self, method_id: int, number: int, multiple: bool) -> None:
         channel = self._channel
@@ -106,3 +146,5 @@ class Confirms:
         assert not numbers or numbers[-1] == self.planned
         assert numbers or self.settled == self.planned
         assert list(self._refused) == sorted(set(self._refused))
+        assert not numbers or numbers[0] > self.settled
+        self.early.check(self.settled, self.published)

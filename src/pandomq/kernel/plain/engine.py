@@ -24,6 +24,9 @@ class Engine(EnginePaging):
         self.hooks = hooks
         self.term = 0
         self.commit_index = 0
+        self.received_index = 0
+        self.replicated = False
+        self.prompt = False
         self.sealed_index = 0
         self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
@@ -43,6 +46,8 @@ class Engine(EnginePaging):
         self.dirty_sessions: list[Session] = []
         # Which channel has confirms that wait for which index; indexes never fall.
         self.confirms_waiting: deque[tuple[int, Channel]] = deque()
+        # The same for those that wait until it is received.
+        self.receipts_waiting: deque[tuple[int, Channel]] = deque()
         # Queues that messages left unseen in this batch, and those that wait for the log to know.
         self.unsealed_queues: list[QueueExits] = []
         self.queues_waiting: deque[tuple[int, QueueExits]] = deque()
@@ -80,12 +85,12 @@ class Engine(EnginePaging):
                     # The return waits behind the replies, and the confirm comes after the return.
                     channel.publish_logged()
             return True
-        if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or message.persistent):
+        if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or message.kept or self.replicated):
             queues[0].insert(message, now_ms)
             return True
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
-        if message.persistent:
+        if message.kept or self.replicated:
             self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
         for queue in accepting:
             queue.insert(message, now_ms)
@@ -96,13 +101,14 @@ class Engine(EnginePaging):
         return False
 
     def prepare(
-        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int, keep: bool
     ) -> tuple[bool, list[tuple[Queue, int, int]]]:
         if not queues:
             return self.enqueue(channel, message, queues, flags, now_ms), []
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
-        if message.persistent:
+        message.kept |= keep
+        if message.kept or self.replicated:
             self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
         places = [(queue, queue.await_message(message), self.term) for queue in accepting]
         return len(accepting) == len(present), places
@@ -114,8 +120,17 @@ class Engine(EnginePaging):
     def _log_enqueue(self, channel: Channel | None, message: Message, queues: list[Queue]) -> None:
         if queues:
             self.log.enqueue(message, queues)
+            message.kept |= self.replicated
             if channel is not None:
                 channel.publish_logged()
+                if self.replicated:
+                    self._choose_confirm(channel, message, queues)
+
+    def _choose_confirm(self, channel: Channel, message: Message, queues: list[Queue]) -> None:
+        if message.persistent or any(queue.synced for queue in queues):
+            channel.confirms.early.needs_commit(channel.confirms.published)
+        elif channel.mode == CONFIRM and not channel.confirms.early.is_barred(self.commit_index):
+            self.prompt = True
 
     def refuse(self, channel: Channel) -> None:
         if channel.mode == CONFIRM:
@@ -209,6 +224,7 @@ class Engine(EnginePaging):
 
     def sealed(self, index: int) -> None:
         self.sealed_index = index or self.sealed_index
+        self.prompt = False
         channels, self.touched_channels = self.touched_channels, []
         for channel in channels:
             channel.is_touched = False
@@ -219,10 +235,22 @@ class Engine(EnginePaging):
             queue.unseen_index = self.sealed_index
             self.queues_waiting.append((self.sealed_index, queue))
 
+    def await_receipt(self, index: int, channel: Channel) -> None:
+        if index <= self.received_index:
+            channel.confirms.received(self.received_index)
+        else:
+            self.receipts_waiting.append((index, channel))
+
+    def received(self, index: int) -> None:
+        self.received_index = max(self.received_index, index)
+        while self.receipts_waiting and self.receipts_waiting[0][0] <= self.received_index:
+            self.receipts_waiting.popleft()[1].confirms.received(self.received_index)
+
     def committed(self, index: int) -> None:
         self.commit_index = max(self.commit_index, index)
         while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
             self.confirms_waiting.popleft()[1].confirms.committed(self.commit_index)
+        self.received(index)
         while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
             self.queues_waiting.popleft()[1].activate_if_ready()
 

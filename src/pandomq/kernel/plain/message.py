@@ -5,7 +5,7 @@ from pandomq.limits import SHORT_STRING_BYTES_MAX
 
 
 class Message:
-    """Immutable but for `holders`, which counts the queues and windows that hold it."""
+    """Immutable but for `kept`, and for `holders`, which counts the queues and windows that hold it."""
 
     __slots__ = (
         "body",
@@ -14,6 +14,7 @@ class Message:
         "header",
         "held_bytes",
         "holders",
+        "kept",
         "persistent",
         "priority",
         "routing",
@@ -25,6 +26,7 @@ class Message:
     body: bytes
     body_size: int
     persistent: bool
+    kept: bool
     priority: int
     expiration_ms: int
     special: int
@@ -38,6 +40,7 @@ class Message:
         self.body = body
         self.body_size = len(body)
         self.persistent, self.priority, self.expiration_ms, self.special = traits_of(header)
+        self.kept = self.persistent
         self.holders = 0
         self.held_bytes = len(header) + len(body)
 
@@ -61,6 +64,7 @@ def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, tra
     message.body = body
     message.body_size = body_size
     message.persistent, message.priority, message.expiration_ms, message.special = traits
+    message.kept = message.persistent
     message.holders = 0
     message.held_bytes = len(header) + len(body)
     return message

@@ -3,7 +3,7 @@
     layout    version u8, parts u8, level u8, 0 u8, message count u32, first sequence u64, first deadline u64; then, if
               parts has 1, the sequences as u32 from the first one, else they follow each other; then, if parts has 2,
               the sizes as u32, else the one size of all. A size is that of the body, plus 2**30 if the message has a
-              deadline and 2**31 if it is persistent.
+              deadline and 2**31 if the log has it.
     state     flags u8; then, if it has 2, a bit a message that says it is gone; then, if it has 4, the keys of the
               messages of a last-value queue, each a length u32 and bytes, 2**32-1 for none; 1 says suspect
 
@@ -29,7 +29,7 @@ SIZES: Final = 2
 
 SIZE_MASK: Final = 2**30 - 1
 WITH_DEADLINE: Final = 2**30
-PERSISTENT: Final = 2**31
+KEPT: Final = 2**31
 
 SUSPECT: Final = 1
 GONE: Final = 2
@@ -43,7 +43,7 @@ def layout_of(entries: Sequence[Entry], level: int) -> bytes:
     sizes = [
         entry.message.body_size
         | (WITH_DEADLINE if entry.deadline_ms != NEVER_MS else 0)
-        | (PERSISTENT if entry.message.persistent else 0)
+        | (KEPT if entry.message.kept else 0)
         for entry in entries
     ]
     parts = (SEQUENCES if offsets[-1] >= len(entries) else 0) | (SIZES if len(set(sizes)) > 1 else 0)
@@ -70,7 +70,7 @@ class Page:
         self.wanted = False
         self.data: bytes | None = None  # it is loaded, but one before it is not
         self.keys: list[bytes | None] | None = None  # in a last-value queue
-        self.count = self.size_bytes = self.persistent_count = self.deadline_count = 0
+        self.count = self.size_bytes = self.kept_count = self.deadline_count = 0
         self._gone: set[int] = set()
 
     def take_layout(self, layout: bytes) -> None:
@@ -100,8 +100,8 @@ class Page:
     def size(self, position: int) -> int:
         return self._traits(position) & SIZE_MASK
 
-    def is_persistent(self, position: int) -> bool:
-        return bool(self._traits(position) & PERSISTENT)
+    def is_kept(self, position: int) -> bool:
+        return bool(self._traits(position) & KEPT)
 
     def has_deadline(self, position: int) -> bool:
         return bool(self._traits(position) & WITH_DEADLINE)
@@ -136,21 +136,21 @@ class Page:
 
     def _count(self, position: int, change: int) -> None:
         self.size_bytes += change * self.size(position)
-        self.persistent_count += change * self.is_persistent(position)
+        self.kept_count += change * self.is_kept(position)
         self.deadline_count += change * self.has_deadline(position)
 
     # --- for snapshots
 
     def index(self) -> tuple[bytes, bytes] | None:
-        if not self.persistent_count:
+        if not self.kept_count:
             return None
         flags = SUSPECT if self.suspect else 0
         gone = keys = b""
-        if self.persistent_count < self.slots:
+        if self.kept_count < self.slots:
             flags |= GONE
             bits = bytearray((self.slots + 7) // 8)
             for position in range(self.slots):
-                if position in self._gone or not self.is_persistent(position):
+                if position in self._gone or not self.is_kept(position):
                     bits[position >> 3] |= 1 << (position & 7)
             gone = bytes(bits)
         if self.keys is not None:
@@ -194,7 +194,7 @@ class Page:
         alive = list(self.positions())
         assert self.count == len(alive) > 0
         assert self.size_bytes == sum(map(self.size, alive))
-        assert self.persistent_count == sum(map(self.is_persistent, alive))
+        assert self.kept_count == sum(map(self.is_kept, alive))
         assert self.deadline_count == sum(map(self.has_deadline, alive))
         assert self.keys is None or len(self.keys) == self.slots
         assert self.data is None or self.wanted

@@ -98,7 +98,9 @@ def _decode_all(page: "Page", data: bytes) -> Iterator[Entry]:
             header, at = _decode_bytes(data, at)
         body = _slice(data, at, size)
         at += size
-        entry = Entry(Message(routing, header, body), page.first + offset, term, deadline_ms)
+        message = Message(routing, header, body)
+        message.kept = page.is_kept(position)
+        entry = Entry(message, page.first + offset, term, deadline_ms)
         entry.delivery_count = delivery_count
         entry.redelivered = bool(flags & REDELIVERED) or page.suspect
         yield entry

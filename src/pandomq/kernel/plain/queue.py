@@ -33,6 +33,7 @@ class Queue(QueueExits):
         self.owner = owner
         self.queue_id = queue_id
         self.logged = logged
+        self.synced = False
         self.next_sequence = 1
         self.unacked_count = 0
         self.published = 0
@@ -58,6 +59,7 @@ class Queue(QueueExits):
         last_value_key: bytes | None = None,
         single_active: bool = False,
         withdrawable: bool = False,
+        synced: bool = False,
     ) -> None:
         self.settings = Settings(
             ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
@@ -65,6 +67,7 @@ class Queue(QueueExits):
         limited = length_max >= 0 or bytes_max >= 0
         self.may_refuse = limited and overflow != DROP_HEAD
         self._may_drop = limited and overflow == DROP_HEAD
+        self.synced = synced
         if self.next_sequence == 1:
             if not 0 <= priority_max <= 255:
                 raise ValueError(f"priority_max is {priority_max}")
@@ -126,6 +129,7 @@ class Queue(QueueExits):
     def restore(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
         """Takes the message at its old place, unlogged and unlimited."""
         entry = Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms))
+        message.kept |= self.logged
         self.engine.hold(message)
         if sequence >= self.next_sequence:
             self.next_sequence = sequence + 1
@@ -157,6 +161,7 @@ class Queue(QueueExits):
         entry = Entry(message, sequence, term, deadline_ms)
         entry.delivery_count = delivery_count
         entry.redelivered = redelivered
+        message.kept |= self.logged
         self.next_sequence = max(self.next_sequence, sequence + 1)
         self._come_back(entry, log=False)
         self.watch_time()

@@ -45,11 +45,11 @@ class QueueExits(QueuePages):
 
     def gone(self, entry: Entry) -> None:
         """The message left the queue for good."""
-        self._log(entry.sequence, entry.message.persistent)
+        self._log(entry.sequence, entry.message.kept)
         self.forget(entry)
 
     def gone_unseen(self, entry: Entry) -> None:
-        self.left_unseen(entry.message.persistent)
+        self.left_unseen(entry.message.kept)
         self.gone(entry)
 
     def forget(self, entry: Entry) -> None:
@@ -59,21 +59,21 @@ class QueueExits(QueuePages):
 
     def gone_from_page(self, page: Page, position: int) -> None:
         """The same for a message that is not in memory."""
-        self.left_unseen(page.is_persistent(position))
-        self._log(page.first + page.offset(position), page.is_persistent(position))
+        self.left_unseen(page.is_kept(position))
+        self._log(page.first + page.offset(position), page.is_kept(position))
         self.forget_paged(page, position)
 
     def forget_paged(self, page: Page, position: int) -> None:
         if self.last_values is not None and page.keys is not None:
             self.last_values.leave(page.keys[position], page.first + page.offset(position))
 
-    def _log(self, sequence: int, persistent: bool) -> None:
-        if self.logged and persistent and not self.deleted:
+    def _log(self, sequence: int, kept: bool) -> None:
+        if self.logged and kept and not self.deleted:
             self.engine.log.dequeue(self, sequence)
 
-    def left_unseen(self, persistent: bool) -> None:
+    def left_unseen(self, kept: bool) -> None:
         """A message leaves that was not delivered."""
-        if self.logged and persistent and not self.deleted and not self.is_unsealed:
+        if self.logged and kept and not self.deleted and not self.is_unsealed:
             self.is_unsealed = True
             self.engine.unsealed_queues.append(self)
 
@@ -85,7 +85,7 @@ class QueueExits(QueuePages):
         self.gone(entry)
 
     def die_unseen(self, entry: Entry, reason: int) -> None:
-        self.left_unseen(entry.message.persistent)
+        self.left_unseen(entry.message.kept)
         self.die(entry, reason)
 
     def drop_surplus(self) -> None:

@@ -58,10 +58,10 @@ def _unlogged(unwanted: Callable[[Record], bool]) -> Callable[[Patch], None]:
     def plant(patch: Patch) -> None:
         append = DiskLog.append
 
-        def forgetful(log: DiskLog, entry: bytes) -> LogIndex:
+        def forgetful(log: DiskLog, entry: bytes, *, prompt: bool = False) -> LogIndex:
             decoded = decode_entry(entry)
             kept = [record for record in decoded.records if not unwanted(record)]
-            return append(log, _encode(decoded.now_ms, kept))
+            return append(log, _encode(decoded.now_ms, kept), prompt=prompt)
 
         patch.set(DiskLog, "append", forgetful)
 
@@ -75,7 +75,7 @@ def _is_command(kind: type[Command]) -> Callable[[Record], bool]:
 def _split_entries(patch: Patch) -> None:
     append = DiskLog.append
 
-    def in_two(log: DiskLog, entry: bytes) -> LogIndex:
+    def in_two(log: DiskLog, entry: bytes, *, prompt: bool = False) -> LogIndex:
         decoded = decode_entry(entry)
         records = list(decoded.records)
         if len(records) > 1:
@@ -83,7 +83,7 @@ def _split_entries(patch: Patch) -> None:
             append(log, _encode(decoded.now_ms, records[:half]))
             log.sync()
             records = records[half:]
-        return append(log, _encode(decoded.now_ms, records))
+        return append(log, _encode(decoded.now_ms, records), prompt=prompt)
 
     patch.set(DiskLog, "append", in_two)
 
