@@ -139,14 +139,7 @@ def test_anything_else_is_no_entry(kernel: ModuleType, change: str) -> None:
 
 EXCLUDED = ("delete", "drop", "restore", "reinstate", "end_batch", "page_out", "load", "revive", "replicate")
 NUMBERS = st.integers(0, 255)
-NAMES = st.sampled_from(
-    [
-        name
-        for name in OPERATIONS
-        for _ in range(WEIGHTS[name])
-        if name not in EXCLUDED
-    ]
-)
+NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name]) if name not in EXCLUDED])
 
 
 @hypothesis.settings(max_examples=60)
