@@ -53,6 +53,8 @@ class Server:
         self.on_renewed: Callable[[Node], None] = lambda node: None
         """Is told of another node that took the place of the one before it."""
         self._renewal: asyncio.Task[None] | None = None
+        self._stopping = self._parted = False
+        """The process is to end; the node has ended before that."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
@@ -238,7 +240,7 @@ class Server:
         self._step()
 
     def _step(self) -> None:
-        if self.failure.done() or self._renewal is not None:
+        if self.failure.done() or self._renewal is not None or self._parted:
             return
         self._gathered_bytes = 0
         node, clock = self.node, self._clock
@@ -275,7 +277,11 @@ class Server:
                 self._dialing.dial(asked.dialed)
             else:
                 asked.dialed.socket.close()
-        if output.restart is not None:
+        if output.restart is not None and self._stopping:
+            # It lost its office on the way out, and has said good-bye: nothing is left to be put in order.
+            self._parted = True
+            self._changed.set()
+        elif output.restart is not None:
             log.warning("beginning again: %s", output.restart)
             self._renewal = self._loop.create_task(self._renew())
         elif output.more:
@@ -335,14 +341,16 @@ class Server:
         self._dialing.close()
         if self._renewal is not None:
             await self._renewal
+        self._stopping = True
         self.node.shut_down(self._clock.now_ms())
         self._step()
         deadline_s = self._loop.time() + DRAIN_S_MAX
         while self.node.link_count and self._loop.time() < deadline_s:
             await asyncio.sleep(0.01)
-        self.node.close()
-        self._step()
-        await self._until(lambda: self.node.closed)
+        if not self._parted:
+            self.node.close()
+            self._step()
+        await self._until(lambda: self.node.closed or self._parted)
         if self._disk is not None:
             self._disk.close()
         if self._timer is not None:

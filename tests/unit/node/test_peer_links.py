@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from pandomq.cluster.limits import LINK_HEARTBEAT_S
+from pandomq.cluster.limits import LINK_HEARTBEAT_S, WAITING_BYTES_MAX
+from pandomq.cluster.parcels import Kind
 from tests.unit.node.link_world import CLUSTER, LinkWorld, Machine
 
 
@@ -63,6 +64,53 @@ def test_a_broker_that_begins_again_parts_from_the_others_without_an_election_am
     world.until(world.all_linked)
     world.run(2_000)
     assert {world.node(name).peers.notices.term for name in world.machines} == {term}
+
+
+def test_a_message_that_cannot_be_read_ends_the_link_it_came_on() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    links = world.node("n2").peer_links
+    assert links is not None
+    links.send("n3", Kind.REPLICA, b"garbage")
+    world.until(lambda: not world.is_linked("n3", "n2"), 100)
+    assert "cannot be read" in world.machines["n3"].links["n2"].state
+    world.until(world.all_linked)
+
+
+def test_what_a_peer_does_not_take_waits_and_then_is_dropped() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    links = world.node("n1").peer_links
+    assert links is not None
+    dialed = links._peers["n2"].dialed
+    assert dialed is not None
+    dialed.writing_paused = True
+    for _ in range(4):
+        links.send("n2", Kind.REPLICA, bytes(WAITING_BYTES_MAX // 2))
+    world.machines["n1"].turn()
+    view = world.machines["n1"].links["n2"]
+    assert WAITING_BYTES_MAX < view.waiting_bytes < 2 * WAITING_BYTES_MAX
+    assert view.dropped >= 1
+
+
+def test_what_waited_is_sent_in_order_when_the_socket_takes_it() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    links = world.node("n1").peer_links
+    assert links is not None
+    dialed = links._peers["n2"].dialed
+    assert dialed is not None
+    links.take_writes()
+    dialed.writing_paused = True
+    for number in range(3):
+        links.send("n2", Kind.REPLICA, bytes((number,)) * 10)
+    assert [octets for other, octets in links.take_writes() if other is dialed] == []
+    links.resume(dialed)
+    links.send("n2", Kind.REPLICA, b"last")
+    sent = b"".join(bytes(octets) for other, octets in links.take_writes() if other is dialed)
+    places = [sent.find(bytes((number,)) * 10) for number in range(3)]
+    assert places == sorted(places) and -1 not in places
+    assert sent.find(b"last") > places[-1]
 
 
 @pytest.mark.parametrize(

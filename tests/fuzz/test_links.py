@@ -1,0 +1,118 @@
+"""Hostile octets where other brokers come in: from who has no key, and from who has it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from pandomq.cluster.dialer import Dialer, Stage
+from pandomq.cluster.hello import Hello
+from pandomq.cluster.limits import NONCE_BYTES
+from pandomq.cluster.parcels import Kind, pack
+from pandomq.ids import Term
+from pandomq.replica.messages import Greeting, Probe, encode
+from pandomq.replica.position import START
+from tests.fuzz.mutations import mutated
+from tests.unit.node.link_world import CLUSTER, KEY, End, LinkWorld
+
+SEED = 20_261_115
+STEP_MS = 3
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The node logs every refusal, of which there are hundreds here."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def world() -> LinkWorld:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    return world
+
+
+class Stranger:
+    """Dials n1 as a broker does, and keeps what it said, piece by piece."""
+
+    def __init__(self, world: LinkWorld, random: Random, key: bytes = KEY, name: str = "stranger") -> None:
+        self.world = world
+        hello = Hello(
+            oldest=1,
+            newest=1,
+            name=name,
+            nonce=random.randbytes(NONCE_BYTES),
+            life=random.randbytes(8).hex(),
+            cluster_id=CLUSTER,
+        )
+        self.dialer = Dialer(key, hello, world.now_ms)
+        self.end: End = world.connect(world.machines["n1"])
+        self.end.take = self._take  # type: ignore[method-assign]
+        self.said: list[bytes] = []
+
+    def _take(self, data: bytes) -> None:
+        self.dialer.receive(data)
+
+    def say(self, data: bytes) -> None:
+        if data and self.end.open:
+            self.end.write(data)
+            self.world.run(STEP_MS)
+
+    def shake_hands(self) -> None:
+        while self.dialer.stage is not Stage.OPEN:
+            self.said.append(self.dialer.data_to_send())
+            self.say(self.said[-1])
+
+
+def _messages() -> list[bytes]:
+    header = (0, "", Term(1))
+    return [
+        b"".join(map(bytes, pack(Kind.REPLICA, encode(message))))
+        for message in (Greeting(*header, 7, 100, False, False, START), Probe(*header, 3))
+    ]
+
+
+def _still_well(world: LinkWorld) -> None:
+    world.until(lambda: world.root is not None)
+    world.until(world.all_linked)
+
+
+@pytest.mark.parametrize("key", [KEY, b"another key"])
+def test_a_spoiled_handshake_harms_nobody(world: LinkWorld, key: bytes) -> None:
+    random = Random(SEED)
+    recorded = Stranger(world, random)
+    recorded.shake_hands()
+    recorded.end.close()
+    conversation = [*recorded.said, *_messages()]
+    for _ in range(150):
+        stranger = Stranger(world, random, key)
+        stranger.end.take = lambda data: None  # type: ignore[method-assign]
+        stranger.say(mutated(random, [conversation]))
+        stranger.end.close()
+        world.run(STEP_MS)
+        # Said again or spoiled, an old conversation proves nothing.
+        assert "stranger" not in world.machines["n1"].links
+    _still_well(world)
+
+
+def test_a_spoiled_message_of_a_broker_harms_its_own_link_at_most(world: LinkWorld) -> None:
+    """It has the key. What it sends is not believed for that, only read."""
+    random = Random(SEED)
+    term = world.node("n1").peers.notices.term
+    for _ in range(60):
+        stranger = Stranger(world, random, name=f"stranger {random.randrange(3)}")
+        stranger.shake_hands()
+        stranger.end.take = lambda data: None  # type: ignore[method-assign]
+        stranger.say(mutated(random, [_messages()]))
+        stranger.say(random.choice(_messages()))
+        stranger.end.close()
+        world.run(STEP_MS)
+    _still_well(world)
+    assert world.node("n1").peers.notices.term == term
+    world.run(100)
+    assert set(world.machines["n1"].links) == {"n2", "n3"}
