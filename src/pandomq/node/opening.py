@@ -55,6 +55,7 @@ class Opening:
                 except UnknownSnapshot as unknown:
                     raise VersionFault(f"{unknown}. Start the newer broker that wrote it.") from unknown
             case Replayed(entries):
+                self._replication.replayed(entries)
                 if self._is_alone:
                     for entry in entries:
                         self._applier.apply(entry)

@@ -19,7 +19,7 @@ import msgspec
 from pandomq.broker.hand_over import encode_delivered
 from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
-from pandomq.journal.events import EntriesRead, Recovered
+from pandomq.journal.events import EntriesRead, Entry, Recovered
 from pandomq.node.cluster_notices import ClusterNotices, OnEnded
 from pandomq.node.transfer import Transfer
 from pandomq.replica.completions import (
@@ -53,7 +53,7 @@ from pandomq.replica.effects import (
     TakePiece,
     Write,
 )
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.entries import LogEntry, changes_members
 from pandomq.replica.hard_state import Damage, HardState, StoreFacts
 from pandomq.replica.membership import Member, Membership
 from pandomq.replica.messages import decode, encode
@@ -100,6 +100,7 @@ class Replication:
         self._now_ms = 0
         self._facts: StoreFacts | None = None
         """While the first members are being saved."""
+        self._own: list[tuple[int, LogEntry]] = []
         self._saves: dict[Ticket, int] = {}
         self._fetches: dict[Ticket, Fetch] = {}
         self._cutting = self._wrote = False
@@ -132,6 +133,12 @@ class Replication:
     def _first_members(self) -> tuple[Member, ...]:
         return self._settings.primaries or (Member(self._name),)
 
+    def replayed(self, entries: Sequence[Entry]) -> None:
+        """These are in the log, after the snapshot."""
+        for entry in entries:
+            if changes_members(entry.payload):
+                self._own.append((entry.index, LogEntry(entry.term, entry.payload)))
+
     def begin(self, recovered: Recovered) -> None:
         state, damage = recovered.hard_state, recovered.damage
         found = HardState(state.epoch, state.epoch_id, state.term, state.vote, state.membership)
@@ -143,7 +150,9 @@ class Replication:
             found,
             snapshot_index=recovered.snapshot_index,
             damage=None if damage is None else Damage(damage.index, damage.known_term, damage.known_index),
+            own=tuple(self._own),
         )
+        self._own.clear()
         known = decode_record(found.membership).membership if found.membership else None
         self.notices.membership = known or Membership(())
         self._tell_levels()

@@ -209,7 +209,7 @@ class Core:
             index = LogIndex(index + 1)
             self.tail.append(entry)
             if is_own(entry.payload):
-                record = self._with_own(record, index, entry)
+                record = self.with_own(record, index, entry)
         if record is not self.record:
             self.note(record)
         if len(entries) == 1:
@@ -221,7 +221,7 @@ class Core:
             self.outbox.put(Write(LogIndex(first_index), term, payloads))
             first_index += len(payloads)
 
-    def _with_own(self, record: Record, index: LogIndex, entry: LogEntry) -> Record:
+    def with_own(self, record: Record, index: LogIndex, entry: LogEntry) -> Record:
         own = decode_entry(entry.payload)
         if not isinstance(own, EpochBegins | Members):
             return record

@@ -63,6 +63,10 @@ def is_own(payload: bytes) -> bool:
     return payload[:1] >= b"\x80"
 
 
+def changes_members(payload: bytes) -> bool:
+    return is_own(payload) and isinstance(decode_entry(payload), Members | EpochBegins)
+
+
 def encode_entry(entry: OwnEntry) -> bytes:
     return bytes((OWN_VERSION,)) + msgspec.msgpack.encode(entry)
 

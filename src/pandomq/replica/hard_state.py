@@ -2,6 +2,8 @@
 
 import msgspec
 
+from pandomq.replica.entries import LogEntry
+
 
 class HardState(msgspec.Struct, frozen=True):
     epoch: int = 0
@@ -33,3 +35,6 @@ class StoreFacts(msgspec.Struct, frozen=True):
     doubtful: bool = False
     """Entries or votes that were spoken of may be missing: the vote record is unreadable, the store was repaired by
     hand, or it is not always synced and the machine was restarted. Then this broker is a learner."""
+    own: tuple[tuple[int, LogEntry], ...] = ()
+    """Entries of the log that change members or epochs, with their places, as far as they are after the snapshot: the
+    record of them may not have got to the disk."""

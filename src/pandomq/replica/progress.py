@@ -146,7 +146,9 @@ class Progress:
         while self._in_flight and self._in_flight[0].last_index <= self.received_index:
             self._in_flight_bytes -= self._in_flight.popleft().size_bytes
         if self.phase is not Phase.STREAMING:
-            if self.received_index >= self.next_index - 1:
+            # That it has what comes before does not help who needs a snapshot for what comes next.
+            wanted_index = self.next_index if self.phase is Phase.SNAPSHOT else self.next_index - 1
+            if self.received_index >= wanted_index:
                 self.phase = Phase.STREAMING
                 self.transfer = None
                 self.next_index = LogIndex(self.received_index + 1)

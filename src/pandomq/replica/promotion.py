@@ -32,6 +32,8 @@ class Promotion:
         self._epoch_id = epoch_id
         self._number = core.chance.randrange(2**62)
         self.deadline_ms = core.now_ms + PROBE_MS
+        self._written: LogIndex | None = None
+        """The entry with which the epoch begins."""
         self.refusal = refusal(core, self._dead, epoch_id)
         if self.refusal is None:
             for peer in core.others:
@@ -50,6 +52,8 @@ class Promotion:
     def is_over(self) -> bool:
         """Ends with a refusal, or with a candidacy in the new epoch."""
         core = self._core
+        if self._written is not None:
+            return self._stand(self._written)
         if self.refusal is None and core.now_ms < self.deadline_ms:
             return False
         reason = self.refusal or refusal(core, self._dead, self._epoch_id)
@@ -62,7 +66,7 @@ class Promotion:
         if core.cutting is not None:
             return False
         self._begin()
-        return True
+        return False
 
     def _begin(self) -> None:
         core = self._core
@@ -77,10 +81,23 @@ class Promotion:
         # In the log before the election: by this entry the voters tell who may stand in the epoch.
         core.write([LogEntry(term, encode_entry(entry))])
         core.matched_index = LogIndex(0)
-        core.outbox.put(ChangeEnded(True, f"epoch {epoch} begins without {', '.join(self._dead) or 'anybody missing'}"))
+        self._written = core.tail.last_index
         if core.handlers.role is Role.CANDIDATE:
             core.become_follower()
-        core.become(Candidate(core, at_once=len(left) == 1))
+
+    def _stand(self, index: LogIndex) -> bool:
+        """When a crash can no longer undo it. Until then nobody is told; who hears nothing promotes again."""
+        core = self._core
+        if core.epoch_id_at(core.tail.last_index) != self._epoch_id or core.state.epoch_id != self._epoch_id:
+            core.outbox.put(ChangeEnded(False, "a newer epoch has begun elsewhere"))
+            return True
+        if core.synced_index < index:
+            return False
+        text = f"epoch {core.state.epoch} begins without {', '.join(self._dead) or 'anybody missing'}"
+        core.outbox.put(ChangeEnded(True, text))
+        if core.handlers.role in (Role.BACKUP, Role.LEARNER):
+            core.become(Candidate(core, at_once=not core.others))
+        return True
 
 
 def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:

@@ -35,9 +35,14 @@ def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
         core.alarm(AlarmKind.DAMAGED_LOG, raised=True, text=f"the log is damaged from entry {damage.first_index} on")
     record = drop_unwritten(core, record)
     core.state, core.record = facts.state, record
-    core.membership = record.membership or NOBODY
-    # An entry of a term proves that the term began, even if the note of it did not get to the disk.
-    if last_term > facts.state.term and core.end.epoch >= facts.state.epoch:
+    note_written(core, facts)
+    core.membership = core.record.membership or NOBODY
+    # An entry of a term proves that the term began, even if the note of it did not get to the disk; so does one of an
+    # epoch.
+    newest = core.record.epochs[-1]
+    if newest.epoch > facts.state.epoch:
+        core.save(epoch=newest.epoch, epoch_id=newest.epoch_id, term=last_term, vote=None)
+    elif last_term > facts.state.term and core.end.epoch >= facts.state.epoch:
         core.save(term=last_term, vote=None)
     core.save()
     core.commit_index = LogIndex(facts.snapshot_index)
@@ -83,6 +88,13 @@ def drop_unwritten(core: Core, record: Record) -> Record:
         if config.index > core.tail.last_index or term not in (None, config.term):
             return record.cut(record.configs[place].index)
     return record
+
+
+def note_written(core: Core, facts: StoreFacts) -> None:
+    """What is in the log is in force, even if the record of it was lost in a crash."""
+    for index, entry in facts.own:
+        if core.damaged_from is None or index < core.damaged_from:
+            core.record = core.with_own(core.record, LogIndex(index), entry)
 
 
 def remember_promises(core: Core) -> None:

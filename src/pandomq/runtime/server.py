@@ -293,6 +293,8 @@ class Server:
         await asyncio.to_thread(self._disk.close)
         views = self.node.views
         try:
+            # Nobody waits for it any more, but what failed must not be taken for done by who comes next.
+            self.node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
             self._disk = Disk(self._data, self._tell_completed, self._sync_times)
         except StoreFault as fault:
             self.failure.set_exception(fault)

@@ -36,7 +36,7 @@ from pandomq.replica.effects import (
     TakePiece,
     Write,
 )
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.entries import LogEntry, changes_members
 from pandomq.replica.hard_state import Damage, HardState, StoreFacts
 
 PIECE_BYTES = 64
@@ -127,7 +127,10 @@ class Store:
         self.crash()
 
     def facts(self) -> StoreFacts:
-        return StoreFacts(self.memory.state, self.memory.snapshot_index, self.damage, self.doubtful)
+        memory = self.memory
+        own = [(i, entry) for i, entry in enumerate(memory.entries, start=1) if changes_members(entry.payload)]
+        after = tuple((i, entry) for i, entry in own if i > memory.snapshot_index)
+        return StoreFacts(memory.state, memory.snapshot_index, self.damage, self.doubtful, after)
 
     def compact(self, index: int) -> None:
         """A snapshot takes the place of the log up to this entry."""

@@ -211,3 +211,23 @@ def test_a_learner_forgets_a_root_that_it_does_not_hear() -> None:
     world.isolate("d")
     world.advance(2_000)
     assert world["d"].replica.root is None
+
+
+def test_what_the_log_says_of_members_holds_though_the_record_of_it_was_lost() -> None:
+    world = World("abcd", voters="abc")
+    root = world.elect("a")
+    root.propose(b"one")
+    world.advance(500)
+    backup = world["b"]
+    before = backup.store.durable.state
+    change(root, "abcd")
+    world.advance(500)
+    assert voters(backup) == "abcd"
+    for node in world.nodes.values():
+        node.crash()
+    # The entry got to the disk, and the state that was saved along with it did not.
+    backup.store.durable.state = before
+    backup.store.crash()
+    backup.start()
+    world.advance(20)
+    assert voters(backup) == "abcd"

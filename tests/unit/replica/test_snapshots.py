@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import tail
 from pandomq.replica.effects import Alarm, AlarmKind
 from pandomq.replica.messages import SnapshotPiece, decode
+from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 
@@ -175,3 +177,13 @@ def test_a_crash_at_any_moment_of_the_replacement_leaves_members_that_fit_the_lo
     world.advance(3_000)
     assert late.plays(Role.BACKUP)
     assert world.committed("c") == world.committed("a")
+
+
+def test_an_answer_to_a_heartbeat_does_not_end_a_transfer() -> None:
+    peer = Progress(NodeName("c"), LogIndex(5))
+    peer.phase, peer.transfer = Phase.SNAPSHOT, Transfer(0)
+    # It has all that comes before the entry that is gone, as it had when the transfer began.
+    peer.acknowledged(LogIndex(4), LogIndex(4), round_=1)
+    assert peer.phase is Phase.SNAPSHOT and peer.transfer is not None
+    peer.acknowledged(LogIndex(9), LogIndex(9), round_=2)
+    assert peer.next_index == 10 and peer.transfer is None

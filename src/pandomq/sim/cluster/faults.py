@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DOWN_MS: Final = (1, 600)
 CUT_MS: Final = (100, 600, 1_500)
+PATIENCE_MS: Final = 1_500
+"""Of a person who waits for a root."""
 HELD_DOWN_MS: Final = 2_000
 """Who is said to be dead stays so for this long."""
 
@@ -38,6 +40,8 @@ class ClusterFaults(Faults):
         self._weather = NetworkFaults(scene.agenda, scene.trace, random, network, CUT_MS)
         self._network = network
         self._held_down: dict[str, int] = {}
+        self._unanswered: set[str] = set()
+        """Forced promotions of which nobody heard what became of them."""
         self.on_promoted: Callable[[Machine], None] = lambda machine: None
         """Is told of a forced promotion that was done."""
         super().__init__(scene, clients, random)
@@ -67,6 +71,7 @@ class ClusterFaults(Faults):
             machine.wake_up()
             machine.disk.calm_down()
         super().end()
+        self._scene.agenda.after(PATIENCE_MS, self._promote_again)
 
     # What becomes of a machine whose process ended.
 
@@ -186,16 +191,29 @@ class ClusterFaults(Faults):
         for name in dead:
             self._held_down[name] = self._scene.agenda.now_ms + HELD_DOWN_MS
         membership = one.replica.view().membership
-        gone = [name for name in dead if membership is not None and name in membership.names]
+        self._promote_one(one, [name for name in dead if membership is not None and name in membership.names])
+
+    def _promote_one(self, machine: Machine, dead: list[str]) -> None:
         epoch_id = f"{self._random.getrandbits(64):016x}"
-        self._scene.trace.say(one.name, f"is promoted by force, without {' '.join(gone)}")
+        self._scene.trace.say(machine.name, f"is promoted by force, without {' '.join(dead) or 'anybody missing'}")
+        self._unanswered.add(epoch_id)
 
         def ended(done: bool, text: str) -> None:
-            self._said(one)(done, text)
+            self._said(machine)(done, text)
+            self._unanswered.discard(epoch_id)
             if done:
-                self.on_promoted(one)
+                self._unanswered.clear()
+                self.on_promoted(machine)
 
-        one.ask(lambda peers: peers.promote(gone, epoch_id, ended))
+        machine.ask(lambda peers: peers.promote(dead, epoch_id, ended))
+
+    def _promote_again(self) -> None:
+        """Who was not answered asks once more, now that all are there, until somebody is promoted."""
+        if self._unanswered and self._root is None:
+            machine = self._random.choice(self._scene.machines)
+            if machine.replica is not None:
+                self._promote_one(machine, [])
+        self._scene.agenda.after(2 * PATIENCE_MS, self._promote_again)
 
 
 def member(name: str) -> Member:

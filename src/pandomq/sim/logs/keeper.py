@@ -46,7 +46,7 @@ from pandomq.replica.effects import (
     TakePiece,
     Write,
 )
-from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.entries import EpochBegins, LogEntry, changes_members, decode_entry, is_own
 from pandomq.replica.hard_state import Damage, HardState, StoreFacts
 from pandomq.replica.membership import Member
 from pandomq.replica.messages import decode, encode
@@ -191,6 +191,7 @@ class Keeper:
             found,
             snapshot_index=recovered.snapshot_index,
             damage=None if damage is None else Damage(damage.index, damage.known_term, damage.known_index),
+            own=tuple((i, entry) for i, entry in enumerate(self.entries, start=1) if changes_members(entry.payload)),
         )
         if not founding:
             self._set_out()
