@@ -25,6 +25,8 @@ Octets = bytes | memoryview
 class Kind(Enum):
     REPLICA = "replica"
     """Election and the log (`replica.messages`)."""
+    FOUNDING = "founding"
+    """How a cluster begins (`founding_messages`)."""
 
 
 _PUBLISHES: Final = {kind: encode_frame(CHANNEL, BasicPublish("", kind.value)) for kind in Kind}

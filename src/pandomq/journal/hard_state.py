@@ -16,7 +16,7 @@ import msgspec
 
 from pandomq.journal.effects import Lane, SyncFile, Write
 from pandomq.journal.faults import unknown_version
-from pandomq.journal.limits import MEMBERSHIP_BYTES_MAX, STATE_COPY_BYTES
+from pandomq.journal.limits import FOUNDING_BYTES_MAX, MEMBERSHIP_BYTES_MAX, STATE_COPY_BYTES
 from pandomq.journal.names import STATE
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.work import Task, Work, perform
@@ -45,6 +45,7 @@ class StoreState(msgspec.Struct, frozen=True):
     """What the file holds: whose store it is, the owner's hard state, and what the journal notes for itself."""
 
     cluster_id: str
+    """Empty as long as it belongs to none."""
     node_name: str
     hard: HardState = HardState()
     segment_newest: int = 0
@@ -58,7 +59,19 @@ class StoreState(msgspec.Struct, frozen=True):
     aside: int = 0
     """The store is being set aside under this number; 0 if it is not."""
     emptied: bool = False
-    """The store before this one was set aside: this is not the beginning."""
+    """The store before this one was set aside, or its cluster was there before it: this is not the beginning."""
+    store_id: str = ""
+    """Drawn when it was made: one that was lost and made again is another."""
+    founding: bytes = b""
+    """How the cluster began, or is about to. Opaque here."""
+    unsynced_boot: str = ""
+    """The boot of the machine under which it is written without a sync of every entry; empty if each is synced."""
+    doubtful: bool = False
+    """Entries or votes that were spoken of may be missing, and the owner has not drawn its conclusions yet."""
+
+    def __post_init__(self) -> None:
+        if len(self.founding) > FOUNDING_BYTES_MAX:
+            raise ValueError(f"a founding record has at most {FOUNDING_BYTES_MAX} bytes")
 
 
 def encode_copy(state: StoreState, counter: int) -> bytes:

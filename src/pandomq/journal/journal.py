@@ -21,9 +21,11 @@ import msgspec
 
 from pandomq.ids import ClusterId, LogIndex, NodeName, Term
 from pandomq.journal.appender import Appender
+from pandomq.journal.charter import Charter
 from pandomq.journal.checksums import CHAIN_START
+from pandomq.journal.closing import Closing
 from pandomq.journal.effects import Completion, FileName, Lane, Request, Ticket
-from pandomq.journal.events import Closed, Damage, Event, Recovered, StateSaved, Truncated
+from pandomq.journal.events import Damage, Event, Recovered, StateSaved, Truncated
 from pandomq.journal.examination import Examination
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.hard_state import HardState, StateStore, StoreState
@@ -46,7 +48,7 @@ from pandomq.journal.spares import Spares
 from pandomq.journal.survey import Expected
 from pandomq.journal.truncation import Truncation
 from pandomq.journal.view import JournalView
-from pandomq.journal.work import Task, Work, pause, perform
+from pandomq.journal.work import Task, Work
 
 
 class Journal:
@@ -57,12 +59,15 @@ class Journal:
         node_name: NodeName,
         new_cluster_id: ClusterId,
         cluster_id: ClusterId | None = None,
+        new_store_id: str = "",
+        boot_id: str = "",
     ) -> None:
         """A new store gets `cluster_id`, or `new_cluster_id` if that is not known; one that is there must have
-        `cluster_id`, if that is known, and the node's name."""
+        `cluster_id`, if that is known, and the node's name. If the id is empty it has no log yet (`charter`)."""
         self._settings = settings
         self._expected = Expected(cluster_id, node_name)
-        self._new_identity = Identity(cluster_id or new_cluster_id, node_name)
+        self._boot_id = boot_id
+        self._new_state = StoreState(cluster_id or new_cluster_id, node_name, store_id=new_store_id)
         self._outbox = Outbox()
         self._events: list[Event] = []
         self._fault: StoreFault | None = None
@@ -75,7 +80,6 @@ class Journal:
         self._commit_index = 0
         self._settled_index = 0
         self._is_open = False
-        self._closing: Task[None] | None = None
         self._identity: Identity
         self._numbers: Iterator[int]
         self._appender: Appender
@@ -84,8 +88,10 @@ class Journal:
         self._reclaimer: Reclaimer
         self._snapshots: Snapshots
         self._truncation: Truncation
+        self._closing: Closing
         self.sender: SnapshotSender
         self.arrivals: Arrivals
+        self.charter: Charter
 
     # Requests, completions, events.
 
@@ -136,7 +142,7 @@ class Journal:
     def _recover(self) -> Work[Opened]:
         yield from finish_replacement()
         yield from self._examination.run(self._surveyed)
-        return (yield from settle(self._examination, self._settings, self._new_identity))
+        return (yield from settle(self._examination, self._settings, self._new_state, self._boot_id))
 
     def _surveyed(self, identity: Identity) -> None:
         survey = self._examination.survey
@@ -168,8 +174,10 @@ class Journal:
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
         self.pages.on_written = self._pages_written
         self._truncation = Truncation(outbox, self._catalogue, appender, self._states, identity)
+        self._closing = Closing(appender, self._truncation, self._states, outbox, emit)
         self.sender = SnapshotSender(settings, identity, outbox, self._reclaimer, emit)
         self.arrivals = Arrivals(settings, identity, outbox, self._states, emit)
+        self.charter = Charter(self._states, outbox, emit)
         self._snapshots = Snapshots(
             settings,
             identity,
@@ -215,22 +223,14 @@ class Journal:
     def close(self) -> None:
         """Syncs what there is; `Closed` is the last event. What is appended afterwards is lost."""
         self._check()
-        self._appender.sync()
-        self._closing = Task(self._outbox, Lane.LOG, self._close(), lambda _: None).start()
-
-    def _close(self) -> Work[None]:
-        while not self._appender.idle or self._truncation.active:
-            yield from pause()
-        yield from perform(*self._appender.closing())
-        self._events.append(Closed())
+        self._closing.begin()
 
     def _segment_opened(self, number: int) -> None:
         self._states.save(msgspec.structs.replace(self._states.state, segment_newest=number))
 
     def _log_idle(self) -> None:
         self._truncation.wake()
-        if self._closing is not None:
-            self._closing.wake()
+        self._closing.wake()
 
     # The log.
 
@@ -353,14 +353,10 @@ class Journal:
 
     # The hard state.
 
-    @property
-    def hard_state(self) -> HardState:
-        return self._states.state.hard
-
     def save_state(self, hard_state: HardState) -> Ticket:
         self._check()
         ticket = self._outbox.next_ticket()
-        state = msgspec.structs.replace(self._states.state, hard=hard_state)
+        state = msgspec.structs.replace(self._states.state, hard=hard_state, doubtful=False)
         self._states.save(state, lambda: self._events.append(StateSaved(ticket)))
         return ticket
 

@@ -29,6 +29,8 @@ SLOTS_MIN: Final = 16
 
 NODE_NAME_BYTES_MAX: Final = 255
 MEMBERSHIP_BYTES_MAX: Final = 12 * KIB
+FOUNDING_BYTES_MAX: Final = 3 * KIB
+"""What is noted of how the cluster began."""
 STATE_COPY_BYTES: Final = 16 * KIB
 """Room for one copy of the hard state."""
 
@@ -105,4 +107,4 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 assert TRANSACTION_BYTES_MAX < ENTRY_BYTES_MAX, "a transaction is one entry"
 assert SEGMENT_BYTES_MAX + ENTRY_BYTES_MAX < 2**32, "a position in a segment fits 32 bits"
-assert MEMBERSHIP_BYTES_MAX < STATE_COPY_BYTES
+assert MEMBERSHIP_BYTES_MAX + FOUNDING_BYTES_MAX + 3 * NODE_NAME_BYTES_MAX < STATE_COPY_BYTES

@@ -12,6 +12,7 @@ import msgspec
 
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.cutting import shorten
+from pandomq.journal.doubt import at_opening
 from pandomq.journal.effects import Create, Delete, Effect, SyncDirectory, SyncFile, Write
 from pandomq.journal.examination import Examination
 from pandomq.journal.hard_state import StoreState
@@ -42,12 +43,13 @@ class Opened(NamedTuple):
     open_segment: OpenSegment | None
 
 
-def settle(examination: Examination, settings: JournalSettings, new_identity: Identity) -> Work[Opened]:
-    """Writes what has to be written before the store is used. A damaged log is left as it is."""
+def settle(examination: Examination, settings: JournalSettings, new: StoreState, boot_id: str) -> Work[Opened]:
+    """Writes what has to be written before the store is used; `new` is what a new one begins with. A damaged log is
+    left as it is."""
     survey = examination.survey
     if survey.state is None:
-        return (yield from _make(new_identity, examination))
-    state = survey.state
+        return (yield from _make(at_opening(new, settings.fsync, boot_id), examination))
+    state = at_opening(survey.state, settings.fsync, boot_id)
     identity = Identity(ClusterId(state.cluster_id), NodeName(state.node_name))
     end = examination.end
     assert end is not None
@@ -71,9 +73,9 @@ def settle(examination: Examination, settings: JournalSettings, new_identity: Id
     return Opened(identity, state, counter, None if damaged else _resume(examination, settings, identity))
 
 
-def _make(identity: Identity, examination: Examination) -> Work[Opened]:
+def _make(state: StoreState, examination: Examination) -> Work[Opened]:
     """A new store. Until its hard state is whole it counts as new again."""
-    state = StoreState(identity.cluster_id, identity.node_name)
+    identity = Identity(ClusterId(state.cluster_id), NodeName(state.node_name))
     yield from perform(*(Delete(file) for file in examination.survey.leftovers))
     if STATE in examination.survey.sizes:
         yield from perform(Delete(STATE))

@@ -29,7 +29,7 @@ from pandomq.journal.effects import (
     Write,
 )
 from pandomq.journal.events import Emptied, Event, Installed, InstallFailed, PartTaken
-from pandomq.journal.hard_state import HardState, StateStore, StoreState
+from pandomq.journal.hard_state import StateStore, StoreState
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.names import arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
@@ -181,7 +181,10 @@ def finish_replacement() -> Work[None]:
     if state.aside:
         renames = [Rename(file, outlived(file, state.aside)) for file in files if is_kept(file)]
         yield from perform(*renames, SyncDirectory())
-        yield from write_state(StoreState(state.cluster_id, state.node_name, HardState(), emptied=True), counter + 1)
+        emptied = StoreState(
+            state.cluster_id, state.node_name, emptied=True, store_id=state.store_id, founding=state.founding
+        )
+        yield from write_state(emptied, counter + 1)
         return
     if not state.cleared:
         old: list[Effect] = [Delete(file) for file in files if is_kept(file)]

@@ -47,6 +47,7 @@ from pandomq.limits import MIB
 from pandomq.node.applier import Applier
 from pandomq.node.cluster_view import LEARNER, members_of, own_role
 from pandomq.node.elections import Elections
+from pandomq.node.foundation import Foundation
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.opening import Opening
 from pandomq.node.paging import Paging
@@ -75,7 +76,10 @@ class DiskLog:
         self._revival = Revival(broker, self._paging.adopt)
         self._applier = Applier(journal, self._revival)
         self.replication = Replication(settings.name, settings.cluster, journal, broker, self._applier, random)
-        self._opening = Opening(journal, broker, self._paging, self._revival, self._applier, self.replication)
+        self.foundation = Foundation(settings.name, settings.cluster, journal, random)
+        self._opening = Opening(
+            journal, broker, self._paging, self._revival, self._applier, self.replication, self.foundation
+        )
         self._snapshots = Snapshots(journal, broker, self._paging, self._applier, self.replication)
         self._now_ms = 0
         self.closed = False
@@ -89,6 +93,11 @@ class DiskLog:
     @property
     def open(self) -> bool:
         return self._opening.over
+
+    @property
+    def following(self) -> bool:
+        """Open, and there are others to follow, or to wait for."""
+        return self.open and (self.replication.has_peers or self.foundation.waiting is not None)
 
     @property
     def cluster_id(self) -> str:
@@ -110,6 +119,7 @@ class DiskLog:
         self._now_ms = self.replication.notices.now_ms = now_ms
         if self.open and not self.closed:
             self._journal.tick(monotonic_ms)
+            self.foundation.tick(monotonic_ms)
             if self.replication.in_office:
                 self._journal.pin(self.replication.replica.needed_from)
                 if self.replication.has_peers:
@@ -215,7 +225,10 @@ class DiskLog:
     def _answer(self, event: StateSaved | Truncated | EntriesRead) -> None:
         match event:
             case StateSaved(ticket):
-                self.replication.state_saved(ticket)
+                if not self.foundation.saved(ticket):
+                    self.replication.state_saved(ticket)
+                elif self.foundation.over is not None:
+                    self.replication.store_replaced(self.foundation.over)
             case Truncated(_, aside):
                 if aside is not None:
                     log.warning("what was cut off the log is kept aside in %s", aside)

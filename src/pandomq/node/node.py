@@ -30,7 +30,8 @@ from pandomq.node.local_client import LocalClients
 from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.office import Office
-from pandomq.node.output import Abort, Output
+from pandomq.node.output import Output
+from pandomq.node.parting import Parting
 from pandomq.node.peer_dialing import CLOSED_BY_PEER
 from pandomq.node.peer_door import PeerDoor
 from pandomq.node.peer_links import linked_to_others
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from pandomq.journal.effects import Completion
     from pandomq.journal.journal import Journal
     from pandomq.node.attempts import Attempt, Caller
+    from pandomq.node.foundation import Foundation
     from pandomq.node.link import Link
     from pandomq.node.logins import Logins, Question
     from pandomq.node.reception import Arrival
@@ -75,7 +77,7 @@ class Node:
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, IncompleteMessages(settings), now_ms)
-        self.office = Office(None if self._disk is None else self._disk.replication)
+        self.office = Office(self._disk)
         self.peer_links = None if self._disk is None else linked_to_others(settings, self._links, self._disk, random)
         door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links)
         self._reception = Reception(
@@ -87,6 +89,7 @@ class Node:
         self._endings = Endings(self._links, self._backlog)
         self._intake = Intake(self._reception, self._links, self._endings, self._pressure, door)
         self.local_clients = LocalClients(self._broker, self.office)
+        self._parting = Parting(self._links, self._endings, self.local_clients, self.office)
         self.views = Views(
             settings,
             self._broker,
@@ -110,7 +113,7 @@ class Node:
     @property
     def following(self) -> bool:
         """It has what its store had, and serves or says who does."""
-        return self.office.opened or (self._disk is not None and self._disk.open and self._disk.replication.has_peers)
+        return self.office.opened or (self._disk is not None and self._disk.following)
 
     @property
     def link_count(self) -> int:
@@ -214,13 +217,7 @@ class Node:
 
     def shut_down(self, now_ms: int) -> None:
         """Tells every client; they go as they answer."""
-        for link in list(self._links.present):
-            if link.connection.state is State.RUNNING:
-                fault = connection_forced("broker forced connection closure with reason 'shutdown'")
-                self._endings.add(link, fault)
-            else:
-                self._links.controls.append(Abort(link))
-                self._links.forget(link, now_ms)
+        self._parting.shut_down(now_ms)
 
     # The disk, and other brokers. Each wants a step.
 
@@ -233,15 +230,23 @@ class Node:
     def peer_connected(self, name: str) -> None:
         """There is a link to this broker now, or another one than before."""
         self.peers.connected(name)
+        self.foundation.connected(name)
 
     def peer_lost(self, name: str, *, by_peer: bool) -> None:
         """`by_peer`: the other end closed it, as a system does for a process that died."""
         self.peers.disconnected(name, by_peer=by_peer)
+        self.foundation.disconnected(name)
 
     def peer_received(self, name: str, data: bytes, monotonic_ms: int) -> None:
         """One whole message. Raises BadMessage: then the link is to be closed."""
         self.peers.tick(monotonic_ms)
         self.peers.received(name, data)
+
+    @property
+    def foundation(self) -> Foundation:
+        """How the cluster began, or begins."""
+        assert self._disk is not None, "a broker without a store is in no cluster"
+        return self._disk.foundation
 
     @property
     def peers(self) -> Replication:
@@ -316,8 +321,7 @@ class Node:
 
     def _output(self, writes: Writes, more: bool) -> Output:
         controls, self._links.controls = self._links.controls, []
-        disk = self._disk
-        if disk is None:
+        if (disk := self._disk) is None:
             return Output(writes, controls, more)
         if self.peer_links is None:
             return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
@@ -352,12 +356,8 @@ class Node:
         return self._output(writes, disk.work() or more or disk.replication.elected is not None)
 
     def _leave(self, reason: str, now_ms: int) -> Output:
-        """The end of this life. What was not said by now is never said."""
-        self.office.opened = False
-        fault = self.office.farewell(reason)
         writes: Writes = []
-        self._links.part(fault, writes, now_ms)
-        self.local_clients.part(fault)
+        fault = self._parting.leave(reason, writes, now_ms)
         for _, on_done in self._administered:
             on_done(fault)
         self._administered.clear()

@@ -8,17 +8,18 @@ from pandomq.errors import ConnectionFault, connection_forced, not_allowed
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
-    from pandomq.node.replication import Replication
+    from pandomq.node.disk_log import DiskLog
 
 _FOLLOWING: Final = (Role.BACKUP, Role.OBSERVER)
 
 
 class Office:
-    __slots__ = ("_replication", "opened")
+    __slots__ = ("_foundation", "_replication", "opened")
 
-    def __init__(self, replication: Replication | None) -> None:
+    def __init__(self, disk: DiskLog | None) -> None:
         """Without a log on disk there are no other brokers."""
-        self._replication = replication
+        self._replication = None if disk is None else disk.replication
+        self._foundation = None if disk is None else disk.foundation
         self.opened = False
         """This broker is the root, and has all that it needs."""
 
@@ -53,6 +54,9 @@ class Office:
 
     @property
     def _explanation(self) -> str:
+        waiting = None if self._foundation is None else self._foundation.waiting
+        if waiting is not None:
+            return f"this broker belongs to no cluster yet: {waiting}"
         if self._replication is None or self._replication.in_office:
             return "this broker is the root, and will serve in a moment"
         return f"this broker is a {self._replication.notices.role.value}; {self._where_the_root_is}"

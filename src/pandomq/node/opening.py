@@ -1,8 +1,9 @@
 """Opens the log on disk: what a broker had comes back from the newest snapshot and the entries after it.
 
 Entries are given to the broker at once if they are known to be committed, as all of a broker alone are; otherwise when
-the cluster says so. Messages that were not in memory stay where they are: the snapshot names their pages. Those that
-the log brings again leave memory as they do while the broker runs, so that a restart needs no more of it.
+the cluster says so; a store that belongs to no cluster yet waits for one (`foundation`). Messages that were not in
+memory stay where they are: the snapshot names their pages. Those that the log brings again leave memory as they do
+while the broker runs, so that a restart needs no more of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.journal.journal import Journal
     from pandomq.node.applier import Applier
+    from pandomq.node.foundation import Foundation
     from pandomq.node.paging import Paging
     from pandomq.node.replication import Replication
 
@@ -33,6 +35,7 @@ class Opening:
         revival: Revival,
         applier: Applier,
         replication: Replication,
+        foundation: Foundation,
     ) -> None:
         self._journal = journal
         self._broker = broker
@@ -40,6 +43,7 @@ class Opening:
         self._revival = revival
         self._applier = applier
         self._replication = replication
+        self._foundation = foundation
         self.over = False
         self.cluster_id = ""
         self.snapshot_index = 0
@@ -86,4 +90,6 @@ class Opening:
         self._broker.held.replayed(self._applier.applied_index)
         self._journal.replayed()
         self.over = True
-        self._replication.begin(recovered)
+        if self.cluster_id:
+            self._replication.begin(recovered)
+        self._foundation.begin()

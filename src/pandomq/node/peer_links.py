@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from pandomq import __version__
+from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.limits import LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
@@ -80,7 +81,7 @@ class PeerLinks:
             nonce=self._random.randbytes(NONCE_BYTES),
             life=self.life,
             expected=expected,
-            cluster_id=self._disk.cluster_id if self._replication.notices.membership.names else "",
+            cluster_id=self._disk.cluster_id,
             address=own or settings.advertise,
             amqp=settings.advertise,
             http=settings.http,
@@ -248,18 +249,26 @@ class PeerLinks:
                 match item:
                     case Up(name):
                         self._replication.connected(name)
+                        self._disk.foundation.connected(name)
                     case Down(name, by_peer):
                         self._replication.disconnected(name, by_peer=by_peer)
-                    case Mail(name, _, data):
-                        self._pass_on(name, data, now_ms)
+                        self._disk.foundation.disconnected(name)
+                    case Mail():
+                        self._pass_on(item, now_ms)
                     case _:
                         assert_never(item)
 
-    def _pass_on(self, name: str, data: bytes, now_ms: int) -> None:
+    def _pass_on(self, mail: Mail, now_ms: int) -> None:
         try:
-            self._replication.received(name, data)
-        except BadMessage as bad:
-            peer = self._peers.get(name)
+            match mail.kind:
+                case Kind.REPLICA:
+                    self._replication.received(mail.name, mail.data)
+                case Kind.FOUNDING:
+                    self._disk.foundation.received(mail.name, mail.data)
+                case _:
+                    assert_never(mail.kind)
+        except (BadMessage, BadFoundingMessage) as bad:
+            peer = self._peers.get(mail.name)
             if peer is not None and peer.linked:
                 self._unlink(peer, f"it sent what cannot be read: {bad}", now_ms, by_peer=False)
 
@@ -280,6 +289,8 @@ class PeerLinks:
             self._post(name, kind, data, writes)
         for name, data in self._replication.take_sends():
             self._post(name, Kind.REPLICA, data, writes)
+        for name, data in self._disk.foundation.take_sends():
+            self._post(name, Kind.FOUNDING, data, writes)
         self.dialing.take_writes(writes)
         return writes
 

@@ -151,6 +151,8 @@ class Replication:
             snapshot_index=recovered.snapshot_index,
             damage=None if damage is None else Damage(damage.index, damage.known_term, damage.known_index),
             own=tuple(self._own),
+            # Nobody else has a say in a store that is alone, and so nobody could help it.
+            doubtful=self._journal.charter.state.doubtful and not self.is_alone(self._journal.found_state),
         )
         self._own.clear()
         known = decode_record(found.membership).membership if found.membership else None

@@ -17,7 +17,7 @@ from pandomq.replica.effects import Alarm, AlarmKind, Committed, Cut, MembersCha
 from pandomq.replica.entries import EpochBegins, LogEntry, Members, decode_entry, is_own
 from pandomq.replica.hard_state import HardState
 from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Header, Message
+from pandomq.replica.messages import Greeting, Header, Message
 from pandomq.replica.outbox import Outbox
 from pandomq.replica.ports import Chance, LogPort
 from pandomq.replica.position import Position
@@ -59,6 +59,8 @@ class Core:
         # Links, and since when the broker at the other end has run, on this broker's clock.
         self.links: set[NodeName] = set()
         self.born_ms: dict[NodeName, int] = {}
+        self.greetings: dict[NodeName, Greeting] = {}
+        """The last of each who is linked: whoever becomes root knows at once who is there beside the voters."""
         # Who is root in this term, and the promise to vote for nobody else for a while.
         self.root: NodeName | None = None
         self.promised_to: NodeName | None = None

@@ -51,6 +51,7 @@ def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message:
         return
     if isinstance(message, Greeting):
         core.born_ms[sender] = core.now_ms - message.age_ms
+        core.greetings[sender] = message
     age = core.age_of(message)
     if age > 0:
         if isinstance(message, AskVote) and not votes.is_open(core, sender, message):

@@ -76,6 +76,7 @@ class Replica:
         core.handlers = Recovering(core)
         self._promotion: Promotion | None = None
         self._greeted_ms = 0
+        self._greeted_as = self._standing
 
     def recovered(self, facts: StoreFacts, now_ms: int) -> None:
         """The store is open, and all that is in it is synced."""
@@ -103,11 +104,12 @@ class Replica:
             self._promotion = None
         if now_ms - self._greeted_ms >= GREETING_MS:
             self._greet(sorted(core.links))
-        choice.settle(core)
+        self._settle()
 
     def connected(self, peer: NodeName) -> None:
         """There is a link to this broker. It may be said again when the link was replaced."""
         self._core.links.add(peer)
+        self._core.greetings.pop(peer, None)
         if self.role is not Role.RECOVERING:
             self._greet([peer])
             self._core.handlers.connected(peer)
@@ -117,20 +119,32 @@ class Replica:
         A root that closes links counts them as lost at once, so a closed link also ends the promise to it."""
         self._core.links.discard(peer)
         self._core.born_ms.pop(peer, None)
+        self._core.greetings.pop(peer, None)
         self._core.handlers.disconnected(peer, by_peer=by_peer)
 
     def step(self, sender: NodeName, message: Message) -> None:
         """A message of a peer. It may be old, doubled, or from another epoch."""
         if self.role is not Role.RECOVERING:
             dispatch.dispatch(self._core, self._promotion, sender, message)
-            choice.settle(self._core)
+            self._settle()
         elif isinstance(message, Probe):
             # It says nothing of its store, which it does not know yet, but that it is alive.
             self._core.send(sender, ProbeAnswer(*self._core.header, message.number, START, None))
 
+    def _settle(self) -> None:
+        choice.settle(self._core)
+        if self._greeted_as != self._standing:
+            self._greet(sorted(self._core.links))
+
+    @property
+    def _standing(self) -> tuple[int, bool]:
+        """What a root must hear of at once when it changes."""
+        return self._core.life, self._core.record.joining
+
     def _greet(self, peers: Sequence[NodeName]) -> None:
         core = self._core
         self._greeted_ms = core.now_ms
+        self._greeted_as = self._standing
         age_ms = core.now_ms - core.started_ms
         greeting = Greeting(*core.header, core.life, age_ms, core.record.joining, core.observer, core.end)
         for peer in peers:
@@ -168,7 +182,7 @@ class Replica:
                 core.handlers.hand_over_prepared(completion)
             case _:
                 assert_never(completion)
-        choice.settle(core)
+        self._settle()
 
     def propose(self, payloads: Sequence[bytes], *, prompt: bool = False) -> LogIndex:
         """Entries for the log; returns the index of the last. `prompt` asks for `Received` before they are committed.

@@ -10,7 +10,7 @@ import msgspec
 
 from pandomq.broker.snapshot import without_pages
 from pandomq.ids import ClusterId, LogIndex, NodeName
-from pandomq.journal.events import Closed, Event, FlawKind, Progress, Recovered, Truncated
+from pandomq.journal.events import Closed, Event, FlawKind, Progress, Recovered, StateSaved, Truncated
 from pandomq.journal.faults import StoreFault, in_use
 from pandomq.journal.inspection import Inspection, StoreReport
 from pandomq.journal.journal import Journal
@@ -144,7 +144,11 @@ class _Workshop:
 
     def cut(self, first_index: LogIndex) -> str:
         self._journal.truncate(first_index, keep_aside=True)
-        return self._until(Truncated).aside or ""
+        aside = self._until(Truncated).aside or ""
+        # In a cluster others may count on what was cut off.
+        self._journal.charter.doubt()
+        self._until(StateSaved)
+        return aside
 
     def close(self) -> None:
         self._journal.close()

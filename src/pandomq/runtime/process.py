@@ -45,9 +45,17 @@ class Store(NamedTuple):
     directory: Path
     settings: JournalSettings
 
-    def journal(self, node_name: str) -> Journal:
-        new_cluster_id = ClusterId(str(uuid.uuid4()))
-        return Journal(self.settings, node_name=NodeName(node_name), new_cluster_id=new_cluster_id)
+    def journal(self, settings: NodeSettings) -> Journal:
+        """A broker that is configured to have peers begins without a cluster; one alone founds its own."""
+        has_peers = bool(settings.cluster.primaries or settings.cluster.join)
+        cluster_id = "" if has_peers else str(uuid.uuid4())
+        return Journal(
+            self.settings,
+            node_name=NodeName(settings.name),
+            new_cluster_id=ClusterId(cluster_id),
+            new_store_id=uuid.uuid4().hex,
+            boot_id=boot_id(),
+        )
 
 
 Wake = Callable[[], None]
@@ -100,8 +108,13 @@ async def _serve(
     clock = Clock()
 
     def make_node() -> Node:
-        journal = None if store is None else store.journal(settings.name)
-        return Node(settings, SystemRandom(), clock.now_ms(), journal)
+        nonlocal settings
+        journal = None if store is None else store.journal(settings)
+        node = Node(settings, SystemRandom(), clock.now_ms(), journal)
+        # What a person asked for at the start is not asked for again when the node begins again.
+        cluster = msgspec.structs.replace(settings.cluster, bootstrap=False)
+        settings = msgspec.structs.replace(settings, cluster=cluster)
+        return node
 
     def use(changed: NodeSettings) -> None:
         nonlocal settings
@@ -191,6 +204,14 @@ def _within_system(settings: NodeSettings) -> NodeSettings:
         return settings
     log.info("the system allows %d open files, and so no more than %d connections", files_max, connections_max)
     return msgspec.structs.replace(settings, connections_max=connections_max)
+
+
+def boot_id() -> str:
+    """Of the machine: another one after it lost what it had not written to its disks. Empty if nobody knows."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def machine_memory_bytes() -> int:

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from pandomq.journal.effects import DiskError, FileName, Read
 from pandomq.journal.events import Progress, Stage
 from pandomq.journal.faults import StoreFault, corrupt, disk_fault
@@ -232,7 +234,8 @@ def _parts(source: int, file: FileName) -> Iterator[tuple[int, int]]:
 
 
 def _write_state(target: Path, moment: _Moment) -> None:
-    data = encode_copy(moment.state, moment.counter)
+    # In a cluster, what it said after the copy was made is not in the copy.
+    data = encode_copy(msgspec.structs.replace(moment.state, doubtful=True), moment.counter)
     fd = os.open(target / STATE, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         for offset in COPY_OFFSETS:

@@ -90,13 +90,22 @@ class Machine:
         self._buffer = bytearray(READ_CHUNK_BYTES)
 
     def start(self, settings: ClusterSettings) -> None:
-        self._settings = NodeSettings(name=self.name, cluster=settings, paging_bytes=self.world.paging_bytes)
+        self._settings = NodeSettings(
+            name=self.name, cluster=settings, paging_bytes=self.world.paging_bytes, password_log_cost=4
+        )
         self._begin()
 
     def _begin(self) -> None:
         self.lives += 1
-        journal = Journal(SMALL, node_name=NodeName(self.name), new_cluster_id=CLUSTER, cluster_id=CLUSTER)
+        journal = Journal(
+            SMALL,
+            node_name=NodeName(self.name),
+            new_cluster_id=CLUSTER if self._settings.cluster.founding else ClusterId(""),
+            new_store_id=f"{self.random.getrandbits(64):x}",
+        )
         self.node = Node(self._settings, Random(self.random.getrandbits(64)), self.world.now_ms, journal)
+        cluster = msgspec.structs.replace(self._settings.cluster, bootstrap=False)
+        self._settings = msgspec.structs.replace(self._settings, cluster=cluster)
         for peer in self.world.linked_to(self.name):
             self.node.peer_connected(peer)
 
@@ -129,6 +138,8 @@ class Machine:
         self.disk.submit(list(output.disk), self.world.now_ms)
         for peer, data in output.sends:
             self.world.post(self.name, peer, data)
+        for peer, data in node.foundation.take_sends():
+            self.world.post(self.name, peer, data, founding=True)
         for link, data in output.writes:
             link.socket.written += data
         again = output.more
@@ -174,8 +185,15 @@ class Machine:
 
 class ClusterWorld:
     def __init__(
-        self, count: int = 3, seed: int = 1, paging_bytes: int = 0, replica: ReplicaSettings | None = None
+        self,
+        count: int = 3,
+        seed: int = 1,
+        paging_bytes: int = 0,
+        replica: ReplicaSettings | None = None,
+        *,
+        founding: bool = True,
     ) -> None:
+        """Unless it is `founding`, the brokers have to find each other before there is a cluster; none is started."""
         random = Random(seed)
         self.paging_bytes = paging_bytes
         self.now_ms = START_MS
@@ -183,11 +201,11 @@ class ClusterWorld:
             name: Machine(self, name, Random(random.getrandbits(64))) for name in (f"n{i + 1}" for i in range(count))
         }
         self.cut: set[frozenset[str]] = set()
-        self._mail: list[tuple[str, str, bytes, int]] = []
+        self._mail: list[tuple[str, str, bytes, int, bool]] = []
         self._ports = itertools.count(10_000)
         members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in self.machines)
-        self.settings = ClusterSettings(primaries=members, founding=True, replica=replica or ReplicaSettings())
-        for machine in self.machines.values():
+        self.settings = ClusterSettings(primaries=members, founding=founding, replica=replica or ReplicaSettings())
+        for machine in self.machines.values() if founding else ():
             machine.start(self.settings)
 
     # Time.
@@ -196,9 +214,13 @@ class ClusterWorld:
         for _ in range(elapsed_ms):
             self.now_ms += 1
             mail, self._mail = self._mail, []
-            for sender, receiver, data, life in mail:
+            for sender, receiver, data, life, founding in mail:
                 machine = self.machines[receiver]
-                if machine.node is not None and machine.lives == life and self._linked(sender, receiver):
+                if machine.node is None or machine.lives != life or not self._linked(sender, receiver):
+                    continue
+                if founding:
+                    machine.node.foundation.received(sender, data)
+                else:
                     machine.node.peer_received(sender, data, self.now_ms)
             for machine in self.machines.values():
                 machine.turn()
@@ -221,9 +243,9 @@ class ClusterWorld:
                 machine.node.peer_connected(name)
                 yield peer
 
-    def post(self, sender: str, receiver: str, data: bytes) -> None:
+    def post(self, sender: str, receiver: str, data: bytes, *, founding: bool = False) -> None:
         if self._linked(sender, receiver):
-            self._mail.append((sender, receiver, data, self.machines[receiver].lives))
+            self._mail.append((sender, receiver, data, self.machines[receiver].lives, founding))
 
     def kill(self, name: str, loss: Loss = Loss.NONE) -> None:
         self.machines[name].kill(loss)
@@ -235,8 +257,8 @@ class ClusterWorld:
         """Whether brokers that start from now on may begin a cluster."""
         self.settings = msgspec.structs.replace(self.settings, founding=founding)
 
-    def start(self, name: str) -> None:
-        self.machines[name].start(self.settings)
+    def start(self, name: str, *, bootstrap: bool = False) -> None:
+        self.machines[name].start(msgspec.structs.replace(self.settings, bootstrap=bootstrap))
 
     def isolate(self, name: str) -> None:
         """Nothing gets through, and nobody is told."""

@@ -56,6 +56,10 @@ class Root(Handlers):
             # A cluster's first members are in no log yet; who joins later learns of them from there.
             first.append(encode_entry(Members(core.membership)))
         self.write(first)
+        for name, greeting in core.greetings.items():
+            # Who is there and has no vote need not wait until it greets again.
+            if name not in self.peers and name in core.links:
+                self.on_greeting(name, greeting)
         self._beat()
 
     def _add(self, name: NodeName, *, observer: bool = False) -> Progress:

@@ -45,7 +45,7 @@ def _forget_term(patch: Patch) -> None:
     save_state = Journal.save_state
 
     def forgetful(journal: Journal, hard_state: HardState) -> Ticket:
-        old = journal.hard_state
+        old = journal.charter.state.hard
         return save_state(journal, msgspec.structs.replace(hard_state, term=old.term, vote=old.vote))
 
     patch.set(Journal, "save_state", forgetful)
