@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.errors import ConnectionFault, connection_forced, not_allowed
+from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ class Office:
         self.opened = True
 
     def refusal(self) -> ConnectionFault | None:
-        """None if clients may come in."""
+        """None if clients may come in. Its code is one after which clients with several addresses go on to the next: what
+        is not allowed would be an error for good to some, such as kombu."""
         if self.opened and (self._replication is None or self._replication.serving):
             return None
-        return not_allowed(self._explanation)
+        return connection_forced(self._explanation)
 
     @property
     def in_step(self) -> bool:

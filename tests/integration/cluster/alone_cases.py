@@ -85,7 +85,7 @@ def foreign_store(directory: Path) -> dict[str, Any]:
         shutil.copytree(other["n3"].data, broker.data)
         mark = broker.mark()
         broker.launch()
-        broker.wait_for_line("(?i)another cluster|cluster id", mark)
+        broker.wait_for_line("belongs to cluster .* to cluster", mark)
         publish(own)
         assert not broker.serves
         assert own.members()["n3"]["role"] == "absent"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ PATIENCE_S = 60.0
 """For what takes a second: the machine may be busy with other things."""
 PORTS = range(20000, 32000)
 """Below those that the system gives to clients: while a broker is down nobody else may get its port."""
+ROOT_LINE = re.compile(r"is root in (?P<term>.*?);")
+"""What a broker logs when it is elected."""
 AMQP_PORT, HTTP_PORT = 5672, 15672
 """In a namespace of its own a broker need not look for free ones."""
 
@@ -99,8 +102,15 @@ class Cluster:
             broker.end()
 
     def check(self) -> None:
+        """No exception reached nobody, and no term had two roots."""
+        roots: dict[str, str] = {}
         for broker in self:
             broker.check()
+            for line in broker.lines(ROOT_LINE.pattern):
+                found = ROOT_LINE.search(line)
+                assert found is not None
+                other = roots.setdefault(found["term"], broker.name)
+                assert other == broker.name, f"{other} and {broker.name} were root in {found['term']}"
 
     # Who is who.
 

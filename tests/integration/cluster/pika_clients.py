@@ -63,7 +63,7 @@ class PikaClient:
     async def _connect(self) -> AsyncioConnection:
         opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         # A heartbeat of a second or two would end it just so; without one the time-out above is what is tried.
-        more = {"socket_timeout": 0.5, "stack_timeout": 2.0, "heartbeat": 0}
+        more = {"socket_timeout": 0.5, "stack_timeout": 1.0, "heartbeat": 0}
         workflow = AsyncioConnection.create_connection(
             [broker.parameters(**more) for broker in self._cluster], lambda outcome: _settle(opened, outcome)
         )

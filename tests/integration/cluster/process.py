@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pika
 
+import pandomq
 from tests.integration.configured_broker import toml
 from tests.integration.waiting import wait_until
 from tests.integration.watched_broker import UNHANDLED_SIGNS
@@ -24,6 +25,8 @@ START_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 30.0
 ASK_PATIENCE_S = 3.0
 LOG_TAIL_CHARS = 6000
+SOURCES = Path(pandomq.__file__).parents[1]
+"""Whatever the tests import is what they start."""
 READY = re.compile(r"ready on ")
 
 
@@ -72,7 +75,7 @@ class ClusterBroker:
             self._process = subprocess.Popen(
                 [*self._prefix, sys.executable, "-m", "pandomq.cli.main", "start", "--config", str(config), *options],
                 cwd=self.directory,
-                env={**clean, **kept, "PYTHONUNBUFFERED": "1"},
+                env={**clean, **kept, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(SOURCES)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
