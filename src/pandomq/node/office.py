@@ -27,8 +27,8 @@ class Office:
         self.opened = True
 
     def refusal(self) -> ConnectionFault | None:
-        """None if clients may come in. Its code is one after which clients with several addresses go on to the next: what
-        is not allowed would be an error for good to some, such as kombu."""
+        """None if clients may come in. Its code is one after which clients with several addresses go on to the next;
+        what is not allowed would be an error for good to some, such as kombu."""
         if self.opened and (self._replication is None or self._replication.serving):
             return None
         return connection_forced(self._explanation)
