@@ -59,11 +59,17 @@ class Authority:
         ends = -DAY / 2 if expired else DAY
         return self._sign(file or "client", common_name, ExtendedKeyUsageOID.CLIENT_AUTH, ends=ends)
 
-    def _sign(self, file: str, common_name: str, usage: x509.ObjectIdentifier, ends: datetime.timedelta = DAY) -> Pair:
+    def peer(self, file: str = "peer") -> Pair:
+        """For brokers on the loopback that dial each other."""
+        return self._sign(file, "localhost", ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _sign(
+        self, file: str, common_name: str, *usages: x509.ObjectIdentifier, ends: datetime.timedelta = DAY
+    ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(common_name, self.name, key.public_key(), -DAY, ends)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        if usage == ExtendedKeyUsageOID.SERVER_AUTH:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        if ExtendedKeyUsageOID.SERVER_AUTH in usages:
             addresses = [x509.IPAddress(ipaddress.ip_address(text)) for text in ("127.0.0.1", "::1")]
             names = x509.SubjectAlternativeName([x509.DNSName("localhost"), *addresses])
             builder = builder.add_extension(names, critical=False)
