@@ -44,7 +44,6 @@ def _root_named_by(broker: ClusterBroker) -> str:
     return ""
 
 
-@pytest.mark.proves("R2", "R11")
 def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
     with running(Cluster(tmp_path)) as cluster:
         first = cluster.root
@@ -61,7 +60,7 @@ def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
         wait_until(lambda: _root_named_by(third) == f"{second.name}={second.address}", "a refusal that names the root")
         with pika.BlockingConnection(second.parameters()) as connection:
             channel = connection.channel()
-            got = []
+            got: list[int] = []
             for method, _, body in channel.consume("q", inactivity_timeout=20):
                 assert method is not None, f"only {len(got)} came"
                 channel.basic_ack(method.delivery_tag)
@@ -70,6 +69,21 @@ def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
                     break
             channel.cancel()
         assert got == list(range(MESSAGES))
+
+
+@pytest.mark.proves("R1")
+def test_a_client_that_names_another_cluster_is_refused(tmp_path: Path) -> None:
+    with running(Cluster(tmp_path)) as cluster:
+        root = cluster.root
+        named = {"cluster": root.status["cluster"]}
+        with pika.BlockingConnection(root.parameters(client_properties=named)) as connection:
+            announced = connection._impl.server_properties
+            assert announced["cluster"] == named["cluster"]
+            assert announced["root"] == root.address
+            assert sorted(announced["brokers"]) == sorted(broker.address for broker in cluster)
+        for broker in cluster:
+            with pytest.raises(pika.exceptions.AMQPError, match=f"belongs to cluster {named['cluster']}, not to mine"):
+                pika.BlockingConnection(broker.parameters(client_properties={"cluster": "mine"}))
 
 
 @pytest.mark.proves("R1")

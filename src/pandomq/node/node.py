@@ -77,7 +77,7 @@ class Node:
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(self._broker, IncompleteMessages(settings), now_ms)
-        self.office = Office(self._disk)
+        self.office = Office(self._disk, settings.cluster.http)
         self.peer_links = None if self._disk is None else linked_to_others(settings, self._links, self._disk, random)
         door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links)
         self._reception = Reception(

@@ -8,16 +8,20 @@ from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pandomq.node.disk_log import DiskLog
 
 _FOLLOWING: Final = (Role.BACKUP, Role.OBSERVER)
 
 
 class Office:
-    __slots__ = ("_foundation", "_replication", "opened")
+    __slots__ = ("_disk", "_foundation", "_http", "_replication", "opened")
 
-    def __init__(self, disk: DiskLog | None) -> None:
-        """Without a log on disk there are no other brokers."""
+    def __init__(self, disk: DiskLog | None, http: str = "") -> None:
+        """Without a log on disk there are no other brokers. `http` is where clients find this one's."""
+        self._disk = disk
+        self._http = http
         self._replication = None if disk is None else disk.replication
         self._foundation = None if disk is None else disk.foundation
         self.opened = False
@@ -33,6 +37,14 @@ class Office:
             return None
         return connection_forced(self._explanation)
 
+    def mismatch(self, client_properties: Mapping[str, object]) -> ConnectionFault | None:
+        """Of a client that names the cluster it wants, and has come to another one."""
+        wanted = client_properties.get("cluster")
+        own = "" if self._disk is None else self._disk.cluster_id
+        if not isinstance(wanted, str) or not wanted or wanted == own:
+            return None
+        return not_allowed(f"this broker belongs to {f'cluster {own}' if own else 'no cluster'}, not to {wanted}")
+
     @property
     def in_step(self) -> bool:
         """It serves nobody, and has all that the root has said to be committed."""
@@ -46,12 +58,15 @@ class Office:
 
     def server_properties(self) -> dict[str, object] | None:
         """Where things are, for clients; None if that is what it was when this was last asked."""
-        if self._replication is None or not self._replication.notices.changed:
+        if self._disk is None or self._replication is None or not self._replication.notices.changed:
             return None
         notices = self._replication.notices
         notices.changed = False
         brokers = [address for name in notices.membership.members if (address := notices.address_of(name))]
-        return {"root": notices.address_of(notices.root), "brokers": brokers} if brokers else {}
+        properties: dict[str, object] = {"cluster": self._disk.cluster_id, "http": self._http}
+        if brokers:
+            properties |= {"root": notices.address_of(notices.root), "brokers": brokers}
+        return {name: value for name, value in properties.items() if value}
 
     @property
     def _explanation(self) -> str:

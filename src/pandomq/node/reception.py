@@ -196,7 +196,7 @@ class Reception:
         assert login is not None
         link.login, link.mechanism = None, login.mechanism
         try:
-            refusal = self._office.refusal()
+            refusal = self._office.mismatch(login.client_properties) or self._office.refusal()
             if refusal is not None:
                 raise refusal
             if link.unknown:

@@ -11,6 +11,7 @@ from pandomq.cluster.parcels import Kind
 from tests.unit.node.link_world import CLUSTER, LinkWorld, Machine
 
 
+@pytest.mark.proves("R2")
 def test_three_brokers_dial_each_other_and_elect_a_root() -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
@@ -18,6 +19,8 @@ def test_three_brokers_dial_each_other_and_elect_a_root() -> None:
     views = world.machines["n1"].links
     assert set(views) == {"n2", "n3"}
     assert views["n2"].state == "linked"
+    # One connection for each pair and direction.
+    assert len(world.ends) == 2 * 6
     assert views["n2"].amqp == "n2.example:5672"
 
 
