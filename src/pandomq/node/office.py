@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.errors import ConnectionFault, connection_forced
+from pandomq.errors import ConnectionFault, connection_forced, not_allowed
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
