@@ -49,8 +49,7 @@ PAGE_WRITE_BYTES_MAX: Final = 4 * MIB
 PLACES_PER_PIECE: Final = 65_536
 """Places of pages in one piece of a snapshot."""
 
-PART_BYTES: Final = 1 * MIB
-"""What another broker gets of a snapshot in one part."""
+PART_BYTES_MAX: Final = 1 * MIB
 SENDING_IDLE_MS: Final = 60_000
 """A snapshot of which nobody has asked for a part for so long is kept no longer."""
 
@@ -75,6 +74,8 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
     fsync_interval_ms: int = 200
     snapshot_log_bytes: int = 256 * MIB
     """A snapshot is due when the log has grown by this much, or by twice the last snapshot, whichever is more."""
+    part_bytes: int = PART_BYTES_MAX
+    """What another broker gets of a snapshot in one part."""
     page_file_bytes: int = 64 * MIB
     """A page file that has reached this size gets no more pages."""
     sparse_percent: int = 50
@@ -96,6 +97,8 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not 1 <= self.sparse_percent <= 90:
             raise ValueError(f"sparse_percent must be between 1 and 90, not {self.sparse_percent}")
+        if not 1 <= self.part_bytes <= PART_BYTES_MAX:
+            raise ValueError(f"part_bytes must be between 1 and {PART_BYTES_MAX}, not {self.part_bytes}")
         if self.fsync_interval_ms < 1:
             raise ValueError(f"fsync_interval_ms must be at least 1, not {self.fsync_interval_ms}")
 

@@ -18,7 +18,7 @@ from pandomq.ids import LogIndex, Term
 from pandomq.journal.effects import Lane, Ticket
 from pandomq.journal.events import Event, PartRead
 from pandomq.journal.layout import Identity
-from pandomq.journal.limits import PART_BYTES, SENDING_IDLE_MS, JournalSettings
+from pandomq.journal.limits import SENDING_IDLE_MS, JournalSettings
 from pandomq.journal.names import page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.reclaimer import Reclaimer
@@ -122,9 +122,12 @@ class SnapshotSender:
         window = Window(file, size_bytes, self._settings.bulk_chunk_bytes)
         head = yield from read_head(file, window, self._identity.cluster_id)
         foundation = yield from read_foundation(window)
-        parts = [Part(KIND_SNAPSHOT, 0, offset, length) for offset, length in _stretches(0, size_bytes)]
+        part_bytes = self._settings.part_bytes
+        parts = [Part(KIND_SNAPSHOT, 0, *part) for part in _stretches(0, size_bytes, part_bytes)]
         for place in sorted(foundation.places):
-            parts += [Part(KIND_PAGE, place.number, *part) for part in _stretches(place.offset, place.length)]
+            parts += [
+                Part(KIND_PAGE, place.number, *part) for part in _stretches(place.offset, place.length, part_bytes)
+            ]
         # Who made it, what it is of, and how large it is: no other has all of that in common with it.
         name = f"{self._identity.node_name}-{index}-{head.chain:08x}-{size_bytes}-{len(parts)}"
         return Source(name, head, parts)
@@ -146,6 +149,6 @@ class SnapshotSender:
         )
 
 
-def _stretches(offset: int, length: int) -> list[tuple[int, int]]:
+def _stretches(offset: int, length: int, part_bytes: int) -> list[tuple[int, int]]:
     end = offset + length
-    return [(start, min(PART_BYTES, end - start)) for start in range(offset, end, PART_BYTES)]
+    return [(start, min(part_bytes, end - start)) for start in range(offset, end, part_bytes)]

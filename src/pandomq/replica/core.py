@@ -48,7 +48,7 @@ class Core:
         self.life = 0
         self.state = HardState()
         self.record = Record()
-        self.tail = Tail(port, LogIndex(0), Term(0))
+        self.tail = Tail(port, LogIndex(0), Term(0), settings.tail_bytes)
         self.commit_index = LogIndex(0)
         self.handlers: Handlers
         self.new_follower: Callable[[Core, int], Handlers]

@@ -14,7 +14,6 @@ from pandomq.replica.completions import Fetched, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
 from pandomq.replica.effects import Fetch, ReadPiece
 from pandomq.replica.entries import LogEntry
-from pandomq.replica.limits import APPEND_BYTES_MAX
 from pandomq.replica.messages import Append, Refused, SnapshotAnswer, SnapshotPiece
 from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.record import encode_record
@@ -37,12 +36,12 @@ class Replication:
             if peer.next_index < tail.first_index:
                 self._fetch(peer)
                 return
-            self._append(peer, tail.entries_from(peer.next_index, APPEND_BYTES_MAX))
+            self._append(peer, tail.entries_from(peer.next_index, self._core.settings.append_bytes))
 
     def beat(self, peer: Progress) -> None:
         """Keeps the lease, tells how far the log is committed, and finds out what was lost on the way."""
         if peer.phase is Phase.PROBING and peer.next_index >= self._core.tail.first_index:
-            self._append(peer, self._core.tail.entries_from(peer.next_index, APPEND_BYTES_MAX))
+            self._append(peer, self._core.tail.entries_from(peer.next_index, self._core.settings.append_bytes))
             return
         # The entry before is one that the peer is known to have, so that it never has to refuse.
         index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
@@ -102,7 +101,7 @@ class Replication:
         if not peer.fetching:
             peer.fetching = True
             peer.in_sync = False
-            self._core.outbox.put(Fetch(peer.name, peer.next_index, APPEND_BYTES_MAX))
+            self._core.outbox.put(Fetch(peer.name, peer.next_index, self._core.settings.append_bytes))
 
     def fetched(self, peer: Progress, completion: Fetched) -> None:
         if not peer.fetching:

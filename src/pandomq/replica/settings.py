@@ -2,6 +2,8 @@
 
 import msgspec
 
+from pandomq.replica.limits import APPEND_BYTES_MAX, TAIL_BYTES_MAX
+
 
 class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int = 1_000
@@ -14,6 +16,10 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Synced copies that a commit needs; never fewer than half of the primaries, never more than there are."""
     last_man_standing: bool = False
     """Let `min_copies` sink to what is in sync, with an alarm."""
+    append_bytes: int = APPEND_BYTES_MAX
+    """Payloads of one append, unless a single entry is larger."""
+    tail_bytes: int = TAIL_BYTES_MAX
+    """Entries kept in memory for sending."""
 
     def __post_init__(self) -> None:
         if self.lease_ms < 50:
@@ -24,6 +30,10 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"min_copies must be at least 1, not {self.min_copies}")
         if self.disk_stall_ms < 1:
             raise ValueError(f"disk_stall_ms must be at least 1, not {self.disk_stall_ms}")
+        if not 1 <= self.append_bytes <= APPEND_BYTES_MAX:
+            raise ValueError(f"append_bytes must be between 1 and {APPEND_BYTES_MAX}, not {self.append_bytes}")
+        if not 1 <= self.tail_bytes <= TAIL_BYTES_MAX:
+            raise ValueError(f"tail_bytes must be between 1 and {TAIL_BYTES_MAX}, not {self.tail_bytes}")
 
     @property
     def heartbeat_ms(self) -> int:

@@ -1,6 +1,6 @@
 """The end of the log in memory: what was written lately, synced or not, ready to be sent on.
 
-Bounded by TAIL_BYTES_MAX for what is synced. What is not synced yet always stays: it is bounded by what the owner lets
+Bounded by `tail_bytes` for what is synced. What is not synced yet always stays: it is bounded by what the owner lets
 publishers propose. Older entries are asked of the log on disk.
 """
 
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from pandomq.ids import LogIndex, Term
 from pandomq.replica.entries import LogEntry
-from pandomq.replica.limits import APPEND_ENTRIES_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX
+from pandomq.replica.limits import APPEND_ENTRIES_MAX, TAIL_ENTRIES_MAX
 from pandomq.replica.ports import LogPort
 
 
 class Tail:
     __slots__ = (
         "_base_term",
+        "_bytes_max",
         "_dropped",
         "_entries",
         "_port",
@@ -26,8 +27,9 @@ class Tail:
         "wanted",
     )
 
-    def __init__(self, port: LogPort, last_index: LogIndex, last_term: Term) -> None:
+    def __init__(self, port: LogPort, last_index: LogIndex, last_term: Term, bytes_max: int) -> None:
         self._port = port
+        self._bytes_max = bytes_max
         self.wanted = True
         """There are voters to send it to. Otherwise what is synced does not stay."""
         self.reset(last_index, last_term)
@@ -82,7 +84,7 @@ class Tail:
     def _is_too_large(self) -> bool:
         if not self.wanted:
             return len(self._entries) > self._dropped
-        return self._size_bytes > TAIL_BYTES_MAX or len(self._entries) - self._dropped > TAIL_ENTRIES_MAX
+        return self._size_bytes > self._bytes_max or len(self._entries) - self._dropped > TAIL_ENTRIES_MAX
 
     def _place(self, index: LogIndex) -> int:
         return self._dropped + index - self.first_index

@@ -34,6 +34,8 @@ class Job(msgspec.Struct, frozen=True):
     log: bool = False
     """The log alone, without brokers."""
     mutant: str = ""
+    plot: str | None = None
+    """Of a world of logs; empty for none. Left out, the seed chooses."""
 
     def command(self, seed: int) -> str:
         """What a person types to see this world."""
@@ -52,7 +54,7 @@ def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
 
 def _run_world(job: Job, show: Callable[[str], None] | None) -> Outcome:
     if job.log:
-        return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show).run()
+        return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show, job.plot).run()
     nodes = job.nodes or 1 + job.seed % NODES_DRAWN
     return World(job.seed, show).run() if nodes == 1 else ClusterWorld(job.seed, nodes, show).run()
 

@@ -83,6 +83,10 @@ class Network:
             self.stations[other].linked(one)
         self._agenda.after(self._random.randint(*RETRY_MS), lambda: self._dial(one, other))
 
+    def is_linked(self, one: str, other: str) -> bool:
+        """Both ends take the link for open."""
+        return (one, other) in self._ends and (other, one) in self._ends
+
     def went(self, name: str, *, told: bool) -> None:
         """A process is gone; its system says so to the others, or is gone as well."""
         for at, peer in list(self._ends):

@@ -6,9 +6,10 @@ from unittest import mock
 
 import pytest
 
-from pandomq.ids import LogIndex
+from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import limits, progress, tail
 from pandomq.replica.effects import Alarm, AlarmKind, Committed, Received, Serve
+from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.replica import NotRoot
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
@@ -253,3 +254,13 @@ def test_a_backup_that_lost_what_was_not_synced_gets_it_again() -> None:
     world.advance(1_000)
     assert world.log("b") == [b"one", b"two"]
     assert world["b"].plays(Role.BACKUP)
+
+
+def test_a_heartbeats_answer_does_not_begin_a_snapshot_anew() -> None:
+    """A peer that waits for a snapshot answers heartbeats, too: with all it has, which is what the root knew."""
+    peer = Progress(NodeName("c"), LogIndex(1))
+    peer.phase, peer.transfer = Phase.SNAPSHOT, Transfer(0)
+    peer.acknowledged(LogIndex(0), LogIndex(0), 1)
+    assert peer.transfer is not None
+    peer.acknowledged(LogIndex(7), LogIndex(7), 2)
+    assert peer.transfer is None and peer.next_index == 8

@@ -24,6 +24,8 @@ from pandomq.sim.network import Network, Weather
 from pandomq.sim.trace import Trace
 
 DOWN_MS: Final = (1, 1_200)
+HELD_DOWN_MS: Final = 4_000
+"""Of those who were said to be dead."""
 
 
 class LogFaults:
@@ -47,6 +49,10 @@ class LogFaults:
         self._last_lives: dict[str, int] = {}
         self._held_down: dict[str, int] = {}
         """Until when somebody who is said to be dead must stay so."""
+
+    def hold_down(self, machine: LogMachine, until_ms: int) -> None:
+        """It does not come back by itself before that."""
+        self._held_down[machine.name] = until_ms
 
     def begin(self) -> None:
         self._agenda.after(self._random.randint(100, 1_500), self._strike)
@@ -251,7 +257,7 @@ class LogFaults:
         ):
             return
         for name in dead:
-            self._held_down[name] = self._agenda.now_ms + 4_000
+            self._held_down[name] = self._agenda.now_ms + HELD_DOWN_MS
         one = self._random.choice(alive)
         epoch_id = f"{self._random.getrandbits(64):016x}"
         assert one.keeper is not None

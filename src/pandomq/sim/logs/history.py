@@ -22,6 +22,10 @@ class History:
         self.copies: dict[tuple[int, LogEntry], set[str]] = {}
         """Who has had an entry on disk."""
         self._synced: dict[tuple[str, int], int] = {}
+        self.clocks_hold = True
+        """No clock is further off than a lease allows for."""
+        self.overtaken: set[str] = set()
+        """Epochs that a forced promotion has ended, for all but those who have not heard of it."""
 
     def note_synced(self, machine: LogMachine) -> None:
         keeper = machine.keeper
@@ -35,14 +39,20 @@ class History:
             self.copies.setdefault((index, keeper.entries[index - 1]), set()).add(machine.name)
         self._synced[life] = last
 
+    @property
+    def length(self) -> int:
+        """Of what is known to be committed."""
+        return max(len(log) for epoch_id, log in self.committed.items() if epoch_id not in self.overtaken)
+
     def epoch_of(self, machine: LogMachine, index: LogIndex) -> str:
         """In which this machine's entry was written."""
         assert machine.keeper is not None
         return next((epoch_id for first, epoch_id in reversed(machine.keeper.epochs) if first <= index), "")
 
     def promoted(self, machine: LogMachine, epoch_id: str) -> None:
-        """By force: the log goes on from this machine's."""
+        """By force: the log goes on from this machine's. What others say in older epochs is worth nothing any more."""
         assert machine.keeper is not None
+        self.overtaken.update(self.committed)
         self.committed[epoch_id] = [*machine.keeper.entries]
         kept = {entry.payload for entry in machine.keeper.entries}
         self.confirmed = {payload: epoch_id for payload in self.confirmed if payload in kept}

@@ -1,7 +1,8 @@
 """One process that keeps the log: a replica on a journal, and nothing else. What it is given are opaque entries.
 
 It stands where the node stands: carries out the replica's effects with the journal, and tells it what became of them.
-It also remembers what its log holds, so that checkers can compare logs without reading disks.
+It also remembers what its log holds, so that checkers can compare logs without reading disks. That is its state, and
+what is in its snapshots; so a snapshot that is not what it stands for shows when logs are compared.
 """
 
 from __future__ import annotations
@@ -16,14 +17,24 @@ from pandomq.journal.effects import Completion as DiskCompletion
 from pandomq.journal.effects import Ticket
 from pandomq.journal.events import (
     Durable,
+    Emptied,
     EntriesRead,
     Event,
+    Installed,
+    InstallFailed,
+    PartRead,
+    PartTaken,
     Recovered,
     Replayed,
+    SnapshotBegins,
+    SnapshotFailed,
+    SnapshotPiece,
+    SnapshotSaved,
     StateSaved,
     Truncated,
 )
 from pandomq.journal.journal import Journal
+from pandomq.node.transfer import Transfer
 from pandomq.replica import completions as done
 from pandomq.replica.effects import (
     Alarm,
@@ -54,6 +65,7 @@ from pandomq.replica.record import first_state
 from pandomq.replica.replica import Replica
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
+from pandomq.sim.logs.snapshots import KeeperSnapshots, decode_piece
 
 
 class KeeperWatch(Protocol):
@@ -63,8 +75,8 @@ class KeeperWatch(Protocol):
 
     def send(self, keeper: Keeper, peer: str, data: bytes) -> None: ...
 
-    def set_aside(self, keeper: Keeper) -> None:
-        """The process ends here, and begins again with an empty store."""
+    def replaced(self, keeper: Keeper, reason: str) -> None:
+        """Its store is another one when it is opened again, which is to be now."""
 
 
 class Keeper:
@@ -91,6 +103,8 @@ class Keeper:
         self._saves: dict[Ticket, int] = {}
         self._fetches: dict[Ticket, Fetch] = {}
         self._cutting = False
+        self.transfer = Transfer(journal, self._complete)
+        self._snapshots = KeeperSnapshots(journal)
         self.over = False
         self.now_ms = 0
         journal.open()
@@ -107,6 +121,9 @@ class Keeper:
             self.journal.tick(now_ms)
             self.replica.tick(now_ms)
             self.carry_out()
+        if self.runs:
+            self.journal.pin(self.replica.needed_from if self.replica.role is Role.ROOT else None)
+            self._snapshots.work(self.entries, self.replica.commit_index)
 
     def linked(self, peer: str) -> None:
         if self.runs:
@@ -148,10 +165,14 @@ class Keeper:
 
     def _hear(self, event: Event) -> None:
         match event:
-            case Replayed(entries):
-                self._note([LogEntry(entry.term, entry.payload) for entry in entries])
-            case Recovered():
-                self._recovered(event)
+            case SnapshotBegins() | SnapshotPiece() | Replayed() | Recovered():
+                self._read_store(event)
+            case SnapshotSaved(index):
+                self._snapshots.saved(index)
+            case SnapshotFailed():
+                self._snapshots.failed()
+            case PartRead() | PartTaken() | InstallFailed() | Installed() | Emptied():
+                self._hear_of_transfer(event)
             case StateSaved(ticket):
                 number = self._saves.pop(ticket)
                 if number < 0:
@@ -176,6 +197,39 @@ class Keeper:
             case _:
                 pass
 
+    def _read_store(self, event: SnapshotBegins | SnapshotPiece | Replayed | Recovered) -> None:
+        match event:
+            case SnapshotBegins():
+                self.entries, self.epochs = [], []
+            case SnapshotPiece(_, data):
+                self._note(decode_piece(data))
+            case Replayed(entries):
+                assert entries[0].index == len(self.entries) + 1, "the log goes on where the snapshot ends"
+                self._note([LogEntry(entry.term, entry.payload) for entry in entries])
+            case Recovered():
+                self._recovered(event)
+            case _:
+                assert_never(event)
+
+    def _hear_of_transfer(self, event: PartRead | PartTaken | InstallFailed | Installed | Emptied) -> None:
+        match event:
+            case PartRead():
+                self.transfer.part_read(event)
+            case PartTaken(ticket):
+                self.transfer.part_taken(ticket)
+            case InstallFailed(ticket, reason):
+                self.transfer.install_failed(ticket, reason)
+            case Installed():
+                self._replaced("a snapshot takes the place of its store")
+            case Emptied():
+                self._replaced("its store is set aside, and it begins empty")
+            case _:
+                assert_never(event)
+
+    def _replaced(self, reason: str) -> None:
+        self.over = True
+        self._watch.replaced(self, reason)
+
     def _recovered(self, recovered: Recovered) -> None:
         # From now on it knows since when the disk owes something.
         self.journal.tick(self.now_ms)
@@ -185,8 +239,8 @@ class Keeper:
         if founding:
             found = first_state(self._founders)
             self._saves[self.journal.save_state(_stored(found))] = -1
-        if damage is None:
-            self.journal.replayed()
+        self.journal.replayed()
+        self._snapshots.last_index = recovered.snapshot_index
         self._facts = StoreFacts(
             found,
             snapshot_index=recovered.snapshot_index,
@@ -236,11 +290,11 @@ class Keeper:
                     self._fetches[self.journal.read(first_index, bytes_max)] = effect
                 except LookupError:
                     self.replica.completed(done.Missing(peer, first_index))
-            case ReadPiece(peer, source):
-                self.replica.completed(done.NoSnapshot(peer, source))
+            case ReadPiece() | TakePiece() | InstallSnapshot():
+                self._watch.told(self, effect)
+                self.transfer.carry_out(effect)
             case SetAside():
-                self.over = True
-                self._watch.set_aside(self)
+                self.journal.arrivals.set_aside(self.now_ms)
             case PrepareHandOver():
                 self._watch.told(self, effect)
                 self.replica.completed(done.HandOverPrepared(None))
@@ -249,8 +303,6 @@ class Keeper:
                 self._watch.told(self, effect)
             case RoleChanged() | Received() | Serve() | Resigned() | Alarm() | MembersChanged() | ChangeEnded():
                 self._watch.told(self, effect)
-            case TakePiece() | InstallSnapshot():
-                raise AssertionError("nobody has a snapshot here")
             case _:
                 assert_never(effect)
 

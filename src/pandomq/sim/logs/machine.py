@@ -17,6 +17,7 @@ from pandomq.sim.agenda import Agenda
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.keeper import Keeper
+from pandomq.sim.logs.post import Post
 from pandomq.sim.network import Network
 from pandomq.sim.trace import Trace
 
@@ -42,6 +43,7 @@ class LogMachine:
         trace: Trace,
         random: Random,
         network: Network,
+        post: Post,
         settings: ReplicaSettings,
         journal_settings: JournalSettings,
         watch: LogWatch,
@@ -55,10 +57,12 @@ class LogMachine:
         self._border = name.encode()
         self._random = random
         self.network = network
+        self._post = post
         self.settings = settings
         self._journal_settings = journal_settings
         self._watch = watch
-        self._drift_permille = drift_permille
+        self._speed_permille = 1000 + drift_permille
+        self._clock_base_ms, self._clock_since_ms = 1_000, 0
         self._founders = founders
         self.disk = SimDisk(Random(random.getrandbits(64)), capacity_bytes=64 * 2**20)
         self.keeper: Keeper | None = None
@@ -72,7 +76,13 @@ class LogMachine:
     # The clock.
 
     def now_ms(self) -> int:
-        return 1_000 + self._agenda.now_ms * (1000 + self._drift_permille) // 1000
+        passed_ms = self._agenda.now_ms - self._clock_since_ms
+        return self._clock_base_ms + passed_ms * self._speed_permille // 1000
+
+    def run_clock(self, speed_permille: int) -> None:
+        """From now on it goes at this speed."""
+        self._clock_base_ms, self._clock_since_ms = self.now_ms(), self._agenda.now_ms
+        self._speed_permille = speed_permille
 
     # The process.
 
@@ -105,12 +115,9 @@ class LogMachine:
         self._trace.say(self.name, "gets an empty disk")
         if self.keeper is not None:
             self._end(None, Loss.ALL)
-        self._empty()
-        self.lost = True
-
-    def _empty(self) -> None:
         self.disk.wipe()
         self._founders = ()
+        self.lost = True
 
     def _end(self, fault: StoreFault | None, loss: Loss) -> None:
         keeper = self.keeper
@@ -227,12 +234,15 @@ class LogMachine:
         self._watch.told(self, effect)
 
     def send(self, keeper: Keeper, peer: str, data: bytes) -> None:
-        self.network.send(self.name, peer, data)
+        self._post.send(self.name, peer, data)
 
-    def set_aside(self, keeper: Keeper) -> None:
-        self._trace.say(self.name, "sets its store aside and begins empty")
-        self._agenda.after(0, self._in_life(self._begin_empty))
+    def replaced(self, keeper: Keeper, reason: str) -> None:
+        self._trace.say(self.name, reason)
+        self._agenda.after(0, self._in_life(self._begin_again))
 
-    def _begin_empty(self) -> None:
+    def _begin_again(self) -> None:
+        """The same process opens its store anew."""
+        self._founders = ()
         self._end(None, Loss.NONE)
-        self._empty()
+        if self.keeper is None:
+            self.start()

@@ -30,6 +30,8 @@ class Proposer:
         self._think_ms = think_ms
         self._count = 0
         self.stopped = False
+        self.resting = False
+        """Nothing is proposed for now, but what a plot asks for."""
         self._waiting: dict[str, deque[tuple[LogIndex, LogEntry]]] = {}
         self.confirmed = 0
         self.on_confirmed: Callable[[LogMachine, LogIndex, LogEntry], None] = lambda machine, index, entry: None
@@ -41,16 +43,20 @@ class Proposer:
         if self.stopped:
             return
         roots = [one for one in self._machines if one.keeper is not None and one.keeper.replica.role is Role.ROOT]
-        if roots:
+        if roots and not self.resting:
             machine = self._random.choice(roots)
             for _ in range(self._random.choice((1, 1, 5))):
-                machine.do(self._asker(machine))
+                self.propose_to(machine, self._random.choice(SIZES))
         self.begin()
 
-    def _asker(self, machine: LogMachine) -> Callable[[Keeper], None]:
+    def propose_to(self, machine: LogMachine, size_bytes: int) -> bytes:
+        """Returns the entry, which no other is equal to."""
         self._count += 1
-        payload = b"\x01%d|" % self._count + bytes(self._random.choice(SIZES))
+        payload = b"\x01%d|" % self._count + bytes(size_bytes)
+        machine.do(self._asker(machine, payload))
+        return payload
 
+    def _asker(self, machine: LogMachine, payload: bytes) -> Callable[[Keeper], None]:
         def ask(keeper: Keeper) -> None:
             try:
                 index = keeper.propose(payload)

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+import msgspec
+
 from pandomq.ids import LogIndex, NodeName
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import KIB
 from pandomq.replica.effects import ChangeEnded, Effect, RoleChanged
-from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.entries import LogEntry
+from pandomq.replica.limits import APPEND_BYTES_MAX, TAIL_BYTES_MAX
 from pandomq.replica.membership import Member
+from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.ledger import BrokenPromise
@@ -26,7 +30,11 @@ from pandomq.sim.logs.checkers.one_root import OneRoot
 from pandomq.sim.logs.faults import LogFaults
 from pandomq.sim.logs.history import History
 from pandomq.sim.logs.machine import LogMachine
+from pandomq.sim.logs.plot import Performance, Plot
+from pandomq.sim.logs.plots.programme import PLOTS
+from pandomq.sim.logs.post import Post
 from pandomq.sim.logs.proposer import Proposer
+from pandomq.sim.logs.stage import Stage
 from pandomq.sim.network import Network, Weather
 from pandomq.sim.outcome import Outcome, outcome_of
 from pandomq.sim.trace import Trace
@@ -36,9 +44,24 @@ DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
 
 
+PLOT_MS: Final = 120_000
+"""A plot that is not over by then is left where it is."""
+PLOT_CHANCE: Final = 0.4
+
+
+def _choose_plot(seed: int, nodes: int) -> Plot | None:
+    chance = Random(f"plot {seed} {nodes}")
+    able = [plot for plot in PLOTS.values() if nodes in plot.nodes]
+    return chance.choice(able) if able and chance.random() < PLOT_CHANCE else None
+
+
 class LogWorld:
-    def __init__(self, seed: int, nodes: int, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, seed: int, nodes: int, show: Callable[[str], None] | None = None, plot: str | None = None
+    ) -> None:
+        """`plot` is the name of one, or empty for none; otherwise the seed chooses."""
         self.seed = seed
+        self.plot = _choose_plot(seed, nodes) if plot is None else PLOTS.get(plot)
         self.random = random = Random(f"log {seed} {nodes}")
         self.agenda = Agenda()
         self.trace = Trace(self.agenda, show)
@@ -48,9 +71,15 @@ class LogWorld:
             disk_stall_ms=lease_ms,
             min_copies=random.choice((1, 2, 2, 2)),
             last_man_standing=random.random() < 0.15,
+            append_bytes=random.choice((1, 2 * KIB, APPEND_BYTES_MAX)),
+            tail_bytes=random.choice((1, 4 * KIB, TAIL_BYTES_MAX)),
         )
+        if self.plot is not None:
+            self.settings = msgspec.structs.replace(self.settings, **self.plot.settings)
+            lease_ms = self.settings.lease_ms
         weather = Weather(latency_ms=random.choice(((0, 2), (1, 8))))
         self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms=3 * lease_ms)
+        self.post = Post(self.network)
         self.machines: list[LogMachine] = []
         self.history = History(self.machines)
         self.checkers: list[LogChecker] = [
@@ -68,18 +97,25 @@ class LogWorld:
         self.proposer.on_confirmed = self._confirmed
         own = Random(random.getrandbits(64))
         self.faults = LogFaults(self.agenda, self.trace, own, self.machines, self.network)
+        self.stage = Stage(self, Random(random.getrandbits(64)))
+        self.performance = None if self.plot is None else Performance(self.stage, self.plot)
 
     def _make_machines(self, nodes: int) -> None:
         random = self.random
         journal = JournalSettings(
             segment_bytes=random.choice((8, 64)) * KIB,
+            snapshot_log_bytes=random.choice((4, 4, 16, 2**20)) * KIB,
+            part_bytes=random.choice((300, 2 * KIB)),
+            bulk_chunk_bytes=random.choice((1, 4)) * KIB,
             disk_free_bytes_min=0,
             reserve_bytes=0,
             replay_chunk_bytes=4 * KIB,
         )
+        if self.plot is not None and self.plot.compacts:
+            journal = msgspec.structs.replace(journal, snapshot_log_bytes=4 * KIB, segment_bytes=8 * KIB)
         names = [f"n{number}" for number in range(1, nodes + 1)]
         # Some begin outside, and may be made members later.
-        first = names[: random.randint(max(1, nodes - 1), nodes)] if nodes > 3 else names
+        first = names[: random.randint(max(1, nodes - 1), nodes)] if nodes > 3 and self.plot is None else names
         founders = tuple(Member(NodeName(name)) for name in first)
         for name in names:
             machine = LogMachine(
@@ -88,6 +124,7 @@ class LogWorld:
                 self.trace,
                 Random(random.getrandbits(64)),
                 self.network,
+                self.post,
                 self.settings,
                 journal,
                 self,
@@ -100,34 +137,37 @@ class LogWorld:
     # What machines and the client report.
 
     def told(self, machine: LogMachine, effect: Effect) -> None:
+        if isinstance(effect, RoleChanged) and effect.role is Role.ROOT:
+            self._note_promotion(machine)
         for checker in self.checkers:
             checker.told(machine, effect)
         self.proposer.told(machine, effect)
+        self.stage.told(machine, effect)
         if isinstance(effect, RoleChanged):
             self.trace.say(machine.name, f"is {effect.role.value} in term {effect.term}, root is {effect.root}")
         elif isinstance(effect, ChangeEnded):
             self.trace.say(machine.name, f"{'done' if effect.done else 'refused'}: {effect.text}")
-            self._note_promotion(machine, effect)
 
-    def _note_promotion(self, machine: LogMachine, effect: ChangeEnded) -> None:
+    def _note_promotion(self, machine: LogMachine) -> None:
+        """A new epoch counts when it has a root: before that nobody was told of it."""
         assert machine.keeper is not None
-        entries = machine.keeper.entries
-        own = decode_entry(entries[-1].payload) if entries and is_own(entries[-1].payload) else None
-        if effect.done and isinstance(own, EpochBegins) and own.epoch_id not in self.history.committed:
-            self.history.promoted(machine, own.epoch_id)
+        epochs = machine.keeper.epochs
+        if epochs and epochs[-1][1] not in self.history.committed:
+            self.history.promoted(machine, epochs[-1][1])
 
     def stepped(self, machine: LogMachine) -> None:
         self.history.note_synced(machine)
         for checker in self.checkers:
             checker.stepped(machine)
         self._note_recovery(machine)
+        if self.performance is not None:
+            self.performance.looked()
 
     def _note_recovery(self, machine: LogMachine) -> None:
         if not machine.lost or machine.keeper is None or not machine.keeper.runs:
             return
         view = machine.keeper.replica.view()
-        longest = max(map(len, self.history.committed.values()))
-        if not view.joining and not view.repairing and min(view.synced_index, view.commit_index) >= longest:
+        if not view.joining and not view.repairing and min(view.synced_index, view.commit_index) >= self.history.length:
             machine.lost = False
 
     def ended(self, machine: LogMachine, fault: StoreFault | None) -> None:
@@ -139,7 +179,9 @@ class LogWorld:
         for checker in self.checkers:
             checker.confirmed(machine, index, entry)
         assert machine.keeper is not None
-        self.history.confirmed[entry.payload] = machine.keeper.replica.view().epoch_id
+        epoch_id = machine.keeper.replica.view().epoch_id
+        if epoch_id not in self.history.overtaken:
+            self.history.confirmed[entry.payload] = epoch_id
 
     # The course of it.
 
@@ -156,11 +198,16 @@ class LogWorld:
 
     def _live(self) -> None:
         self.trace.say("world", f"lease {self.settings.lease_ms} ms, copies {self.settings.min_copies}")
-        self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
         self.begin()
         self.proposer.begin()
-        self.faults.begin()
-        self.agenda.run(self.random.choice((1_500, 4_000, 8_000)))
+        if self.performance is None:
+            self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
+            self.faults.begin()
+            self.agenda.run(self.random.choice((1_500, 4_000, 8_000)))
+        else:
+            self.performance.begin()
+            self.agenda.run(PLOT_MS, self.performance.is_over)
+            self.stage.clear()
         self.faults.end()
         self.heal()
 
@@ -175,10 +222,9 @@ class LogWorld:
 
     def _equal(self) -> bool:
         """All that the others know to be committed is committed everywhere."""
-        longest = max(map(len, self.history.committed.values()))
         for machine in self.machines:
             keeper = machine.keeper
-            if keeper is None or not keeper.runs or keeper.replica.commit_index < longest:
+            if keeper is None or not keeper.runs or keeper.replica.commit_index < self.history.length:
                 return False
             view = keeper.replica.view()
             if view.joining or view.repairing:

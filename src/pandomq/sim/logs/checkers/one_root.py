@@ -29,7 +29,7 @@ class OneRoot(LogChecker):
 
     def stepped(self, machine: LogMachine) -> None:
         assert machine.keeper is not None
-        if machine.keeper.replica.role is not Role.ROOT:
+        if machine.keeper.replica.role is not Role.ROOT or not self.history.clocks_hold:
             return
         roots = [one for one in self.history.machines if one.keeper and one.keeper.replica.role is Role.ROOT]
         serving = [one for one in roots if self._serves(one)] if len(roots) > 1 else []

@@ -1,0 +1,52 @@
+"""Stands between machines and the network. A plot may have what it knows by its kind lost, or held for a while.
+
+No more is done to messages than a network may do: any may be lost, and any may arrive late, even after its sender has
+gone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from pandomq.replica.messages import Message, decode
+from pandomq.sim.network import Network
+
+
+class Fate(enum.Enum):
+    CARRIED = "carried"
+    LOST = "lost"
+    HELD = "held"
+
+
+Rule = Callable[[str, str, Message], Fate]
+"""Of sender, receiver and message."""
+
+
+class Post:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.rule: Rule | None = None
+        self.held: list[tuple[str, str, bytes]] = []
+
+    def send(self, sender: str, receiver: str, data: bytes) -> None:
+        fate = Fate.CARRIED if self.rule is None else self.rule(sender, receiver, decode(data))
+        match fate:
+            case Fate.CARRIED:
+                self._network.send(sender, receiver, data)
+            case Fate.HELD:
+                self.held.append((sender, receiver, data))
+            case Fate.LOST:
+                pass
+
+    def release(self) -> None:
+        """What was held arrives now."""
+        held, self.held = self.held, []
+        for sender, receiver, data in held:
+            station = self._network.stations[receiver]
+            if station.reachable:
+                station.delivered(sender, data)
+
+    def clear(self) -> None:
+        self.rule = None
+        self.held.clear()

@@ -1,0 +1,65 @@
+"""Snapshots of a keeper, whose whole state is the log itself: every entry is in them, so that who begins with one knows
+as much as who has read the log.
+
+One is taken when the journal says that it is due, a piece with each tick, as a broker does it between batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from pandomq.ids import LogIndex, Term
+from pandomq.journal.journal import Journal
+from pandomq.journal.snapshot_writer import SnapshotWriter
+from pandomq.replica.entries import LogEntry
+
+PIECE_KIND: Final = 1
+PIECE_ENTRIES: Final = 40
+
+_decoder = msgspec.msgpack.Decoder(list[tuple[int, bytes, int]])
+
+
+def encode_piece(entries: Sequence[LogEntry]) -> bytes:
+    """What clients propose is mostly zeros, which need not be written down."""
+    kept = [(entry.term, entry.payload.rstrip(b"\0"), len(entry.payload)) for entry in entries]
+    return msgspec.msgpack.encode(kept)
+
+
+def decode_piece(data: bytes) -> list[LogEntry]:
+    return [LogEntry(Term(term), kept.ljust(size_bytes, b"\0")) for term, kept, size_bytes in _decoder.decode(data)]
+
+
+class KeeperSnapshots:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._writer: SnapshotWriter | None = None
+        self._pieces: Iterator[bytes] | None = None
+        self.last_index = 0
+        """Of the newest."""
+
+    def work(self, entries: Sequence[LogEntry], commit_index: LogIndex) -> None:
+        """Does a bounded part of what there is to do."""
+        if self._writer is None:
+            if self._journal.snapshot_due and commit_index > self.last_index:
+                self._begin(entries[:commit_index], commit_index)
+        elif self._pieces is not None:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._pieces = None
+                self._writer.finish()
+            else:
+                self._writer.add(PIECE_KIND, piece)
+
+    def _begin(self, entries: Sequence[LogEntry], index: LogIndex) -> None:
+        self._writer = self._journal.begin_snapshot(index)
+        starts = range(0, len(entries), PIECE_ENTRIES)
+        self._pieces = (encode_piece(entries[start : start + PIECE_ENTRIES]) for start in starts)
+
+    def saved(self, index: LogIndex) -> None:
+        self._writer, self.last_index = None, index
+
+    def failed(self) -> None:
+        self._writer = self._pieces = None
