@@ -86,7 +86,7 @@ fuzz: setup  ## a million hostile inputs
 
 # --- use --------------------------------------------------------------------------------------------------------------
 
-demo: setup  ## a broker, publishers and consumers, live
+demo: setup  ## three brokers under load: the root is killed, another takes over, nothing is lost
 	$(BIN)/python tools/demo.py
 
 bench: setup  ## measure this machine's broker

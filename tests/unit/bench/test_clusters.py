@@ -28,29 +28,35 @@ from pandomq.bench.stride import DeliveryCounter
 from pandomq.bench.wire import BrokerRefused
 from tests.unit.bench import streams
 
-MISSED = 1000
+KIB = 2**10
+MISSED = 1000 * KIB * KIB
 
 
 def samples(*received: tuple[int, int]) -> list[Sample]:
-    """One for each half second; 100 messages flow meanwhile."""
-    return [Sample(number / 2, 100 * number, *pair) for number, pair in enumerate(received)]
+    """Received MiB, one pair for each half second; 100 messages flow meanwhile."""
+    return [
+        Sample(number / 2, 100 * number, one * KIB * KIB, other * KIB * KIB)
+        for number, (one, other) in enumerate(received)
+    ]
 
 
-def test_a_follower_has_caught_up_when_it_gets_no_more_than_the_third() -> None:
-    behind = samples((50, 0), (350, 100), (650, 200), (950, 300))
-    assert not caught_up(behind, MISSED), "it gets three times as much"
-    silent = samples((50, 0), (60, 100), (70, 200), (80, 300))
-    assert not caught_up(silent, MISSED), "it gets little, and has not what it missed"
-    level = [*behind, *samples((0, 0), (0, 0), (0, 0), (0, 0), (1350, 400), (1450, 500), (1550, 600))[4:]]
-    assert not caught_up(level[:-1], MISSED), "half a second is not enough to tell"
-    assert caught_up(level, MISSED)
+def test_a_follower_has_caught_up_when_it_has_what_it_missed_and_gets_no_more_than_the_third() -> None:
+    behind = [(50, 0), (50, 90), (450, 100), (850, 200), (1250, 300)]
+    assert not caught_up(samples(*behind), MISSED), "it gets four times as much"
+    alike = [(50, 0), (51, 100), (150, 200), (250, 300), (350, 400)]
+    assert not caught_up(samples(*alike), MISSED), "it gets as much, but has not what it missed"
+    level = [*behind, (1450, 400), (1550, 500), (1650, 600)]
+    assert not caught_up(samples(*level[:-1]), MISSED), "half a second is not enough to tell"
+    assert caught_up(samples(*level), MISSED)
 
 
-def test_a_summary_counts_what_was_sent_beyond_what_is_new() -> None:
-    found = summary(400.0, 300.0, MISSED, samples((50, 0), (900, 100), (1550, 400)))
+def test_a_summary_counts_what_was_sent_beyond_what_is_new_since_it_joined() -> None:
+    # In the first half second it starts, and the third gets 70 MiB alone: missed, too.
+    found = summary(400.0, 300.0, -500 * KIB * KIB, samples((50, 0), (51, 70), (900, 100), (1550, 400)))
     assert found.meanwhile_rate == 200.0
-    assert found.sent_bytes == 1500 - 400
-    assert found.seconds == 1.0
+    assert found.missed_bytes == 570 * KIB * KIB
+    assert found.sent_bytes == (1499 - 330) * KIB * KIB
+    assert found.seconds == 1.5
 
 
 def test_numbers_are_read_from_bodies_and_lost_ones_void_a_trial() -> None:

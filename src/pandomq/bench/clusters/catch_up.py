@@ -30,6 +30,7 @@ from pandomq.bench.topology import Topology
 HELD = "held"
 _SAMPLE_S = 0.1
 _STALLED_S = 60.0
+_HELLO_BYTES_MAX = 2**20
 _RECEIVED_SHARE = 0.9
 _ALIKE = 1.25
 _ALIKE_S = 1.0
@@ -53,25 +54,41 @@ class CatchUp(NamedTuple):
     """From the start of the follower until it has caught up."""
     seconds: float
     missed_bytes: int
+    """What the third received from the kill until the follower took part again."""
     sent_bytes: int
-    """To the follower, beyond what it would have got anyway."""
+    """To the follower, beyond what the third got since then."""
 
 
-def caught_up(samples: Sequence[Sample], missed_bytes: int) -> bool:
-    """Whether the follower has what it missed by the last sample; the first one is from when it was started."""
-    first, last = samples[0], samples[-1]
+def joined(samples: Sequence[Sample]) -> Sample:
+    """The last one before data flows to the follower; until then it starts, and says hello."""
+    began = samples[0].follower_bytes + _HELLO_BYTES_MAX
+    return next((sample for sample in reversed(samples) if sample.follower_bytes <= began), samples[0])
+
+
+def sent_beyond(samples: Sequence[Sample]) -> int:
+    """What the follower got beyond what the third got, since it takes part."""
+    first, last = joined(samples), samples[-1]
+    return (last.follower_bytes - first.follower_bytes) - (last.third_bytes - first.third_bytes)
+
+
+def caught_up(samples: Sequence[Sample], held_bytes: int) -> bool:
+    """Whether the follower has what it missed by the last sample; the first one is from when it was started.
+
+    What was taken out of its queue meanwhile need not be sent to it; `held_bytes` were not.
+    """
+    last = samples[-1]
     recent = next((sample for sample in reversed(samples) if last.at_s - sample.at_s >= _ALIKE_S), None)
-    if recent is None or last.follower_bytes - first.follower_bytes < _RECEIVED_SHARE * missed_bytes:
+    if recent is None or sent_beyond(samples) < _RECEIVED_SHARE * held_bytes:
         return False
     return last.follower_bytes - recent.follower_bytes <= _ALIKE * (last.third_bytes - recent.third_bytes)
 
 
-def summary(before_rate: float, without_rate: float, missed_bytes: int, samples: Sequence[Sample]) -> CatchUp:
+def summary(before_rate: float, without_rate: float, third_at_kill_bytes: int, samples: Sequence[Sample]) -> CatchUp:
     first, last = samples[0], samples[-1]
     seconds = last.at_s - first.at_s
-    sent = (last.follower_bytes - first.follower_bytes) - (last.third_bytes - first.third_bytes)
     rate = (last.delivered - first.delivered) / seconds
-    return CatchUp(before_rate, without_rate, rate, seconds, missed_bytes, sent)
+    missed_bytes = joined(samples).third_bytes - third_at_kill_bytes
+    return CatchUp(before_rate, without_rate, rate, seconds, missed_bytes, sent_beyond(samples))
 
 
 class Rejoining:
@@ -94,15 +111,15 @@ class Rejoining:
             topology.declare(session)
         before_rate = self._flow(topology)
         self._follower.kill()
-        missed_from = self._third.place.received_bytes()
+        third_at_kill_bytes = self._third.place.received_bytes()
         fill(self._leader, self._missed, self._show)
+        held_bytes = self._third.place.received_bytes() - third_at_kill_bytes
         without_rate = self._flow(topology)
-        missed_bytes = self._third.place.received_bytes() - missed_from
-        samples = self._rejoin(topology, missed_bytes)
+        samples = self._rejoin(topology, held_bytes)
         self._cluster.wait_until_whole()
         with Session(self._leader.url) as session:
             topology.delete(session)
-        return summary(before_rate, without_rate, missed_bytes, samples)
+        return summary(before_rate, without_rate, third_at_kill_bytes, samples)
 
     def _flow(self, topology: Topology) -> float:
         """Deliveries a second for a while, after a while to get going."""
@@ -114,20 +131,20 @@ class Rejoining:
             crew.drain()
         return rate
 
-    def _rejoin(self, topology: Topology, missed_bytes: int) -> list[Sample]:
+    def _rejoin(self, topology: Topology, held_bytes: int) -> list[Sample]:
         samples: list[Sample] = []
         with closing(Crew(self._load, self._leader.url, topology)) as crew:
             self._drive(crew, self._flow_s / 2, lambda: False)
 
             def done() -> bool:
                 samples.append(self._sample(crew))
-                return caught_up(samples, missed_bytes)
+                return caught_up(samples, held_bytes)
 
             self._cluster.start_member(self._follower)
             if not self._drive(crew, _TIMEOUT_S, done):
-                got = samples[-1].follower_bytes - samples[0].follower_bytes
+                got = sent_beyond(samples)
                 raise wire.BrokerRefused(
-                    f"not caught up after {_TIMEOUT_S:.0f} s: {got:,} bytes received, {missed_bytes:,} missed"
+                    f"not caught up after {_TIMEOUT_S:.0f} s: {held_bytes:,} bytes missed, {got:,} sent"
                 )
             crew.drain()
         return samples

@@ -61,7 +61,7 @@ class Member:
         return self.disk.logs / "output"
 
     def last_words(self) -> str:
-        return self.output.read_text(errors="replace")[-2000:] if self.output.exists() else ""
+        return self.output.read_text(errors="replace")[-1000:] if self.output.exists() else ""
 
     def launch(self, command: Sequence[str], variables: Mapping[str, str]) -> None:
         assert not self.alive, f"{self.name} runs already"

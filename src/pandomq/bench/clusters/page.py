@@ -96,8 +96,8 @@ def _catch_up(comparison: ClusterComparison) -> str:
     ]
     words = f"""A queue of {scale.held_messages:,} × 1 KiB is on all three when a follower is killed.
 {scale.missed_messages:,} more come, then it is started again, while another queue is published to and read as fast as
-it goes. *Meanwhile* is from its start until it has caught up; *missed* is what the third broker received while it was
-gone, *sent* what it got then beyond what the third got."""
+it goes. *Meanwhile* is from its start until it has caught up; *missed* is what the third broker received until it took
+part again, *sent* what it got since then beyond what the third got. What has left its queue need not be sent."""
     return "\n\n".join(
         ["### A follower catches up", words, cells.table(("", *units), rows), *cells.errors_of(ledger, subject)]
     )

@@ -60,9 +60,10 @@ primaries = [{primaries}]
         return len(members) == len(self.members) and all(member["in_sync"] for member in members)
 
     def root(self) -> Member | None:
-        """Whoever lets clients in."""
+        """Whoever is said to be the root, and lets clients in."""
+        named = {self.view(member).get("root") for member in self.members if member.alive}
         for member in self.members:
-            if member.alive and serves(member.url):
+            if member.name in named and member.alive and serves(member.url):
                 return member
         return None
 

@@ -1,0 +1,149 @@
+"""The demo's three brokers: started, watched, one of them killed, started again, and all of them ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pika
+
+from pandomq.bench.clusters.disks import Disk
+from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.pando import PandoCluster
+from pandomq.bench.clusters.places import places
+from tools.demo_clients import EXCHANGE, QUEUES
+
+BROKERS = 3
+LOOK_EVERY_S = 0.25
+
+
+class DemoFailed(Exception):
+    """Something other than the account went wrong; the text says what."""
+
+
+@dataclass(frozen=True)
+class MemberRow:
+    name: str
+    address: str
+    pid: str
+    role: str
+    in_sync: str
+    log_index: str
+    lag: str
+
+
+@dataclass
+class Sight:
+    """What was seen of the cluster at last. Written by the watcher, read by the display."""
+
+    root: str = ""
+    term: int = 0
+    rows: list[MemberRow] = field(default_factory=list)
+    whole: bool = False
+
+
+class Grove:
+    def __init__(self, cluster: PandoCluster) -> None:
+        self.cluster = cluster
+        self.killed: set[str] = set()
+        """Of these it is known that they are dead."""
+        self.sight = Sight()
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"{member.address}%2F" for member in self.cluster.members]
+
+    def begin(self) -> None:
+        try:
+            self.cluster.start()
+        except RuntimeError as error:
+            raise DemoFailed(str(error)) from None
+        self._watcher.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        if self._watcher.ident is not None:
+            self._watcher.join()
+        self.cluster.close()
+
+    def declare(self) -> None:
+        root = self.root()
+        connection = pika.BlockingConnection(pika.URLParameters(f"{root.address}%2F"))
+        channel = connection.channel()
+        channel.exchange_declare(EXCHANGE, "direct", durable=True)
+        for name in QUEUES:
+            channel.queue_declare(name, durable=True, arguments={"x-queue-type": "quorum"})
+            channel.queue_bind(name, EXCHANGE, name)
+        connection.close()
+
+    def root(self) -> Member:
+        root = self.cluster.root()
+        if root is None:
+            raise DemoFailed("there is no root")
+        return root
+
+    def kill_root(self) -> Member:
+        root = self.root()
+        self.killed.add(root.name)
+        root.kill()
+        return root
+
+    def bring_back(self, member: Member) -> None:
+        self.killed.discard(member.name)
+        self.cluster.start_member(member)
+
+    def insist_on_the_living(self) -> None:
+        for member in self.cluster.members:
+            if not member.alive and member.name not in self.killed:
+                raise DemoFailed(f"{member.name} ended by itself:\n{member.last_words()}")
+
+    def _watch(self) -> None:
+        while not self._ended.wait(LOOK_EVERY_S):
+            self.sight = self._look()
+
+    def _look(self) -> Sight:
+        """Only the root knows how far the others are, so its view is the one that counts."""
+        views = {member.name: self.cluster.view(member) for member in self.cluster.members if member.alive}
+        newest = max((view for view in views.values() if view), key=lambda view: view.get("term") or 0, default={})
+        name = newest.get("root") or ""
+        view = views.get(name) or newest
+        rows = [self._row(member, view) for member in self.cluster.members]
+        whole = bool(name) and all(member.get("in_sync") for member in view.get("members", []))
+        return Sight(name, view.get("term") or 0, rows, whole and not self.killed)
+
+    def _row(self, member: Member, view: dict[str, Any]) -> MemberRow:
+        if not member.alive:
+            return MemberRow(member.name, member.place.amqp, "–", "dead", "", "", "")
+        found: dict[str, Any] = next(
+            (other for other in view.get("members", []) if other.get("name") == member.name), {}
+        )
+        return MemberRow(
+            member.name,
+            member.place.amqp,
+            str(member.pid),
+            found.get("role", "?"),
+            "yes" if found.get("in_sync") else "no",
+            f"{found.get('log_index') or 0:,}",
+            f"{found.get('lag_bytes') or 0:,} B",
+        )
+
+
+@contextmanager
+def grove(directory: Path) -> Iterator[Grove]:
+    """Three brokers on free ports of loopback."""
+    with places(BROKERS, apart=False) as found:
+        members = [
+            Member(f"n{number}", place, Disk(directory / f"n{number}")) for number, place in enumerate(found, start=1)
+        ]
+        here = Grove(PandoCluster(members))
+        try:
+            here.begin()
+            yield here
+        finally:
+            here.end()
