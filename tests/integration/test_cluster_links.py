@@ -117,6 +117,12 @@ def test_clients_and_brokers_may_have_ports_of_their_own_and_links_tls(tmp_path:
         # Clients are told where clients are served, not where brokers meet.
         wait_until(lambda: _root_named_by(backup) == f"{cluster.root.name}={cluster.root.address}", "a refusal")
         assert b"PANDOMQ" not in _mechanisms(backup)
+        with pika.BlockingConnection(cluster.root.parameters()) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            channel.queue_declare("large", durable=True)
+            for _ in range(3):
+                channel.basic_publish("", "large", bytes(range(256)) * 10_000, PERSISTENT)
 
 
 def test_a_certificate_of_another_authority_makes_no_link(pair: Cluster, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from pandomq.cluster.limits import HELLO_BYTES_MAX, NAME_BYTES_MAX, NONCE_BYTES, REASON_BYTES_MAX
+from pandomq.cluster.limits import HELLO_BYTES_MAX, INTRODUCED_MAX, NAME_BYTES_MAX, NONCE_BYTES, REASON_BYTES_MAX
 
 VERSION: Final = 1
 """Of what is said on links. Brokers one version apart work together."""
@@ -40,6 +40,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Where its clients find it."""
     version: Text = ""
     """Of the program, for people."""
+    members: Annotated[tuple[tuple[Text, Text], ...], msgspec.Meta(max_length=INTRODUCED_MAX)] = ()
+    """The primaries that it knows, and where they are dialed: for those who know only this one."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):

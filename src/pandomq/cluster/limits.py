@@ -10,7 +10,7 @@ from pandomq.limits import (
     MIB,
     TRANSACTION_BYTES_MAX,
 )
-from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, SNAPSHOT_PIECE_BYTES_MAX
+from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, MEMBERS_MAX, SNAPSHOT_PIECE_BYTES_MAX
 
 # The handshake.
 BROKERS_COMING_MAX: Final = 64
@@ -18,7 +18,11 @@ BROKERS_COMING_MAX: Final = 64
 NAME_BYTES_MAX: Final = 255
 """Of a broker's name, an address, an id: whatever a hello says."""
 NONCE_BYTES: Final = 32
-HELLO_BYTES_MAX: Final = 3 * KIB
+HELLO_BYTES_MAX: Final = 6 * KIB
+INTRODUCED_MAX: Final = 2 * MEMBERS_MAX
+"""Members that a hello names."""
+INTRODUCED_BYTES_MAX: Final = 4 * KIB
+"""What their names and addresses take; those that do not fit are not named."""
 REASON_BYTES_MAX: Final = 2 * KIB
 """Of a refusal, as the other end gives it."""
 
@@ -47,6 +51,7 @@ REFUSED_REDIAL_MS: Final = 5_000
 """After a refusal: it takes a person to change that."""
 
 assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
+assert INTRODUCED_BYTES_MAX + 7 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
 assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

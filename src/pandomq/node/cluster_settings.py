@@ -14,6 +14,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the brokers of a cluster share, and prove to each other; empty: there are no links."""
     advertise: str = ""
     """Where clients find this broker; its peers learn it, and tell theirs."""
+    links: str = ""
+    """Where other brokers dial it if it is none of the primaries; if empty, at `advertise`."""
     http: str = ""
     """Where its HTTP API is for its peers; empty if it has none."""
     bootstrap: bool = False

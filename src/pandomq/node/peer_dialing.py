@@ -92,7 +92,7 @@ class PeerDialing:
         target.address = address
         target.redial_ms = min(target.redial_ms, now_ms + REDIAL_MS_MIN)
 
-    def forget(self, name: str, now_ms: int) -> None:
+    def forget(self, name: str) -> None:
         """Nobody looks for it any more. A connection that there is stays."""
         self.targets.pop(name, None)
 

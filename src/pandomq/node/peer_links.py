@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from pandomq import __version__
 from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
-from pandomq.cluster.limits import LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
+from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
 from pandomq.node.output import Abort, Close, Dial, HangUp
 from pandomq.node.peer import Peer
@@ -82,11 +82,22 @@ class PeerLinks:
             life=self.life,
             expected=expected,
             cluster_id=self._disk.cluster_id,
-            address=own or settings.advertise,
+            address=own or settings.links or settings.advertise,
             amqp=settings.advertise,
             http=settings.http,
             version=__version__,
+            members=self._introductions(),
         )
+
+    def _introductions(self) -> tuple[tuple[str, str], ...]:
+        """The primaries, for who knows only this broker; as many as fit."""
+        named: list[tuple[str, str]] = []
+        size = 0
+        for name, member in self._replication.notices.membership.members.items():
+            size += len(name) + len(member.address) + 8
+            if size <= INTRODUCED_BYTES_MAX:
+                named.append((name, member.address))
+        return tuple(named)
 
     def view(self) -> tuple[PeerLinkView, ...]:
         return tuple(self._peers[name].view(self.dialing.targets.get(name)) for name in sorted(self._peers))
@@ -115,7 +126,7 @@ class PeerLinks:
         for address in self._settings.join:
             self.dialing.aim("", address, now_ms)
         for peer in [peer for peer in self._peers.values() if peer.name not in members]:
-            self._forget_stranger(peer, now_ms)
+            self._forget_stranger(peer)
 
     def _peer(self, name: str, now_ms: int) -> Peer:
         return self._peers.setdefault(name, Peer(name, now_ms))
@@ -124,18 +135,18 @@ class PeerLinks:
         names = self._replication.notices.membership.names or {member.name for member in self._settings.primaries}
         return name in names
 
-    def _forget_stranger(self, peer: Peer, now_ms: int) -> None:
+    def _forget_stranger(self, peer: Peer) -> None:
         """Who is no member is known while it is there, and not looked for when it is gone."""
         if peer.dialed is None and peer.accepted is None and not self._is_member(peer.name):
             self._peers.pop(peer.name, None)
-            self.dialing.forget(peer.name, now_ms)
+            self.dialing.forget(peer.name)
 
     # One direction: this broker has dialed.
 
     def dial_opened(self, dialed: Dialed, hello: Hello, now_ms: int) -> None:
         peer = self._peer(hello.name, now_ms)
-        peer.dialed, peer.hello = dialed, hello
-        self._replication.notices.advertise(hello.name, hello.amqp)
+        peer.dialed = dialed
+        self._listen_to(peer, hello, now_ms)
         self._try_link(peer, now_ms)
 
     def dial_ended(self, dialed: Dialed, reason: str, now_ms: int, *, by_peer: bool) -> None:
@@ -144,7 +155,16 @@ class PeerLinks:
             peer.dialed = None
             if peer.linked:
                 self._unlink(peer, reason, now_ms, by_peer=by_peer)
-            self._forget_stranger(peer, now_ms)
+            self._forget_stranger(peer)
+
+    def _listen_to(self, peer: Peer, hello: Hello, now_ms: int) -> None:
+        """What a broker says of itself, and of others."""
+        peer.hello = hello
+        self._replication.notices.advertise(hello.name, hello.amqp)
+        if not self._replication.notices.membership.names:
+            for name, address in hello.members:
+                if address and name not in self.dialing.targets and name != self._name:
+                    self.dialing.aim(name, address, now_ms)
 
     # The other: this broker was dialed.
 
@@ -169,8 +189,8 @@ class PeerLinks:
             if peer.linked:
                 self._unlink(peer, "it has connected anew", now_ms, by_peer=True)
             self._drop_accepted(peer, now_ms)
-        peer.accepted, peer.hello = link, hello
-        self._replication.notices.advertise(hello.name, hello.amqp)
+        peer.accepted = link
+        self._listen_to(peer, hello, now_ms)
         target = self.dialing.targets.get(hello.name)
         address = hello.address if target is None else target.address
         if address:
@@ -198,7 +218,7 @@ class PeerLinks:
             peer.accepted = None
             if peer.linked:
                 self._unlink(peer, reason, now_ms, by_peer=by_peer)
-            self._forget_stranger(peer, now_ms)
+            self._forget_stranger(peer)
 
     def _drop_accepted(self, peer: Peer, now_ms: int) -> None:
         if peer.accepted is not None:

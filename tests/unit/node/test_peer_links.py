@@ -8,7 +8,8 @@ import pytest
 
 from pandomq.cluster.limits import LINK_HEARTBEAT_S, WAITING_BYTES_MAX
 from pandomq.cluster.parcels import Kind
-from tests.unit.node.link_world import CLUSTER, LinkWorld, Machine
+from pandomq.node.cluster_settings import ClusterSettings
+from tests.unit.node.link_world import CLUSTER, KEY, LinkWorld, Machine
 
 
 @pytest.mark.proves("R2")
@@ -67,6 +68,23 @@ def test_a_broker_that_begins_again_parts_from_the_others_without_an_election_am
     world.until(world.all_linked)
     world.run(2_000)
     assert {world.node(name).peers.notices.term for name in world.machines} == {term}
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_secondary_knows_one_address_and_gets_to_know_all_primaries(listens: bool) -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    address = "n4.example:5672" if listens else ""
+    joining = ClusterSettings(key=KEY, observer=True, join=("n2.example:5672",), advertise=address)
+    world.machines["n4"] = Machine(world, "n4", joining, CLUSTER)
+    if not listens:
+        # Nobody can dial it back, so there are only halves.
+        world.run(2_000)
+        assert world.machines["n4"].links["n2"].state == "half: it does not dial this broker"
+        return
+    world.until(lambda: all(world.is_linked("n4", name) for name in ("n1", "n2", "n3")))
+    world.kill("n4")
+    world.until(lambda: "n4" not in world.machines["n1"].links, 1_000)
 
 
 def test_a_message_that_cannot_be_read_ends_the_link_it_came_on() -> None:

@@ -34,6 +34,7 @@ def cluster_settings(configuration: Configuration, *, bootstrap: bool = False) -
         primaries=members,
         key=cluster.key.encode(),
         advertise=cluster.advertise or _from_elsewhere(listen, own_host),
+        links="" if cluster.listen == OFF else _from_elsewhere(cluster.listen, own_host),
         http=cluster.advertise_http or ("" if node.http == OFF else _from_elsewhere(node.http, own_host)),
         bootstrap=bootstrap,
         join=tuple(str(Address.parse(text)) for text in cluster.join),
