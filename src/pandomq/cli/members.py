@@ -14,6 +14,7 @@ from pandomq.cli.config.cluster import parse_primary
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import cell, print_json, print_table, say
 from pandomq.cli.status import MEMBER_COLUMNS, member_rows
+from pandomq.replica.quorum import elect_need
 
 members_app = typer.Typer(name="members", help="The brokers of the cluster.", invoke_without_command=True)
 
@@ -104,6 +105,12 @@ def costs(cluster: dict[str, Any], name: str, dead: list[str]) -> list[str]:
                 f"The log of {teller} ends at entry {cell(own.get('log_index'))}; "
                 f"up to {cell(own.get('commit_index'))} it knows it to be committed."
             )
+    left = [str(one.get("name")) for one in members if one.get("name") not in dead]
+    there = [str(one.get("name")) for one in members if one.get("name") in left and one.get("role") != "absent"]
+    if len(there) < elect_need(len(left)):
+        lines.append(
+            f"Of {cell(left)}, which are to elect a root, only {cell(there)} can be reached: name all that are gone."
+        )
     elections = cluster.get("elections") or []
     if elections:
         last = elections[-1]
@@ -112,7 +119,7 @@ def costs(cluster: dict[str, Any], name: str, dead: list[str]) -> list[str]:
         *lines,
         f"What was confirmed to clients and is on {who} alone is lost to the cluster.",
         f"Who comes back later follows {cell(name)}, and what only it has is kept aside in its directory.",
-        f"If {who} still runs somewhere and serves clients there will be two clusters: make sure that it does not.",
+        "If one of them still runs somewhere and serves clients there will be two clusters: make sure that none does.",
     ]
 
 

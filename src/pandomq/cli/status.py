@@ -74,6 +74,6 @@ def election_lines(found: dict[str, Any]) -> list[str]:
     for election in elections[-ELECTIONS_SHOWN:]:
         at = datetime.fromtimestamp(election["at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         missing_ms = election.get("missing_ms") or 0
-        after = f", after {missing_ms / 1000:.1f} s without a root" if missing_ms else ""
+        after = f", after {missing_ms / 1000:.2f} s without a root" if missing_ms else ""
         lines.append(f"  {at}  term {cell(election.get('term'))}  {cell(election.get('root'))}{after}")
     return lines

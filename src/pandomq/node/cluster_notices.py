@@ -17,7 +17,7 @@ from pandomq.replica.messages import Append, Message
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pandomq.ids import NodeName, Term
     from pandomq.replica.view import PeerView
@@ -78,14 +78,14 @@ class ClusterNotices:
         if role is not Role.ROOT:
             self._in_sync.clear()
 
-    def watch(self, backups: Sequence[PeerView]) -> None:
+    def watch(self, backups: Sequence[PeerView], linked: Collection[str]) -> None:
         """On a root, from time to time: who keeps up with it is worth a line."""
         for peer in backups:
-            before = self._in_sync.get(peer.name)
-            self._in_sync[peer.name] = peer.in_sync
-            if peer.in_sync and not before:
+            before, now = self._in_sync.get(peer.name), peer.in_sync and peer.name in linked
+            self._in_sync[peer.name] = now
+            if now and not before:
                 log.info("%s is in sync", peer.name)
-            elif before and not peer.in_sync:
+            elif before and not now:
                 log.warning("%s is no longer in sync: its copy ends at %d", peer.name, peer.synced_index)
 
     def heard(self, peer: str, message: Message) -> None:

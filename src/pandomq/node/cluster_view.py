@@ -27,6 +27,7 @@ _OWN: Final = {
     Role.ROOT: ROOT,
     Role.OBSERVER: SECONDARY,
 }
+_FOLLOWING: Final = (Role.BACKUP, Role.OBSERVER)
 
 
 def members_of(replication: Replication, journal: Journal, own_address: str) -> tuple[MemberView, ...]:
@@ -37,7 +38,7 @@ def members_of(replication: Replication, journal: Journal, own_address: str) -> 
     for name in peers:
         addresses.setdefault(name, replication.notices.address_of(name))
     return tuple(
-        _own(view, addresses[name])
+        _own(view, addresses[name], in_sync=view.role is Role.ROOT or is_in_step(replication))
         if name == view.name
         else _other(replication, journal, view, name, addresses[name], peers.get(name))
         for name in sorted(addresses)
@@ -48,10 +49,16 @@ def own_role(replication: Replication) -> str:
     return _OWN[replication.replica.role]
 
 
-def _own(view: ReplicaView, address: str) -> MemberView:
-    return MemberView(
-        view.name, _OWN[view.role], address, view.role is Role.ROOT, view.last_index, view.commit_index, 0
-    )
+def is_in_step(replication: Replication) -> bool:
+    """It follows a root, and has all that this has said to be committed."""
+    replica, notices = replication.replica, replication.notices
+    if notices.root is None or replica.role not in _FOLLOWING:
+        return False
+    return replica.commit_index >= notices.committed_elsewhere
+
+
+def _own(view: ReplicaView, address: str, *, in_sync: bool) -> MemberView:
+    return MemberView(view.name, _OWN[view.role], address, in_sync, view.last_index, view.commit_index, 0)
 
 
 def _other(
@@ -60,10 +67,13 @@ def _other(
     linked = name in replication.linked
     if peer is None:
         role = ROOT if name == view.root else BACKUP if linked else ABSENT
-        return MemberView(name, role, address, name == view.root, None, None, None)
+        return MemberView(name, role, address, True if role == ROOT else None, None, None, None)
     role = SECONDARY if peer.observer else LEARNER if peer.joining or not peer.voter else BACKUP
+    if not linked:
+        role = ABSENT
+    if peer.received_index == 0 and not linked:
+        # It has not been heard of since this root was elected.
+        return MemberView(name, role, address, False, None, None, None)
     lag_bytes = 0 if peer.synced_index >= view.last_index else journal.bytes_after(LogIndex(peer.synced_index))
     commit_index = min(peer.synced_index, view.commit_index)
-    return MemberView(
-        name, role if linked else ABSENT, address, peer.in_sync, peer.received_index, commit_index, lag_bytes
-    )
+    return MemberView(name, role, address, peer.in_sync and linked, peer.received_index, commit_index, lag_bytes)

@@ -123,7 +123,7 @@ class DiskLog:
             if self.replication.in_office:
                 self._journal.pin(self.replication.replica.needed_from)
                 if self.replication.has_peers:
-                    self.replication.notices.watch(self.replication.replica.view().peers)
+                    self.replication.notices.watch(self.replication.replica.view().peers, self.replication.linked)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -285,7 +285,10 @@ class DiskLog:
         more = self._paging.turn()
         # A page that was not written yet is there already.
         self.hear()
-        return self._snapshots.work(self._now_ms) or more
+        more = self._snapshots.work(self._now_ms) or more
+        # A log that has nothing to write is closed at once.
+        self.hear()
+        return more
 
     def close(self) -> None:
         """The last snapshot is taken, then everything is synced; `closed` tells."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pandomq.errors import ConnectionFault, connection_forced, not_allowed
-from pandomq.replica.roles.transitions import Role
+from pandomq.node.cluster_view import is_in_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pandomq.node.disk_log import DiskLog
-
-_FOLLOWING: Final = (Role.BACKUP, Role.OBSERVER)
 
 
 class Office:
@@ -48,10 +46,7 @@ class Office:
     @property
     def in_step(self) -> bool:
         """It serves nobody, and has all that the root has said to be committed."""
-        replication = self._replication
-        if replication is None or replication.notices.root is None or replication.replica.role not in _FOLLOWING:
-            return False
-        return replication.replica.commit_index >= replication.notices.committed_elsewhere
+        return self._replication is not None and is_in_step(self._replication)
 
     def farewell(self, reason: str) -> ConnectionFault:
         return connection_forced(f"this broker is no longer the root ({reason}); {self._where_the_root_is}")

@@ -22,9 +22,9 @@ class MemberView(msgspec.Struct, frozen=True):
     role: str
     address: str
     """Where clients find it; where it is dialed if that is not known."""
-    in_sync: bool
-    log_index: int | None
+    in_sync: bool | None
     """None, here and below, for what only the root knows."""
+    log_index: int | None
     commit_index: int | None
     lag_bytes: int | None
 

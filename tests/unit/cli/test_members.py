@@ -40,7 +40,7 @@ def test_status_shows_links_and_elections(ask: Type) -> None:
     assert "cluster c, term 7, no root: nothing is confirmed until there is one" in lines
     assert "ALARM disk" in lines
     assert "LINK to n1 at h1:5672: connecting: refused" in lines
-    assert lines[-1] == "  2023-11-14 22:13:20 UTC  term 7  n1, after 0.3 s without a root"
+    assert lines[-1] == "  2023-11-14 22:13:20 UTC  term 7  n1, after 0.34 s without a root"
 
 
 def test_a_member_is_added_and_removed(ask: Type, api: FakeApi) -> None:
@@ -81,10 +81,18 @@ def test_a_forced_promotion_says_what_it_may_cost(ask: Type, api: FakeApi) -> No
         "The last root it heard of was n1, since 2023-11-14 22:13:20 UTC.",
         "What was confirmed to clients and is on n1 alone is lost to the cluster.",
         "Who comes back later follows n2, and what only it has is kept aside in its directory.",
-        "If n1 still runs somewhere and serves clients there will be two clusters: make sure that it does not.",
+        "If one of them still runs somewhere and serves clients there will be two clusters: make sure that none does.",
         "epoch 1 begins without n1",
     ]
     assert api.requests[-1].body == {"name": "n2", "force": True, "dead": ["n1"]}
+
+
+def test_a_promotion_that_leaves_too_few_is_told(ask: Type, api: FakeApi) -> None:
+    third = {"name": "n3", "role": "absent", "address": "h3:5672"}
+    api.on("GET", "/api/cluster", {**CLUSTER, "members": [*MEMBERS, third]})
+    result = ask("promote", "n2", "--force", "--dead", "n1")
+    told = "Of n2, n3, which are to elect a root, only n2 can be reached: name all that are gone."
+    assert told in result.stderr.splitlines()
 
 
 def test_a_refusal_is_told(ask: Type, api: FakeApi) -> None:

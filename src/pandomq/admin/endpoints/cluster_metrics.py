@@ -47,7 +47,7 @@ def _add_members(page: Exposition, members: Sequence[MemberView]) -> None:
         "pandomq_member_in_sync",
         GAUGE,
         "is 1 if the broker keeps up with the root",
-        [({"member": member.name}, int(member.in_sync)) for member in members],
+        [({"member": member.name}, int(bool(member.in_sync))) for member in members],
     )
     page.add_all(
         "pandomq_member_lag_bytes",

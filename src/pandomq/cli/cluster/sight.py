@@ -81,6 +81,8 @@ class Watch:
         """`login` is USER:PASSWORD, as in a URL."""
         self._places = list(places)
         self._apis = {place.name: Api(f"http://{login}@{place.http}", timeout_s=ASK_S_MAX) for place in places}
+        self._known: set[str] = set()
+        """Have answered who asked by that login."""
         self._threads = ThreadPoolExecutor(max_workers=len(self._places), thread_name_prefix="ask")
 
     def look(self) -> Sight:
@@ -91,13 +93,15 @@ class Watch:
 
     def _glance(self, place: Place) -> Glance:
         readiness = _readiness(place)
-        if not readiness:
-            return Glance(None, "")
-        try:
-            return Glance(self._apis[place.name].get("cluster"), readiness)
-        except (Failure, msgspec.DecodeError):
-            # Before a cluster has begun there is no user who could ask.
+        # Before a cluster has begun there is no user who could ask, and a login that fails is held against us.
+        if not readiness.startswith("ready") and place.name not in self._known:
             return Glance(None, readiness)
+        try:
+            cluster = self._apis[place.name].get("cluster")
+        except (Failure, msgspec.DecodeError):
+            return Glance(None, readiness)
+        self._known.add(place.name)
+        return Glance(cluster, readiness)
 
 
 def _readiness(place: Place) -> str:
