@@ -43,6 +43,7 @@ class ClusterNotices:
         "resignation",
         "role",
         "root",
+        "successor",
         "term",
     )
 
@@ -61,6 +62,8 @@ class ClusterNotices:
         """How far the root has said that the log is committed."""
         self.resignation: str | None = None
         """Why this broker gave up its office."""
+        self.successor: NodeName | None = None
+        """To whom, if it did so in somebody's favour."""
         self.followed = False
         """Another broker was root in this life: whatever this one becomes, the cluster has not been away."""
         self.changed = True
@@ -127,7 +130,9 @@ class ClusterNotices:
     @property
     def where_the_root_is(self) -> str:
         """For those who came to the wrong broker."""
-        if self.root is None:
+        root = self.root or self.successor
+        if root is None:
             return "no root is known at present"
-        address = self.address_of(self.root)
-        return f"the root is {self.root} at {address}" if address else f"the root is {self.root}"
+        address = self.address_of(root)
+        is_root = "the root is" if root == self.root else "the next root is"
+        return f"{is_root} {root} at {address}" if address else f"{is_root} {root}"

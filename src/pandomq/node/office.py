@@ -48,6 +48,12 @@ class Office:
         """It serves nobody, and has all that the root has said to be committed."""
         return self._replication is not None and is_in_step(self._replication)
 
+    @property
+    def has_heirs(self) -> bool:
+        """Another broker could be root in its place."""
+        replication = self._replication
+        return replication is not None and replication.in_office and replication.replicated and bool(replication.linked)
+
     def farewell(self, reason: str) -> ConnectionFault:
         return connection_forced(f"this broker is no longer the root ({reason}); {self._where_the_root_is}")
 

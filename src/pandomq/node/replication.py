@@ -383,8 +383,8 @@ class Replication:
                         self.restart = self.notices.resignation or f"another broker was elected in term {term}"
             case Serve():
                 self._serve = effect
-            case Resigned(reason):
-                self.notices.resignation = reason
+            case Resigned(reason, successor):
+                self.notices.resignation, self.notices.successor = reason, successor
                 log.warning("this broker resigns as root: %s", reason)
             case PrepareHandOver():
                 self.replica.completed(HandOverPrepared(encode_delivered(self._broker)))

@@ -97,6 +97,8 @@ class Resigned(msgspec.Struct, frozen=True):
     """This broker was root and no longer is, since it says so itself: clients are to be told. RoleChanged follows."""
 
     reason: str
+    successor: NodeName | None = None
+    """In whose favour, if it was."""
 
 
 class AlarmKind(enum.Enum):

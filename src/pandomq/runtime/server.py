@@ -41,6 +41,8 @@ log = logging.getLogger("pandomq")
 
 GATHERED_BYTES_MAX: Final = 4 * limits.READ_CHUNK_BYTES
 """What is read before it is handled."""
+HAND_OVER_S_MAX: Final = 3.0
+"""How long a root that is to stop tries to hand over."""
 DRAIN_S_MAX: Final = 2.0
 """How long a shutdown waits for clients to answer connection.close."""
 
@@ -54,6 +56,8 @@ class Server:
         """Is told of another node that took the place of the one before it."""
         self._renewal: asyncio.Task[None] | None = None
         self._stopping = self._parted = False
+        self._socket_count = 0
+        """Open ones, of clients and other brokers, whether or not the node still knows of them."""
         """The process is to end; the node has ended before that."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -170,6 +174,7 @@ class Server:
             through_proxy=through_proxy,
             place=place,
         )
+        self._socket_count += 1
         if self._renewal is not None:
             socket.abort()
         self._ask_step()
@@ -191,12 +196,14 @@ class Server:
         self._ask_step()
 
     def lost(self, link: Link) -> None:
+        self._socket_count -= 1
         self.node.lost(link, self._clock.now_ms())
         self._ask_step()
 
     # What the sockets report that were dialed. A node that is gone has given up its own.
 
     def dialed(self, dialed: Dialed) -> None:
+        self._socket_count += 1
         if dialed.gone or self.node.peer_links is None:
             dialed.socket.abort()
             return
@@ -221,6 +228,7 @@ class Server:
             self._ask_step()
 
     def dialed_lost(self, dialed: Dialed) -> None:
+        self._socket_count -= 1
         if not dialed.gone and self.node.peer_links is not None:
             self.node.peer_links.dialing.lost(dialed, self._clock.now_ms())
             self._ask_step()
@@ -336,6 +344,19 @@ class Server:
 
     # The end.
 
+    async def _hand_over(self) -> None:
+        """A root sees to it that another has its office, if one can have it in time; its clients hear who that is."""
+        deadline_s = self._loop.time() + HAND_OVER_S_MAX
+        ends: list[bool] = []
+        while self.node.office.has_heirs and not self._parted and self._loop.time() < deadline_s:
+            ends.clear()
+            self.node.peers.hand_over(None, lambda done, text: ends.append(done))
+            self._step()
+            while not (ends or self.failure.done()) and self._loop.time() < deadline_s:
+                await asyncio.sleep(0.01)
+            # It is refused while nobody is in sync, which may be over in a moment.
+            await asyncio.sleep(0.05)
+
     async def shut_down(self) -> None:
         """Stops accepting, tells the clients, waits a little for their answers, and closes."""
         for listener in self._listeners:
@@ -344,10 +365,12 @@ class Server:
         if self._renewal is not None:
             await self._renewal
         self._stopping = True
-        self.node.shut_down(self._clock.now_ms())
-        self._step()
+        await self._hand_over()
+        if not self._parted:
+            self.node.shut_down(self._clock.now_ms())
+            self._step()
         deadline_s = self._loop.time() + DRAIN_S_MAX
-        while self.node.link_count and self._loop.time() < deadline_s:
+        while (self._socket_count if self._parted else self.node.link_count) and self._loop.time() < deadline_s:
             await asyncio.sleep(0.01)
         if not self._parted:
             self.node.close()

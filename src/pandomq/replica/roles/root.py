@@ -293,7 +293,7 @@ class Root(Handlers):
         if successor is None:
             for peer in self.peers:
                 core.send(peer, Farewell(*core.header))
-        core.outbox.put(Resigned(reason))
+        core.outbox.put(Resigned(reason, successor))
         core.root = None
         core.forget_match()
         core.become_follower()

@@ -1,0 +1,85 @@
+"""Three new brokers with the same primaries found a cluster by themselves; nothing is founded with less than all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pika
+import pika.exceptions
+import pytest
+
+from .cluster import Cluster, running
+from .disks import wipe
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[Cluster]:
+    """Nobody runs yet."""
+    cluster = Cluster(tmp_path / "founding")
+    try:
+        yield cluster
+    finally:
+        cluster.end()
+
+
+def refusal(cluster: Cluster, name: str) -> str:
+    with pytest.raises(pika.exceptions.AMQPConnectionError) as caught:
+        pika.BlockingConnection(cluster[name].parameters())
+    return str(caught.value) + repr(caught.value)
+
+
+def test_three_new_brokers_found_a_cluster_and_one_that_lost_its_store_learns(tmp_path: Path) -> None:
+    with running(Cluster(tmp_path / "founding")) as cluster:
+        ids = {broker.status["cluster"] for broker in cluster}
+        assert len(ids) == 1
+        lost = cluster.backups[0]
+        lost.kill()
+        wipe(lost.data)
+        mark = lost.mark()
+        lost.start()
+        cluster.wait_until_whole()
+        assert lost.lines("joins cluster", mark)
+        assert lost.status["cluster"] in ids
+
+
+def test_two_of_three_wait_and_say_for_whom(brokers: Cluster) -> None:
+    brokers["n1"].launch()
+    brokers["n2"].launch()
+    brokers["n1"].wait_for_line("belongs to no cluster yet: it waits for n3")
+    assert "it waits for n3" in refusal(brokers, "n1")
+    brokers["n3"].launch()
+    brokers.wait_until_whole()
+
+
+def test_one_founds_it_when_a_person_says_so_and_only_with_a_new_store(brokers: Cluster) -> None:
+    brokers["n2"].start("--bootstrap")
+    brokers["n3"].launch()
+    brokers.wait_until_whole(2)
+    brokers["n1"].launch()
+    brokers.wait_until_whole()
+    brokers["n2"].stop()
+    mark = brokers["n2"].mark()
+    brokers["n2"].launch("--bootstrap")
+    assert brokers["n2"].wait_for_end() != 0
+    assert brokers["n2"].lines("Start it without --bootstrap", mark)
+
+
+def test_a_store_of_another_cluster_is_refused(brokers: Cluster, tmp_path: Path) -> None:
+    brokers.start()
+    elsewhere = Cluster(tmp_path / "elsewhere", size=1)
+    try:
+        elsewhere.start()
+        elsewhere["n1"].stop()
+        brokers["n1"].stop()
+        wipe(brokers["n1"].data)
+        copytree(elsewhere["n1"].data, brokers["n1"].data, dirs_exist_ok=True)
+        mark = brokers["n2"].mark()
+        brokers["n1"].launch()
+        brokers["n2"].wait_for_line("belongs to cluster|another cluster", mark)
+        # By itself it serves, as its store says; the others go on without it.
+        assert brokers["n2"].status["root"] in ("n2", "n3")
+        assert brokers["n1"].status.get("cluster") != brokers["n2"].status["cluster"]
+    finally:
+        elsewhere.end()
