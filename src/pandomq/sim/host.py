@@ -6,6 +6,7 @@ during a pause happens after it, in order.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
 
@@ -38,6 +39,8 @@ class Host:
         self.steady = SteadyClock(agenda, drift_permille)
         self.life = 0
         self._paused_until_ms = 0
+        self._waiting: deque[Callable[[], None]] = deque()
+        """What happens when a pause is over."""
         self._disk_due_ms = NEVER_MS
 
     # What runs on it.
@@ -64,17 +67,27 @@ class Host:
     def pause(self, for_ms: int) -> None:
         """The process does nothing for a while; the disk and the network go on."""
         self._trace.say(self.name, f"does nothing for {for_ms} ms")
-        self._paused_until_ms = self._agenda.now_ms + for_ms
+        self._paused_until_ms = max(self._paused_until_ms, self._agenda.now_ms + for_ms)
 
     def wake_up(self) -> None:
         """A pause ends now."""
         self._paused_until_ms = min(self._paused_until_ms, self._agenda.now_ms)
+        self._agenda.after(0, self._go_on)
 
     def when_running(self, call: Callable[[], None]) -> None:
-        if self._agenda.now_ms < self._paused_until_ms:
-            self._agenda.at(self._paused_until_ms, lambda: self.when_running(call))
-        else:
+        if not self._waiting and self._agenda.now_ms >= self._paused_until_ms:
             call()
+            return
+        if not self._waiting:
+            self._agenda.at(self._paused_until_ms, self._go_on)
+        self._waiting.append(call)
+
+    def _go_on(self) -> None:
+        if self._waiting and self._agenda.now_ms < self._paused_until_ms:
+            self._agenda.at(self._paused_until_ms, self._go_on)
+            return
+        while self._waiting:
+            self._waiting.popleft()()
 
     def in_life(self, call: Callable[[], None]) -> Callable[[], None]:
         """The call, unless the life is another one by then."""

@@ -21,7 +21,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
@@ -29,14 +29,13 @@ from pandomq.sim.cable import Cable
 from pandomq.sim.clock import ProcessClock, WallClock
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
-from pandomq.sim.host import Host
 from pandomq.sim.network import Network
+from pandomq.sim.peer_side import PeerSide
 from pandomq.sim.trace import Trace
 
 if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt
     from pandomq.node.logins import Question
-    from pandomq.node.replication import Replication
     from pandomq.replica.replica import Replica
     from pandomq.sim.watch import Watch
 
@@ -45,7 +44,7 @@ GATHER_CHANCE: Final = 0.3
 """Of a step to wait a millisecond for what else arrives."""
 
 
-class Machine(Host):
+class Machine(PeerSide):
     def __init__(
         self,
         name: str,
@@ -136,7 +135,7 @@ class Machine(Host):
         self._note_founded()
         self.node = None
         self.serving = self.renewing = False
-        self._paused_until_ms = 0
+        self.wake_up()
         self.disk.crash(loss)
         self._network.went(self.name, told=loss is Loss.NONE)
         cables, self.cables = self.cables, {}
@@ -263,39 +262,17 @@ class Machine(Host):
             self.node.resume(cable.link)
             self._ask_step()
 
-    # What other machines do.
-
-    def linked(self, peer: str) -> None:
-        self._tell_node(lambda node: node.peer_connected(peer))
-
-    def unlinked(self, peer: str, *, by_peer: bool) -> None:
-        self._tell_node(lambda node: node.peer_lost(peer, by_peer=by_peer))
-
-    def delivered(self, peer: str, data: bytes) -> None:
-        def take(node: Node) -> None:
-            self._trace.crossed(self._border, data)
-            self._told_ms = self.steady.now_ms()
-            node.peer_received(peer, data, self._told_ms)
-
-        self._tell_node(take)
-
-    def ask(self, call: Callable[[Replication], None]) -> None:
-        """What a person wants of the cluster."""
-        self._tell_node(lambda node: call(node.peers))
-
-    def _tell_node(self, call: Callable[[Node], None]) -> None:
-        def tell() -> None:
-            assert self.node is not None
-            call(self.node)
-            self._ask_step()
-
-        self.in_life(tell)()
-
     # The step.
 
     def wake(self) -> None:
-        """Somebody has given the node work."""
         self._ask_step()
+
+    def note_told(self) -> int:
+        self._told_ms = self.steady.now_ms()
+        return self._told_ms
+
+    def cluster_ms(self) -> int:
+        return self.clock.now_ms()
 
     def _ask_step(self) -> None:
         if not self._step_asked:
@@ -313,8 +290,7 @@ class Machine(Host):
         self.steps += 1
         if not node.ready:
             self.clock.go_on_from(node.last_ms)
-        self._told_ms = self.steady.now_ms()
-        output = node.step(self.clock.now_ms(), self._told_ms)
+        output = node.step(self.clock.now_ms(), self.note_told())
         self._carry_out(node, output)
         if output.restart is not None:
             self._leave(output.restart)
@@ -329,6 +305,9 @@ class Machine(Host):
         self.submit(list(output.disk))
         for peer, data in output.sends:
             self._network.send(self.name, peer, data)
+        for dialed, octets in output.peer_writes:
+            self._trace.crossed(self._border, bytes(octets))
+            dialed.socket.write(octets)
         for link, data in output.writes:
             self._trace.crossed(self._border, data)
             link.socket.write(data)
@@ -346,6 +325,11 @@ class Machine(Host):
                     self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
                 case _:
                     assert_never(control)
+        for asked in output.peer_controls:
+            if isinstance(asked, Dial):
+                self._network.dial(self, asked.dialed)
+            else:
+                asked.dialed.socket.close()
         if output.more:
             self._ask_step()
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from pandomq.sim.agenda import Agenda
+
+if TYPE_CHECKING:
+    from pandomq.node.peer_dialing import Dialed
+    from pandomq.sim.machine import Machine
 
 RETRY_MS: Final = (20, 120)
 """How long a broker waits before it tries to reach another one again."""
@@ -130,6 +134,10 @@ class Network:
     def heal(self) -> None:
         self.cut.clear()
         self.clogged.clear()
+
+    def dial(self, machine: Machine, dialed: Dialed) -> None:
+        """Where brokers have no key they dial nobody."""
+        raise AssertionError("links are made by the network here")
 
     # Messages.
 

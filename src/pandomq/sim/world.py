@@ -212,6 +212,8 @@ class World:
         drainer.leave()
         self._await("everybody's farewell", lambda: drainer.gone)
         self.observer.finished(self.machine)
+        if not all(machine.reachable for machine in self.machines):
+            self._await("everybody", lambda: all(machine.reachable for machine in self.machines))
         self.faults.closing = True
         for machine in self.machines:
             machine.shut_down()

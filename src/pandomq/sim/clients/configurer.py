@@ -69,10 +69,11 @@ class Configurer(Client):
         """The broker serves again."""
         assert machine.node is not None
         found = configuration_of(machine.node.broker)
-        # Among several brokers a takeover is no restart: those who are not durable stay.
+        # Among several brokers a takeover is no restart: those who are not durable stay, unless a broker that was root
+        # for a moment only, and never served, has found that all had been away.
         stays = machine.node.peers.notices.followed
         for candidate in self._candidates():
-            if (candidate if stays else candidate.restarted()) == found or self._unknown:
+            if found == candidate.restarted() or (stays and found == candidate) or self._unknown:
                 self._model = found
                 self._unknown = False
                 return

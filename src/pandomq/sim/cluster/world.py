@@ -25,10 +25,15 @@ from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
 from pandomq.sim.replicas.history import LogHistory
+from pandomq.sim.trunks import Trunks
 from pandomq.sim.world import SETTINGS, World
 
 DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
+
+BYTES_CHANCE: Final = 0.4
+"""Of brokers to dial each other, rather than to hand messages to the network."""
+KEY: Final = b"what all brokers of a simulated cluster know"
 
 
 class ClusterWorld(World):
@@ -45,6 +50,7 @@ class ClusterWorld(World):
             min_copies=random.choice((1, 2, 2, 2)),
             last_man_standing=random.random() < 0.15,
         )
+        self._by_bytes = random.random() < BYTES_CHANCE
         super().__init__(seed, show)
 
     def _first_random(self) -> Random:
@@ -60,16 +66,23 @@ class ClusterWorld(World):
     def _make_machines(self) -> None:
         random = self.random
         weather = Weather(latency_ms=random.choice(((0, 2), (1, 8))))
-        patience_ms = 3 * self._replica_settings.lease_ms
-        self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms)
+        own_random = Random(random.getrandbits(64))
+        self.network = (
+            Trunks(self.agenda, own_random, weather)
+            if self._by_bytes
+            else Network(self.agenda, own_random, weather, patience_ms=3 * self._replica_settings.lease_ms)
+        )
         names = [f"n{number}" for number in range(1, self._nodes + 1)]
         # Some begin outside, and may be made members later.
         first = names[: random.randint(self._nodes - 1, self._nodes)] if self._nodes > 3 else names
         cluster = ClusterSettings(
-            primaries=tuple(member(name) for name in first), founding=True, replica=self._replica_settings
+            primaries=tuple(member(name) for name in first),
+            founding=True,
+            replica=self._replica_settings,
+            key=KEY if self._by_bytes else b"",
         )
         for name in names:
-            own = msgspec.structs.replace(cluster, founding=name in first)
+            own = msgspec.structs.replace(cluster, founding=name in first, advertise=member(name).address)
             settings = msgspec.structs.replace(SETTINGS, cluster=own)
             drift_permille = random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)
             machine = self._make_machine(name, settings, self.network, drift_permille)
@@ -94,7 +107,11 @@ class ClusterWorld(World):
 
     def _begin(self) -> None:
         settings = self._replica_settings
-        self.trace.say("world", f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}")
+        links = "dialed" if self._by_bytes else "given"
+        self.trace.say(
+            "world",
+            f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}, links {links}",
+        )
         for machine in self.machines:
             self.agenda.after(self.random.randint(0, 30), machine.start)
         self.agenda.at(20, self.network.begin)
