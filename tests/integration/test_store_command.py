@@ -87,6 +87,7 @@ def test_an_empty_directory_and_none(tmp_path: Path) -> None:
     assert store("repair", tmp_path).exit_code == 2
 
 
+@pytest.mark.proves("R21")
 def test_verify_names_file_and_offset_and_repair_cuts_there(tmp_path: Path) -> None:
     keeper = make(tmp_path, 600)
     assert store("verify", tmp_path).exit_code == 0
@@ -106,6 +107,7 @@ def test_verify_names_file_and_offset_and_repair_cuts_there(tmp_path: Path) -> N
     assert store("verify", tmp_path).exit_code == 0
     assert "nothing to repair" in store("repair", tmp_path).stdout
     again = Keeper(tmp_path)
+    assert again.journal.charter.state.doubtful, "in a cluster others may count on what was cut off"
     assert again.journal.last_index == 416
     again.append(20)
     again.close()

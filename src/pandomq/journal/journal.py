@@ -47,6 +47,7 @@ from pandomq.journal.space import Space
 from pandomq.journal.spares import Spares
 from pandomq.journal.survey import Expected
 from pandomq.journal.truncation import Truncation
+from pandomq.journal.unreadable import set_unreadable_aside
 from pandomq.journal.view import JournalView
 from pandomq.journal.work import Task, Work
 
@@ -61,12 +62,13 @@ class Journal:
         cluster_id: ClusterId | None = None,
         new_store_id: str = "",
         boot_id: str = "",
+        has_peers: bool = False,
     ) -> None:
         """A new store gets `cluster_id`, or `new_cluster_id` if that is not known; one that is there must have
         `cluster_id`, if that is known, and the node's name. If the id is empty it has no log yet (`charter`)."""
         self._settings = settings
         self._expected = Expected(cluster_id, node_name)
-        self._boot_id = boot_id
+        self._boot_id, self._has_peers = boot_id, has_peers
         self._new_state = StoreState(cluster_id or new_cluster_id, node_name, store_id=new_store_id)
         self._outbox = Outbox()
         self._events: list[Event] = []
@@ -141,6 +143,8 @@ class Journal:
 
     def _recover(self) -> Work[Opened]:
         yield from finish_replacement()
+        if self._has_peers:
+            yield from set_unreadable_aside(self._examination.flaws)
         yield from self._examination.run(self._surveyed)
         return (yield from settle(self._examination, self._settings, self._new_state, self._boot_id))
 

@@ -55,6 +55,7 @@ class Store(NamedTuple):
             new_cluster_id=ClusterId(cluster_id),
             new_store_id=uuid.uuid4().hex,
             boot_id=boot_id(),
+            has_peers=has_peers,
         )
 
 

@@ -30,6 +30,7 @@ def refusal(cluster: Cluster, name: str) -> str:
     return str(caught.value) + repr(caught.value)
 
 
+@pytest.mark.proves("R21")
 def test_three_new_brokers_found_a_cluster_and_one_that_lost_its_store_learns(tmp_path: Path) -> None:
     with running(Cluster(tmp_path / "founding")) as cluster:
         ids = {broker.status["cluster"] for broker in cluster}
@@ -44,6 +45,7 @@ def test_three_new_brokers_found_a_cluster_and_one_that_lost_its_store_learns(tm
         assert lost.status["cluster"] in ids
 
 
+@pytest.mark.proves("R21")
 def test_two_of_three_wait_and_say_for_whom(brokers: Cluster) -> None:
     brokers["n1"].launch()
     brokers["n2"].launch()
@@ -66,6 +68,7 @@ def test_one_founds_it_when_a_person_says_so_and_only_with_a_new_store(brokers: 
     assert brokers["n2"].lines("Start it without --bootstrap", mark)
 
 
+@pytest.mark.proves("R21")
 def test_a_store_of_another_cluster_is_refused(brokers: Cluster, tmp_path: Path) -> None:
     brokers.start()
     elsewhere = Cluster(tmp_path / "elsewhere", size=1)

@@ -35,6 +35,7 @@ def test_when_nothing_breaks_all_vote_in_one_cluster(names: str) -> None:
     assert all(store.votes for store in world.stores.values())
 
 
+@pytest.mark.proves("R21")
 @pytest.mark.parametrize("names", ["ab", "abc"])
 def test_whatever_breaks_one_cluster_begins_and_nobody_forgets_a_vote(names: str) -> None:
     for seed in range(SCHEDULES):
@@ -58,6 +59,7 @@ def test_a_cluster_of_which_all_but_one_lost_their_stores_is_not_founded_again()
     assert [store.votes for store in world.stores.values()] == [False, True, False]
 
 
+@pytest.mark.proves("R21")
 @pytest.mark.parametrize("by", ["a", "b"])
 def test_who_is_told_to_founds_alone_and_the_first_stores_of_the_others_vote(by: str) -> None:
     world = World("abc", 1)

@@ -140,11 +140,13 @@ class Store:
         """The same before a cut of which the disk may not know yet."""
         self.durable = 0
         self.hard_state = HardState()
+        self.boot_id = "first"
+        """Of the machine."""
         self.start()
 
     def start(self) -> None:
         """A new process; nothing is open yet."""
-        self.journal = Journal(self.settings, node_name=NODE, new_cluster_id=CLUSTER)
+        self.journal = Journal(self.settings, node_name=NODE, new_cluster_id=CLUSTER, boot_id=self.boot_id)
         self.owner = Owner(self.journal.pages)
         self.recovered: Recovered | None = None
         self.replayed: list[tuple[int, int, bytes]] = []

@@ -15,7 +15,7 @@ import msgspec
 
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.journal import Journal
-from pandomq.journal.limits import JournalSettings
+from pandomq.journal.limits import Fsync, JournalSettings
 from pandomq.limits import READ_CHUNK_BYTES
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.link import Link
@@ -85,6 +85,7 @@ class Machine:
         self.disk = SimDisk(random)
         self.node: Node | None = None
         self.lives = 0
+        self.boot_id = "first"
         self.sockets: dict[Socket, None] = {}
         self.restarts: list[str] = []
         self._buffer = bytearray(READ_CHUNK_BYTES)
@@ -98,10 +99,12 @@ class Machine:
     def _begin(self) -> None:
         self.lives += 1
         journal = Journal(
-            SMALL,
+            msgspec.structs.replace(SMALL, fsync=self.world.fsync),
             node_name=NodeName(self.name),
             new_cluster_id=CLUSTER if self._settings.cluster.founding else ClusterId(""),
             new_store_id=f"{self.random.getrandbits(64):x}",
+            boot_id=self.boot_id,
+            has_peers=True,
         )
         self.node = Node(self._settings, Random(self.random.getrandbits(64)), self.world.now_ms, journal)
         cluster = msgspec.structs.replace(self._settings.cluster, bootstrap=False)
@@ -192,10 +195,12 @@ class ClusterWorld:
         replica: ReplicaSettings | None = None,
         *,
         founding: bool = True,
+        fsync: Fsync = Fsync.ALWAYS,
     ) -> None:
         """Unless it is `founding`, the brokers have to find each other before there is a cluster; none is started."""
         random = Random(seed)
         self.paging_bytes = paging_bytes
+        self.fsync = fsync
         self.now_ms = START_MS
         self.machines = {
             name: Machine(self, name, Random(random.getrandbits(64))) for name in (f"n{i + 1}" for i in range(count))

@@ -37,6 +37,7 @@ def test_three_new_brokers_found_a_cluster_by_themselves() -> None:
         assert machine.restarts == [f"cluster {ids.copy().pop()} begins"]
 
 
+@pytest.mark.proves("R21")
 def test_clients_hear_for_whom_it_waits_and_nothing_begins_without_all() -> None:
     world = fresh("n1")
     world.run(100)
@@ -75,6 +76,7 @@ def test_a_lost_store_makes_a_learner_who_is_admitted() -> None:
     assert world.root == root
 
 
+@pytest.mark.proves("R21")
 def test_a_root_that_lost_its_store_does_not_elect_itself_with_another() -> None:
     world = fresh("n1", "n2", "n3")
     root = world.elect()

@@ -46,6 +46,16 @@ def test_a_newcomer_catches_up_as_learner_and_then_votes() -> None:
     assert sets_in_log(root) == ["abc", "abc+abcd", "abcd"]
 
 
+def test_a_new_root_knows_at_once_who_listens() -> None:
+    world = World("abcd", voters="abc")
+    first = world.elect("a")
+    world.advance(5_000)
+    first.crash()
+    heir = world.elect_among("bc")
+    world.advance(100)
+    assert world["d"].replica.root == heir.name
+
+
 def test_who_is_removed_no_longer_votes() -> None:
     world = World("abc")
     root = world.elect("a")
