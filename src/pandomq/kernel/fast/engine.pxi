@@ -134,8 +134,10 @@ cdef class Engine:
         if queue.may_refuse:
             self.distribute_to_willing(channel, message, plan.queues, now_ms)
             return 0
-        if message.kept or self.replicated:
-            self.log_message(channel, message, plan.queues, 0)
+        if (message.kept or self.replicated) and log_enqueue(&self.log, message, plan.queues, 0):
+            channel.publish_logged()
+            if self.replicated:
+                self.replicate(channel, message, plan.queues, 0)
         return 0 if queue.deleted else queue.insert(message, now_ms)
 
     cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
@@ -158,14 +160,19 @@ cdef class Engine:
             self.refuse(channel)
         return not refused
 
-    cdef inline int log_message(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
+    cdef int log_message(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
         if log_enqueue(&self.log, message, queues, round):
-            if self.replicated:
-                message.kept = True
-                if channel is not None:
-                    confirms_choose(channel, message.persistent or log_is_synced(queues, round))
             if channel is not None:
                 channel.publish_logged()
+            if self.replicated:
+                self.replicate(channel, message, queues, round)
+        return 0
+
+    cdef int replicate(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
+        # The message is in the batch's entry, and others keep the log, too.
+        message.kept = True
+        if channel is not None:
+            confirms_choose(channel, message.persistent or log_is_synced(queues, round))
         return 0
 
     def prepare(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms, bint keep):
