@@ -12,6 +12,7 @@ from pandomq.broker.exchanges.catalogue import TYPES
 from pandomq.broker.exchanges.delayed import DELAYED_TYPE, DelayedExchange
 from pandomq.broker.exchanges.exchange import ALTERNATE_EXCHANGE, Exchange
 from pandomq.broker.field_text import type_name
+from pandomq.broker.levels import check_replication
 from pandomq.errors import precondition_failed
 from pandomq.fieldtable import OctetString
 from pandomq.methods import ExchangeDeclare
@@ -31,6 +32,7 @@ def check_declare(declare: ExchangeDeclare, vhost: str) -> None:
             f"invalid type '{type_name(arguments[ALTERNATE_EXCHANGE])}' for arg '{ALTERNATE_EXCHANGE}' "
             f"in {_resource(declare.exchange, vhost)}"
         )
+    check_replication(arguments, _resource(declare.exchange, vhost))
     if declare.type == DelayedExchange.type_name:
         _check_delayed(arguments)
     else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.broker.queue_arguments import QUORUM
+from pandomq.broker.queue_arguments import QUORUM, REPLICATIONS
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
@@ -35,8 +35,12 @@ def level_of(queue: Queue, *, persistent: bool, replicated: bool) -> str:
 
 
 def check_replication(arguments: Mapping[str, Any], resource: str) -> None:
-    """Of a new queue. Raises ChannelFault (406)."""
-    wanted = {_same(arguments[name]) for name in ("x-replicate", "qpid.replicate") if name in arguments}
+    """Of a new queue or exchange. Raises ChannelFault (406)."""
+    named = [name for name in ("x-replicate", "qpid.replicate") if name in arguments]
+    for name in named:
+        if arguments[name] not in REPLICATIONS:
+            raise precondition_failed(f"invalid arg '{name}' for {resource}: invalid_replicate")
+    wanted = {_same(arguments[name]) for name in named}
     if len(wanted) > 1:
         raise precondition_failed(f"invalid arg 'x-replicate' for {resource}: it contradicts 'qpid.replicate'")
 
