@@ -54,6 +54,7 @@ def test_a_lazy_log_survives_the_end_of_the_process(fsync: Fsync) -> None:
     assert store.journal.last_index == 50
 
 
+@pytest.mark.proves("R23")
 def test_within_the_interval_the_disk_gets_it() -> None:
     store = with_policy(Fsync.INTERVAL)
     store.open()

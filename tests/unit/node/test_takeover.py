@@ -56,7 +56,7 @@ def test_a_ring_goes_round(priorities: bool) -> None:
         max_length=3,
         dead_letter_exchange="",
         dead_letter_routing_key="dead",
-        **({"max_priority": 5} if priorities else {}),
+        max_priority=5 if priorities else 0,
     )
     for number in range(5):
         cluster.publish(b"%d" % number, priority=number % 2)

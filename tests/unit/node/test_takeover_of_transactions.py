@@ -144,6 +144,7 @@ def restarted(parts: str) -> list[bytes]:
     for part in parts:
         if part == "a":
             got = channel.get("source", no_ack=False)
+            assert got is not None
             channel.send("basic.ack", delivery_tag=got.delivery_tag, multiple=False)
         else:
             channel.publish(part.encode(), routing_key="q", delivery_mode=2 if part == "p" else 1)
