@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandomq.errors import ConnectionFault, connection_forced, not_allowed
-from pandomq.node.cluster_view import is_in_step
+from pandomq.node.cluster_view import ROOT, is_in_step, own_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,9 +74,10 @@ class Office:
         waiting = None if self._foundation is None else self._foundation.waiting
         if waiting is not None:
             return f"this broker belongs to no cluster yet: {waiting}"
-        if self._replication is None or self._replication.in_office:
+        role = ROOT if self._replication is None else own_role(self._replication)
+        if self._replication is None or self._replication.in_office or role == ROOT:
             return "this broker is the root, and will serve in a moment"
-        return f"this broker is a {self._replication.notices.role.value}; {self._where_the_root_is}"
+        return f"this broker is a {role}; {self._where_the_root_is}"
 
     @property
     def _where_the_root_is(self) -> str:
