@@ -378,9 +378,9 @@ class Journal:
         assert chain is not None and term is not None
         return self._snapshots.begin(index, term, chain, self._examination.points, pages)
 
-    def pin(self, first_index: LogIndex | None) -> None:
-        """Entries from here on are kept, for someone who still has to read them."""
-        self._reclaimer.pin(first_index)
+    def pin(self, first_index: LogIndex | None, retained_bytes: int = 0) -> None:
+        """Entries from here on, and so much of the end, are kept for those who still have to read them."""
+        self._reclaimer.pin(first_index, retained_bytes)
 
     def view(self) -> JournalView:
         return JournalView(

@@ -28,6 +28,7 @@ class Reclaimer:
         "_outbox",
         "_pin_index",
         "_read",
+        "_retained_bytes",
         "_space",
         "kept_index",
         "ready",
@@ -49,6 +50,7 @@ class Reclaimer:
         self._opened_number = opened_number
         self._on_gone = on_gone
         self._pin_index: int | None = None
+        self._retained_bytes = 0
         self._doomed: list[FileName] = []
         self._doomed_snapshots: list[int] = []
         self._read: set[Segment] = set()
@@ -61,9 +63,10 @@ class Reclaimer:
         self.ready = False
         """The owner has replayed the log."""
 
-    def pin(self, index: int | None) -> None:
-        """Entries from this one on are needed."""
+    def pin(self, index: int | None, retained_bytes: int = 0) -> None:
+        """Entries from this one on are needed; and the last ones, of this size, if the disk has room for them."""
         self._pin_index = index
+        self._retained_bytes = retained_bytes
 
     @property
     def bound(self) -> int:
@@ -78,7 +81,10 @@ class Reclaimer:
             return False
         if self._pin_index is not None and segment.last_index >= self._pin_index:
             return False
-        return segment.last_index <= self.bound
+        if segment.last_index > self.bound:
+            return False
+        is_retained = not self._space.low and self._catalogue.bytes_after(segment.last_index) < self._retained_bytes
+        return not is_retained
 
     def snapshot_saved(self, index: int) -> None:
         self.snapshots.insert(0, index)

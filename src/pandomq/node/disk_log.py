@@ -81,6 +81,7 @@ class DiskLog:
             journal, broker, self._paging, self._revival, self._applier, self.replication, self.foundation
         )
         self._snapshots = Snapshots(journal, broker, self._paging, self._applier, self.replication)
+        self._name = settings.name
         self._now_ms = 0
         self.closed = False
         self._space_low = False
@@ -120,10 +121,24 @@ class DiskLog:
         if self.open and not self.closed:
             self._journal.tick(monotonic_ms)
             self.foundation.tick(monotonic_ms)
-            if self.replication.in_office:
-                self._journal.pin(self.replication.replica.needed_from)
-                if self.replication.has_peers:
-                    self.replication.notices.watch(self.replication.replica.view().peers, self.replication.linked)
+            replication = self.replication
+            needed_from = replication.replica.needed_from if replication.in_office else None
+            self._journal.pin(needed_from, self._state_bytes if replication.has_peers and self._is_missed() else 0)
+            if replication.in_office and replication.has_peers:
+                replication.notices.watch(replication.replica.view().peers, replication.linked)
+
+    def _is_missed(self) -> bool:
+        """A member that is not there, or behind, will want the log from where it was. It gets that as long as it is
+        less than the whole state would be."""
+        replication = self.replication
+        in_sync = replication.linked
+        if replication.in_office:
+            in_sync = {peer.name for peer in replication.replica.view().peers if peer.in_sync}
+        return bool(replication.notices.membership.names - in_sync - {self._name})
+
+    @property
+    def _state_bytes(self) -> int:
+        return self._snapshots.last_bytes + self._journal.pages.live_bytes
 
     @property
     def next_deadline_ms(self) -> int:

@@ -135,6 +135,30 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
     assert world.client(world.elect()).channel().counts("q")[0] == 40
 
 
+def test_a_backup_that_was_away_for_less_than_all_is_worth_gets_the_log() -> None:
+    world = ClusterWorld(paging_bytes=100_000)
+    channel = publisher(world, world.elect())
+    away = next(name for name in world.machines if name != world.root)
+    for number in range(350):
+        channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
+    world.kill(away)
+    world.found(False)
+    # Each snapshot lets the log before the one before it go, but for what somebody may want.
+    for number in range(200):
+        channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
+        channel.get("q")
+    # What they hold of the log in memory goes with them.
+    others = [name for name in world.machines if name != away]
+    for name in others:
+        world.kill(name)
+    for name in others:
+        world.start(name)
+    world.elect()
+    world.start(away)
+    world.until(lambda: world.role(away) is Role.BACKUP and agree(world))
+    assert world.machines[away].restarts == []
+
+
 def test_a_wiped_backup_learns_everything_before_it_counts() -> None:
     world = ClusterWorld()
     root = world.elect()
