@@ -68,8 +68,10 @@ types: setup  ## mypy --strict, and both kernels against their stub
 	$(BIN)/mypy
 	$(BIN)/python tools/stubtest_kernels.py
 
-torture: setup  ## kill a loaded broker 50 times, and look for a broken promise
-	PANDOMQ_KILL_ROUNDS=50 PANDOMQ_KILL_SEED=$$$$ $(PYTEST) --kernel=fast tests/integration/test_kill_broker.py
+ROUNDS ?= 100
+torture: setup  ## pull every plug of loaded clusters, ROUNDS times, and kill a lone broker 50 times: no promise may break
+	$(BIN)/python tools/torture.py --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	PANDOMQ_KILL_ROUNDS=50 PANDOMQ_KILL_SEED=$(or $(SEED),$$$$) $(PYTEST) --kernel=fast tests/integration/test_kill_broker.py
 
 sim: setup  ## simulate brokers, clients and failing disks from seeds
 	$(BIN)/pandomq sim --seeds 1..1000

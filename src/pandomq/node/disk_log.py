@@ -48,6 +48,7 @@ from pandomq.node.applier import Applier
 from pandomq.node.cluster_view import LEARNER, members_of, own_role
 from pandomq.node.elections import Elections
 from pandomq.node.foundation import Foundation
+from pandomq.node.full_disk import FullDisk
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.opening import Opening
 from pandomq.node.paging import Paging
@@ -84,7 +85,7 @@ class DiskLog:
         self._name = settings.name
         self._now_ms = 0
         self.closed = False
-        self._space_low = False
+        self._full_disk = FullDisk(self.replication)
         self._behind = False
         self.appended_bytes = 0
         journal.open()
@@ -121,6 +122,7 @@ class DiskLog:
         if self.open and not self.closed:
             self._journal.tick(monotonic_ms)
             self.foundation.tick(monotonic_ms)
+            self._full_disk.tick(monotonic_ms)
             replication = self.replication
             needed_from = replication.replica.needed_from if replication.in_office else None
             self._journal.pin(needed_from, self._state_bytes if replication.has_peers and self._is_missed() else 0)
@@ -153,7 +155,7 @@ class DiskLog:
     @property
     def holds_back(self) -> str | None:
         """Why publishers are to wait: the disk is nearly full or far behind, or nothing they publish is committed."""
-        if self._space_low or self._behind or self._paging.behind:
+        if self._full_disk.low or self._behind or self._paging.behind:
             return LOW_ON_DISK
         waits = self.replication.in_office and self.replication.replica.holds_back
         return "waiting for backups" if waits else None
@@ -212,10 +214,10 @@ class DiskLog:
             case PageFetched(page, blob):
                 self._paging.fetched(page, blob)
             case SpaceLow(free_bytes):
-                self._space_low = True
+                self._full_disk.is_low()
                 log.warning("disk alarm: %d bytes are free; publishers are held back", free_bytes)
             case SpaceBack():
-                self._space_low = False
+                self._full_disk.has_room()
                 log.info("disk alarm cleared")
             case SnapshotSaved():
                 self._snapshots.saved(event)

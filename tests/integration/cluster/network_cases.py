@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 
+import pika
+from pika.exceptions import ConnectionClosedByBroker
+
+from .cluster import PATIENCE_S
 from .network import CLIENTS, Network
 from .process import ClusterBroker
 from .process_cases import kill_root
@@ -16,10 +20,12 @@ SILENCE_S = 3.0
 def cut_root(scene: Scene) -> None:
     """From its peers, while its clients still reach it: it resigns and tells them."""
     network, root = network_of(scene), scene.cluster.root
+    client = pika.BlockingConnection(root.parameters(heartbeat=0))
     network.cut_off(root.name, *others(scene, root))
     scene.cluster.wait_for_root(other_than=root)
     scene.load.wait_for_progress()
     assert not root.serves
+    assert "no longer the root" in farewell(client)
     network.heal()
     scene.cluster.wait_until_whole()
 
@@ -108,6 +114,17 @@ def flapping_link(scene: Scene) -> None:
         time.sleep(scene.chance.uniform(0.1, 1.0))
     cluster.wait_until_whole()
     kill_root(scene)
+
+
+def farewell(client: pika.BlockingConnection) -> str:
+    """What it is told as its connection is closed."""
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while time.monotonic() < deadline:
+            client.process_data_events(time_limit=1)
+    except ConnectionClosedByBroker as closed:
+        return closed.reply_text
+    raise AssertionError("a client of the old root was told nothing")
 
 
 def network_of(scene: Scene) -> Network:

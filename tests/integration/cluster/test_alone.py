@@ -1,0 +1,36 @@
+"""Two brokers, strangers among brokers, and Celery through a failover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from . import alone_cases as cases
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+@pytest.mark.proves("R10")
+def test_of_two_brokers_a_person_promotes_the_survivor(tmp_path: Path) -> None:
+    cases.promoted_survivor(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.proves("R10")
+def test_of_two_brokers_each_comes_back_by_itself(tmp_path: Path) -> None:
+    cases.each_of_two_returns(tmp_path)
+
+
+def test_a_broker_with_another_key_is_refused(tmp_path: Path) -> None:
+    cases.wrong_key(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.proves("R21")
+def test_a_broker_with_the_store_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    cases.foreign_store(tmp_path)
+
+
+def test_celery_tasks_survive_the_root(tmp_path: Path) -> None:
+    cases.celery_through_a_failover(tmp_path)

@@ -1,0 +1,77 @@
+"""Brokers that are killed, frozen and restarted, and stores that were damaged meanwhile, under load.
+
+Before that: who is connected to whom, and what a client hears that comes to the wrong one.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pika
+import psutil
+import pytest
+from pika.exceptions import ProbableAccessDeniedError
+
+from . import process_cases as cases
+from .cluster import Cluster
+from .scene import Case, play
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+@pytest.mark.proves("R2")
+def test_each_is_connected_to_each_once_in_either_direction(cluster: Cluster) -> None:
+    ports = {broker.port: broker.name for broker in cluster}
+    for broker in cluster:
+        established = [
+            connection
+            for connection in psutil.Process(broker.pid).net_connections("tcp")
+            if connection.status == psutil.CONN_ESTABLISHED
+        ]
+        dialed = [ports[connection.raddr.port] for connection in established if connection.raddr.port in ports]
+        assert sorted(dialed) == sorted(other.name for other in cluster if other is not broker)
+        links = broker.status["links"]
+        assert [link["state"] for link in links] == ["linked"] * 2, links
+
+
+def test_a_backup_refuses_clients_and_names_the_root(cluster: Cluster) -> None:
+    root = cluster.root
+    for backup in cluster.backups:
+        with pytest.raises(ProbableAccessDeniedError, match=rf"\(320\) .*the root is {root.name} at {root.address}"):
+            pika.BlockingConnection(backup.parameters())
+        # Management is served everywhere.
+        answer = backup.ask("queues")
+        assert answer is not None and answer.status_code == 200
+
+
+@pytest.mark.proves("R8", "R9", "R24", "L3", "L4", "L5")
+def test_the_root_is_killed(cluster: Cluster, chance: Random) -> None:
+    play(cases.kill_root, cluster, chance)
+
+
+def test_the_root_is_frozen(cluster: Cluster, chance: Random) -> None:
+    play(cases.freeze_root, cluster, chance)
+
+
+@pytest.mark.proves("R10")
+def test_all_lose_power(cluster: Cluster, chance: Random) -> None:
+    play(cases.power_loss, cluster, chance)
+
+
+def test_a_corrupted_segment_is_repaired(cluster: Cluster, chance: Random) -> None:
+    play(cases.corrupt_backup, cluster, chance)
+
+
+QUICK = {cases.kill_root, cases.freeze_root, cases.power_loss, cases.corrupt_backup}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in cases.PROCESS_CASES if case not in QUICK])
+def test_the_other_cases(case: Case, cluster: Cluster, chance: Random) -> None:
+    play(case, cluster, chance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [cases.kill_root, cases.power_loss, cases.wipe_backup])
+def test_with_quorum_queues(case: Case, cluster: Cluster, chance: Random) -> None:
+    play(case, cluster, chance, {"x-queue-type": "quorum"})
