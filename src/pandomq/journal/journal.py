@@ -88,7 +88,7 @@ class Journal:
         self._states: StateStore
         self._reading: Reading
         self._reclaimer: Reclaimer
-        self._snapshots: Snapshots
+        self.snapshots: Snapshots
         self._truncation: Truncation
         self._closing: Closing
         self.sender: SnapshotSender
@@ -172,7 +172,7 @@ class Journal:
         appender.on_synced = self._settle
         self._states = StateStore(outbox, opened.state, opened.counter)
         self._reclaimer = Reclaimer(
-            outbox, self._catalogue, self._space, lambda: appender.opened_number, self.pages.release
+            outbox, self._catalogue, self._space, lambda: appender.opened_number, self.pages.release, self._has_peers
         )
         self._reclaimer.snapshots = [head.last_index for head in survey.snapshots]
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
@@ -182,7 +182,7 @@ class Journal:
         self.sender = SnapshotSender(settings, identity, outbox, self._reclaimer, emit)
         self.arrivals = Arrivals(settings, identity, outbox, self._states, emit)
         self.charter = Charter(self._states, outbox, emit)
-        self._snapshots = Snapshots(
+        self.snapshots = Snapshots(
             settings,
             identity,
             outbox,
@@ -300,10 +300,10 @@ class Journal:
         index = min(self._commit_index, self._appender.synced_index)
         if index > self._settled_index:
             self._settled_index = index
-            self._snapshots.settled()
+            self.snapshots.settled()
 
     def _pages_written(self) -> None:
-        self._snapshots.settled()
+        self.snapshots.settled()
         self._sweeper.written()
 
     def term_at(self, index: LogIndex) -> Term | None:
@@ -368,7 +368,7 @@ class Journal:
 
     @property
     def snapshot_due(self) -> bool:
-        return self._snapshots.due
+        return self.snapshots.due
 
     def begin_snapshot(self, index: LogIndex, pages: Sequence[StoredPage] = ()) -> SnapshotWriter:
         """The owner's state after this entry, which must be one that `read` could give, or the last. The pieces may
@@ -376,7 +376,7 @@ class Journal:
         self._check()
         chain, term = self.chain_at(index), self.term_at(index)
         assert chain is not None and term is not None
-        return self._snapshots.begin(index, term, chain, self._examination.points, pages)
+        return self.snapshots.begin(index, term, chain, self._examination.points, pages)
 
     def pin(self, first_index: LogIndex | None, retained_bytes: int = 0) -> None:
         """Entries from here on, and so much of the end, are kept for those who still have to read them."""

@@ -7,6 +7,7 @@ has to do. Entries that someone still needs are pinned.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from pandomq.journal.effects import Delete, Effect, FileName, Lane, SyncDirectory
 from pandomq.journal.limits import SNAPSHOTS_KEPT
@@ -15,6 +16,8 @@ from pandomq.journal.outbox import Outbox
 from pandomq.journal.segment import Catalogue, Segment
 from pandomq.journal.space import Space
 from pandomq.journal.work import Task, Work, perform
+
+EVERYTHING: Final = 2**63
 
 
 class Reclaimer:
@@ -42,15 +45,17 @@ class Reclaimer:
         space: Space,
         opened_number: Callable[[], int],
         on_gone: Callable[[int], None],
+        has_peers: bool,
     ) -> None:
-        """`on_gone` is told the index of a snapshot that the disk has forgotten."""
+        """`on_gone` is told the index of a snapshot that the disk has forgotten. Who has peers keeps all until it was
+        told (`pin`) what they may want."""
         self._outbox = outbox
         self._catalogue = catalogue
         self._space = space
         self._opened_number = opened_number
         self._on_gone = on_gone
         self._pin_index: int | None = None
-        self._retained_bytes = 0
+        self._retained_bytes = EVERYTHING if has_peers else 0
         self._doomed: list[FileName] = []
         self._doomed_snapshots: list[int] = []
         self._read: set[Segment] = set()

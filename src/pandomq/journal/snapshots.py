@@ -26,7 +26,6 @@ class Snapshots:
         "_emit",
         "_flush",
         "_identity",
-        "_last_bytes",
         "_outbox",
         "_pages",
         "_reclaimer",
@@ -34,6 +33,7 @@ class Snapshots:
         "_settled_index",
         "_space",
         "_writer",
+        "last_bytes",
     )
 
     def __init__(
@@ -62,14 +62,15 @@ class Snapshots:
         self._flush = flush
         self._settled_index = settled_index
         self._appended_bytes = appended_bytes
-        self._last_bytes = last_bytes
+        self.last_bytes = last_bytes
+        """The size of the newest."""
         self._writer: SnapshotWriter | None = None
         self._covered_bytes = -log_bytes
         """What had been appended when the last one was begun; what was there at the start counts as negative."""
 
     @property
     def due(self) -> bool:
-        wanted_bytes = max(self._settings.snapshot_log_bytes, 2 * self._last_bytes)
+        wanted_bytes = max(self._settings.snapshot_log_bytes, 2 * self.last_bytes)
         if self._space.low:
             # Reclaiming waits for it.
             wanted_bytes = min(wanted_bytes, self._settings.segment_bytes)
@@ -113,7 +114,7 @@ class Snapshots:
             self._pages.release(index)
             self._emit(SnapshotFailed(index, outcome))
             return
-        self._last_bytes = outcome
+        self.last_bytes = outcome
         self._covered_bytes = covered_bytes
         self._emit(SnapshotSaved(index, outcome))
         self._reclaimer.snapshot_saved(index)

@@ -140,7 +140,7 @@ class DiskLog:
 
     @property
     def _state_bytes(self) -> int:
-        return self._snapshots.last_bytes + self._journal.pages.live_bytes
+        return self._journal.snapshots.last_bytes + self._journal.pages.live_bytes
 
     @property
     def next_deadline_ms(self) -> int:

@@ -46,8 +46,6 @@ class Snapshots:
         self._resting_until_ms = 0
         self.last_index = 0
         """Of the newest snapshot."""
-        self.last_bytes = 0
-        """Its size, if it was taken in this life."""
 
     def work(self, now_ms: int) -> bool:
         """Does a bounded part of what there is to do; True if there is more for now."""
@@ -93,7 +91,7 @@ class Snapshots:
             self._paging.relax()
 
     def saved(self, event: SnapshotSaved) -> None:
-        self._writer, self.last_index, self.last_bytes = None, event.index, event.size_bytes
+        self._writer, self.last_index = None, event.index
         log.info("snapshot of entry %d saved: %d bytes", event.index, event.size_bytes)
 
     def failed(self, event: SnapshotFailed, now_ms: int) -> None:
