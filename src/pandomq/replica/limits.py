@@ -23,7 +23,10 @@ APPEND_ENTRIES_MAX: Final = 1024
 IN_FLIGHT_APPENDS_MAX: Final = 32
 """Appends to one peer that it has not answered."""
 IN_FLIGHT_BYTES_MAX: Final = 8 * MIB
-"""Their payloads; a backup that is slower than that no longer gets what is new at once."""
+"""Their payloads, at most; a backup that is slower than that no longer gets what is new at once."""
+WINDOW_BYTES_FIRST: Final = 256 * KIB
+"""With which it begins; it grows and shrinks with how soon heartbeats are answered."""
+WINDOW_BYTES_MIN: Final = 64 * KIB
 TAIL_BYTES_MAX: Final = 32 * MIB
 """Entries kept in memory for sending. A backup that needs older ones is out of sync and gets them from disk."""
 TAIL_ENTRIES_MAX: Final = 65_536

@@ -12,7 +12,13 @@ from collections import deque
 from typing import NamedTuple
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica.limits import IN_FLIGHT_APPENDS_MAX, IN_FLIGHT_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX
+from pandomq.replica.limits import (
+    IN_FLIGHT_APPENDS_MAX,
+    IN_FLIGHT_BYTES_MAX,
+    SNAPSHOT_PIECES_IN_FLIGHT_MAX,
+    WINDOW_BYTES_FIRST,
+    WINDOW_BYTES_MIN,
+)
 
 
 class Phase(enum.Enum):
@@ -74,6 +80,8 @@ class Progress:
         "transfer",
         "waiting",
         "welcome_index",
+        "window_bytes",
+        "window_ms",
     )
 
     def __init__(self, name: NodeName, next_index: LogIndex, *, observer: bool = False) -> None:
@@ -100,6 +108,10 @@ class Progress:
         self.transfer: Transfer | None = None
         self._in_flight: deque[InFlight] = deque()
         self._in_flight_bytes = 0
+        self.window_bytes = WINDOW_BYTES_FIRST
+        """What may be on its way to it."""
+        self.window_ms = 0
+        """When that was last thought over."""
 
     def begins_life(self, life: int, last_index: LogIndex, *, joining: bool) -> None:
         """If it started anew, or has lost its store, what it said before counts no more: even what was on its disk may
@@ -129,7 +141,20 @@ class Progress:
     def has_room(self) -> bool:
         if self.phase is Phase.PROBING:
             return not self.waiting
-        return len(self._in_flight) < IN_FLIGHT_APPENDS_MAX and self._in_flight_bytes < IN_FLIGHT_BYTES_MAX
+        return len(self._in_flight) < IN_FLIGHT_APPENDS_MAX and self._in_flight_bytes < self.window_bytes
+
+    def answered(self, round_: int, now_ms: int, delay_ms_max: int) -> None:
+        """It has answered at once what was sent then. Heartbeats queue behind entries: where those take long, because
+        the way is narrow, fewer of them may be under way, or the lease would run out for nothing but its root's zeal.
+        What was sent before the last change says nothing about it."""
+        if round_ <= self.window_ms:
+            return
+        self.window_ms = now_ms
+        if now_ms - round_ > delay_ms_max:
+            self.window_bytes = max(self.window_bytes // 2, WINDOW_BYTES_MIN)
+        elif self._in_flight_bytes * 2 >= self.window_bytes:
+            # It is made use of; how wide the way is for those who have nothing to send nobody knows.
+            self.window_bytes = min(self.window_bytes * 2, IN_FLIGHT_BYTES_MAX)
 
     def sent(self, last_index: LogIndex, size_bytes: int, round_: int) -> None:
         if self.phase is Phase.PROBING:

@@ -36,12 +36,15 @@ class Replication:
             if peer.next_index < tail.first_index:
                 self._fetch(peer)
                 return
-            self._append(peer, tail.entries_from(peer.next_index, self._core.settings.append_bytes))
+            self._append(peer, tail.entries_from(peer.next_index, self._append_bytes(peer)))
+
+    def _append_bytes(self, peer: Progress) -> int:
+        return min(self._core.settings.append_bytes, peer.window_bytes)
 
     def beat(self, peer: Progress) -> None:
         """Keeps the lease, tells how far the log is committed, and finds out what was lost on the way."""
         if peer.phase is Phase.PROBING and peer.next_index >= self._core.tail.first_index:
-            self._append(peer, self._core.tail.entries_from(peer.next_index, self._core.settings.append_bytes))
+            self._append(peer, self._core.tail.entries_from(peer.next_index, self._append_bytes(peer)))
             return
         # The entry before is one that the peer is known to have, so that it never has to refuse.
         index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
@@ -101,7 +104,7 @@ class Replication:
         if not peer.fetching:
             peer.fetching = True
             peer.in_sync = False
-            self._core.outbox.put(Fetch(peer.name, peer.next_index, self._core.settings.append_bytes))
+            self._core.outbox.put(Fetch(peer.name, peer.next_index, self._append_bytes(peer)))
 
     def fetched(self, peer: Progress, completion: Fetched) -> None:
         if not peer.fetching:

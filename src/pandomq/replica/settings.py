@@ -47,6 +47,12 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.lease_ms + self.lease_ms * self.drift_percent // 100
 
     @property
+    def delay_ms(self) -> int:
+        """A heartbeat that takes longer to be answered is one too many entries behind: several must fit into a
+        lease."""
+        return self.lease_ms // 4
+
+    @property
     def candidacy_ms(self) -> int:
         """How long a candidate waits for votes."""
         return self.lease_ms // 2

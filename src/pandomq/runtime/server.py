@@ -41,6 +41,8 @@ log = logging.getLogger("pandomq")
 
 GATHERED_BYTES_MAX: Final = 4 * limits.READ_CHUNK_BYTES
 """What is read before it is handled."""
+REPLICATED_BYTES_MAX: Final = limits.READ_CHUNK_BYTES
+"""The same where batches travel to other brokers: heartbeats wait behind each of them."""
 HAND_OVER_S_MAX: Final = 3.0
 """How long a root that is to stop tries to hand over."""
 DRAIN_S_MAX: Final = 2.0
@@ -183,7 +185,7 @@ class Server:
     def received(self, link: Link, nbytes: int) -> None:
         self.node.receive(link, self.read_buffer[:nbytes], self._clock.now_ms())
         self._gathered_bytes += nbytes
-        if self._gathered_bytes >= GATHERED_BYTES_MAX:
+        if self._gathered_bytes >= (REPLICATED_BYTES_MAX if self.node.broker.replicated else GATHERED_BYTES_MAX):
             self._step()
         else:
             self._ask_step()

@@ -154,6 +154,7 @@ class Root(Handlers):
         peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
         peer.heard_ms = self.core.now_ms
         peer.round = max(peer.round, message.round)
+        peer.answered(message.round, self.core.now_ms, self.core.settings.delay_ms)
         return peer
 
     def on_appended(self, sender: NodeName, message: Appended) -> None:
