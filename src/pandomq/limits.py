@@ -65,6 +65,8 @@ READ_CHUNK_BYTES: Final = 256 * KIB
 
 # Memory of one broker.
 CONNECTIONS_MAX: Final = 65_536
+CONFIGURATION_BYTES_MAX: Final = 256 * MIB
+"""What all brokers of a cluster know, as it is in a snapshot: some million queues."""
 ROUTE_PLANS_CACHED_MAX: Final = 131_072
 """Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
 PAGING_BYTES: Final = 64 * MIB

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pika import BlockingConnection
 from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker, NoFreeChannels
 
 from tests.support.client import Connection
@@ -17,6 +18,7 @@ from tests.support.frames import BODY, METHOD
 
 from .configured_broker import ConfiguredBroker, running
 from .pika_mailbox import put, take
+from .waiting import wait_until
 
 pytestmark = pytest.mark.only_ours("its limits are set for the tests")
 
@@ -260,3 +262,38 @@ def test_consumers_of_one_queue_and_on_one_channel(tmp_path: Path) -> None:
         channel.consume(free)
         text = "NOT_ALLOWED - reached maximum (3) of consumers per channel"
         channel.refused_hard(530, text, "basic.consume", queue=free)
+
+
+@pytest.mark.proves("R19")
+def test_the_configuration_of_all_brokers(tmp_path: Path) -> None:
+    with running(ConfiguredBroker(tmp_path, limits={"configuration_bytes_max": 16384})) as broker:
+        connection = broker.connect()
+        refused = "the cluster's configuration would take more than configuration_bytes_max .16384 bytes."
+        declared: list[str] = []
+        while len(declared) < 400 and _declares(connection, f"queue-{len(declared):04d}"):
+            declared.append(f"queue-{len(declared):04d}")
+        with pytest.raises(ChannelClosedByBroker, match=refused):
+            connection.channel().queue_declare("queue-more", durable=True)
+        assert 50 < len(declared) < 400
+        for other in (
+            lambda channel: channel.exchange_declare("exchange", durable=True),
+            lambda channel: channel.queue_bind(declared[0], "amq.topic", "k" * 200),
+        ):
+            with pytest.raises(ChannelClosedByBroker, match=refused):
+                other(connection.channel())
+        channel = connection.channel()
+        channel.queue_declare(declared[0], durable=True)
+        channel.queue_declare("", exclusive=True)
+        for name in declared[:20]:
+            channel.queue_delete(name)
+        wait_until(lambda: _declares(connection, "queue-new"), "room for another queue")
+        connection.close()
+
+
+def _declares(connection: BlockingConnection, name: str) -> bool:
+    channel = connection.channel()
+    try:
+        channel.queue_declare(name, durable=True)
+    except ChannelClosedByBroker:
+        return False
+    return True

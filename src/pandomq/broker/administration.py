@@ -43,6 +43,7 @@ class Administration:
         broker.now_ms = now_ms
         try:
             check(broker.state, command)
+            broker.state_size.check(command, broker.limits.configuration_bytes_max, now_ms)
         except Fault as fault:
             on_done(fault)
             return

@@ -37,6 +37,7 @@ from pandomq.broker.quotas import Tally, channel_refusal, check_connection
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.state import State
+from pandomq.broker.state_size import StateSize
 from pandomq.broker.timers import Timers
 from pandomq.broker.transactions import Admission
 from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid, not_allowed
@@ -78,6 +79,7 @@ class Broker:
         self.engine = kernel.Engine(BrokerHooks(self))
         self.state = State(self.engine, random, limits)
         self.names = NameMaker(random)
+        self.state_size = StateSize(self.state)
         self.held = HeldReplies()
         self.timers = Timers()
         self.deaths = DeathRegister()
@@ -281,9 +283,11 @@ class Broker:
     # The log.
 
     def issue(self, command: Command) -> None:
-        """Changes shared state: here now, everywhere by the log."""
+        """Changes shared state: here now, everywhere by the log. Raises ChannelFault (406) if that has no room."""
+        self.state_size.check(command, self.limits.configuration_bytes_max, self.now_ms)
         encoded = encode_command(command)
         self.change(command)
+        self.state_size.issued(command, len(encoded))
         self.engine.log_command(encoded)
         self.held.command_logged()
 

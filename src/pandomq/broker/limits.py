@@ -18,6 +18,8 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     queues_max: int = 0
     """Queues, bindings and consumers are counted over all vhosts."""
     bindings_max: int = 0
+    configuration_bytes_max: int = limits.CONFIGURATION_BYTES_MAX
+    """Exchanges, shared queues, bindings, users, policies: what all brokers of a cluster know."""
     consumers_max: int = 0
     consumers_per_channel_max: int = 0
     consumers_per_queue_max: int = 0

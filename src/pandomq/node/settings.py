@@ -32,6 +32,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     queues_max: int = 0
     """Queues, bindings and consumers are counted over all vhosts."""
     bindings_max: int = 0
+    configuration_bytes_max: int = limits.CONFIGURATION_BYTES_MAX
     consumers_max: int = 0
     consumers_per_channel_max: int = 0
     consumers_per_queue_max: int = 0
@@ -58,6 +59,7 @@ def broker_limits(settings: NodeSettings) -> BrokerLimits:
         connections_per_vhost_max=settings.connections_per_vhost_max,
         queues_max=settings.queues_max,
         bindings_max=settings.bindings_max,
+        configuration_bytes_max=settings.configuration_bytes_max,
         consumers_max=settings.consumers_max,
         consumers_per_channel_max=settings.consumers_per_channel_max,
         consumers_per_queue_max=settings.consumers_per_queue_max,

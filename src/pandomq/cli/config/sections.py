@@ -118,6 +118,9 @@ class Limits(Section, frozen=True):
     connections_per_vhost_max: Annotated[int, Meta(ge=0, description="Connections to one vhost.")] = 0
     queues_max: Annotated[int, Meta(ge=0, description="Queues in all vhosts.")] = 0
     bindings_max: Annotated[int, Meta(ge=0, description="Bindings in all vhosts.")] = 0
+    configuration_bytes_max: Annotated[
+        int, Meta(ge=0, description="Queues, exchanges, bindings, users, policies: what all brokers share.")
+    ] = _DEFAULTS.configuration_bytes_max
     consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
     consumers_per_channel_max: Annotated[int, Meta(ge=0, description="Consumers on one channel.")] = 0
     consumers_per_queue_max: Annotated[int, Meta(ge=0, description="Consumers of one queue.")] = 0
