@@ -21,6 +21,7 @@ from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
 from pandomq.journal.events import EntriesRead, Entry, Recovered
 from pandomq.node.cluster_notices import ClusterNotices, OnEnded
+from pandomq.node.spoken import Spoken
 from pandomq.node.transfer import Transfer
 from pandomq.replica.completions import (
     Completion,
@@ -56,7 +57,7 @@ from pandomq.replica.effects import (
 from pandomq.replica.entries import LogEntry, changes_members
 from pandomq.replica.hard_state import Damage, HardState, StoreFacts
 from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import decode, encode
+from pandomq.replica.messages import decode
 from pandomq.replica.record import decode_record, first_state
 from pandomq.replica.replica import Replica
 from pandomq.replica.roles.transitions import Role
@@ -107,6 +108,7 @@ class Replication:
         self.linked: set[str] = set()
         """Brokers to which there is a link."""
         self._sends: list[tuple[str, bytes]] = []
+        self._spoken = Spoken()
         self._serve: Serve | None = None
         self.in_office = False
         """The broker has finished its takeover, or is about to, and may propose."""
@@ -337,7 +339,7 @@ class Replication:
                     self._broker.committed(index)
             case Send(peer, message):
                 if peer in self.linked:
-                    self._sends.append((peer, encode(message)))
+                    self._sends.append((peer, self._spoken.encode(message)))
             case Received(index):
                 if self.in_office:
                     self._broker.received(index)
