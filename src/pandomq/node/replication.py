@@ -107,7 +107,6 @@ class Replication:
         self._cutting = self._wrote = False
         self.linked: set[str] = set()
         """Brokers to which there is a link."""
-        self._sends: list[tuple[str, bytes]] = []
         self._spoken = Spoken()
         self._serve: Serve | None = None
         self.in_office = False
@@ -233,8 +232,7 @@ class Replication:
 
     def take_sends(self) -> list[tuple[str, bytes]]:
         """Whole messages for peers, in order."""
-        sends, self._sends = self._sends, []
-        return sends
+        return self._spoken.take()
 
     def _is_over(self) -> bool:
         return self.restart is not None
@@ -339,7 +337,7 @@ class Replication:
                     self._broker.committed(index)
             case Send(peer, message):
                 if peer in self.linked:
-                    self._sends.append((peer, self._spoken.encode(message)))
+                    self._spoken.say(peer, message)
             case Received(index):
                 if self.in_office:
                     self._broker.received(index)
