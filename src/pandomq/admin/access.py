@@ -22,6 +22,13 @@ class Access(Enum):
     """And may change policies there."""
     MONITORING = auto()
     ADMINISTRATOR = auto()
+    CLUSTER = auto()
+    """An administrator, or who has the cluster's key."""
+    CLUSTER_VIEW = auto()
+    """Whoever may use the API at all, or has the cluster's key."""
+
+
+OF_CLUSTER = (Access.CLUSTER, Access.CLUSTER_VIEW)
 
 
 def check_tags(access: Access, identity: Identity) -> None:
@@ -30,7 +37,7 @@ def check_tags(access: Access, identity: Identity) -> None:
         raise not_authorised("Not management user")
     if access is Access.MONITORING and not identity.monitors:
         raise not_authorised("Not monitor user")
-    if access is Access.ADMINISTRATOR and not identity.administrates:
+    if access in (Access.ADMINISTRATOR, Access.CLUSTER) and not identity.administrates:
         raise not_authorised("Not administrator user")
     if access is Access.POLICIES and not identity.makes_policies:
         raise not_authorised("User not authorised to access object")

@@ -9,16 +9,18 @@ is logged with its traceback; it harms nobody else.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pandomq.admin.access import Access, check_tags, check_vhost
+from pandomq.admin import key_login
+from pandomq.admin.access import OF_CLUSTER, Access, check_tags, check_vhost
 from pandomq.admin.call import Call, Services
 from pandomq.admin.forwarding import forward_to_root
-from pandomq.admin.identity import Identity, authenticate, read_credentials
+from pandomq.admin.identity import BY_KEY, Identity, authenticate, read_credentials
 from pandomq.admin.meters import Meters
 from pandomq.admin.refusals import Refusal, of_fault, unavailable, vhost_not_found
 from pandomq.admin.responses import Nothing, refused
@@ -68,8 +70,11 @@ class Application:
         action = endpoint.actions.get(method)
         if action is None:
             return Nothing(200 if method == "OPTIONS" else 405, {"allow": endpoint.allow})
-        identity = NOBODY if action.access is Access.OPEN else await self._identify(request, action.access)
-        call = Call(self._services, request, path, identity)
+        call = Call(self._services, request, path, NOBODY)
+        if action.access in OF_CLUSTER and key_login.is_by_key(request.headers.get("authorization")):
+            await self._check_key(call, method)
+        elif action.access is not Access.OPEN:
+            call.identity = await self._identify(request, action.access)
         if not action.here and self._services.node.office.refusal() is not None:
             if method in CHANGES:
                 await call.read_body()
@@ -89,6 +94,17 @@ class Application:
         identity = await authenticate(self._services, user, password, peer)
         check_tags(access, identity)
         return identity
+
+    async def _check_key(self, call: Call, method: str) -> None:
+        """Raises Refusal (401)."""
+        if method in CHANGES:
+            await call.read_body()
+        request, key = call.request, self._services.settings.cluster.key
+        header = request.headers["authorization"]
+        reason = key_login.refusal(header, key, request.method, call.target, call.octets, int(time.time()))
+        if reason is not None:
+            raise Refusal(401, "not_authorized", reason)
+        call.identity = BY_KEY
 
     def _check_vhost(self, call: Call, method: str) -> None:
         vhost = call.path["vhost"]

@@ -46,7 +46,7 @@ class Services(msgspec.Struct, frozen=True):
 
 
 class Call:
-    __slots__ = ("_body", "identity", "octets", "path", "request", "services")
+    __slots__ = ("_body", "_has_read", "identity", "octets", "path", "request", "services")
 
     def __init__(self, services: Services, request: Request, path: Mapping[str, str], identity: Identity) -> None:
         self.services = services
@@ -56,6 +56,14 @@ class Call:
         self.octets = b""
         """The body as it came."""
         self._body: dict[str, Any] = {}
+        self._has_read = False
+
+    @property
+    def target(self) -> bytes:
+        """Path and query as they were sent."""
+        path: bytes = self.request.scope["raw_path"]
+        query: bytes = self.request.scope["query_string"]
+        return path + b"?" + query if query else path
 
     @property
     def node(self) -> Node:
@@ -149,6 +157,9 @@ class Call:
 
     async def read_body(self) -> None:
         """A JSON object; nothing at all is an empty one. Raises Refusal."""
+        if self._has_read:
+            return
+        self._has_read = True
         self.octets = await _read_octets(self.request)
         if not self.octets.strip():
             return

@@ -92,9 +92,6 @@ async def _exchange(call: Call, address: Address) -> Response:
 
 def _request(call: Call, address: Address) -> list[bytes]:
     request = call.request
-    target = request.scope["raw_path"]
-    if request.scope["query_string"]:
-        target += b"?" + request.scope["query_string"]
     headers = [(name, request.headers[name]) for name in _PASSED_ON if name in request.headers]
     headers += [
         ("host", str(address)),
@@ -104,7 +101,7 @@ def _request(call: Call, address: Address) -> list[bytes]:
     ]
     connection = h11.Connection(h11.CLIENT)
     sent = [
-        connection.send(h11.Request(method=request.method, target=target, headers=headers)),
+        connection.send(h11.Request(method=request.method, target=call.target, headers=headers)),
         connection.send(h11.Data(data=call.octets)),
         connection.send(h11.EndOfMessage()),
     ]

@@ -49,6 +49,10 @@ class Identity(msgspec.Struct, frozen=True):
         return MANAGEMENT in self.tags or POLICYMAKER in self.tags or self.monitors
 
 
+BY_KEY: Final = Identity("", (ADMINISTRATOR,))
+"""Who has the cluster's key may steer the cluster, and is no user."""
+
+
 def read_credentials(header: str | None) -> tuple[str, bytes]:
     """User and password of basic authentication. Raises Refusal."""
     if not header:

@@ -12,6 +12,7 @@ import os
 import socket
 import ssl
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -19,6 +20,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import msgspec
 import typer
 
+from pandomq.admin.key_login import authorization
 from pandomq.cli.config.sources import read_secret
 from pandomq.cli.failures import NoBroker, Refused, WrongUse
 from pandomq.runtime.logs import printable
@@ -41,9 +43,21 @@ Url = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the broker's answer as JSON.")]
 
 
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="Log in by the cluster's key: also while no broker knows its users.",
+        show_default=False,
+    ),
+]
+
+
 class Api:
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises ValueError if that is not the URL of an HTTP API."""
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, key: bytes = b"") -> None:
+        """Raises ValueError if that is not the URL of an HTTP API. A key is the login, in place of the URL's."""
+        self._key = key
         self._timeout_s = timeout_s
         parts = urlsplit(url)
         if parts.scheme not in PORTS or not parts.hostname or parts.query or parts.fragment:
@@ -62,14 +76,15 @@ class Api:
         """Without the login: fit to be shown."""
 
     @classmethod
-    def at(cls, url: str | None) -> Api:
+    def at(cls, url: str | None, key_file: Path | None = None) -> Api:
         """The API at that URL, or at the one in PANDOMQ_URL_FILE, or on this machine; a wrong URL is a usage error."""
         file = os.environ.get(URL_FILE_VARIABLE)
         try:
-            api = cls(url or (read_secret(Path(file)) if file else URL_DEFAULT))
+            key = b"" if key_file is None else read_secret(key_file).encode()
+            api = cls(url or (read_secret(Path(file)) if file else URL_DEFAULT), key=key)
         except ValueError as error:
             raise WrongUse(str(error)) from None
-        if api._password is None:
+        if api._password is None and not key:
             if not sys.stdin.isatty():
                 raise WrongUse(f"the URL has no password for {api.user}, and nobody is there to be asked")
             api._password = str(typer.prompt(f"Password of {api.user}", hide_input=True, err=True))
@@ -120,7 +135,7 @@ class Api:
         target = f"{self._prefix}/api/{path_of(segments)}" + (f"?{urlencode(query)}" if query else "")
         connection = self._connection(timeout_s)
         try:
-            connection.request(method, target, body, {**self._headers(body is not None), **(headers or {})})
+            connection.request(method, target, body, {**self._headers(method, target, body), **(headers or {})})
             with connection.getresponse() as response:
                 content = response.read(RESPONSE_BYTES_MAX + 1)
         except (OSError, http.client.HTTPException) as error:
@@ -137,10 +152,14 @@ class Api:
             return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=context)
         return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
 
-    def _headers(self, has_body: bool) -> dict[str, str]:
-        login = base64.b64encode(f"{self.user}:{self._password}".encode("utf-8", "surrogateescape")).decode()
-        headers = {"Authorization": f"Basic {login}", "Connection": "close"}
-        return {**headers, "Content-Type": "application/json"} if has_body else headers
+    def _headers(self, method: str, target: str, body: bytes | None) -> dict[str, str]:
+        if self._key:
+            login = authorization(self._key, method, target.encode(), body or b"", int(time.time()))
+        else:
+            words = f"{self.user}:{self._password}".encode("utf-8", "surrogateescape")
+            login = f"Basic {base64.b64encode(words).decode()}"
+        headers = {"Authorization": login, "Connection": "close"}
+        return headers if body is None else {**headers, "Content-Type": "application/json"}
 
     def _checked(self, response: http.client.HTTPResponse, content: bytes, segments: tuple[str, ...]) -> bytes:
         is_json = "json" in (response.headers.get("Content-Type") or "")
@@ -150,6 +169,8 @@ class Api:
         if reason is None and not content:
             reason = f"{response.status} {response.reason}"
         if response.status == http.client.UNAUTHORIZED:
+            if self._key:
+                raise Refused(f"{self.address} refused the cluster's key: {reason or 'login failed'}", 401)
             advice = "Give another login by --url http://user:password@host:15672 or PANDOMQ_URL."
             raise Refused(f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401)
         if reason is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
-from pandomq.cli.api import Api, AsJson, Url
+from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.config.cluster import parse_primary
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import cell, print_json, print_table, say
@@ -25,11 +26,11 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @members_app.callback()
-def members(context: typer.Context, json: AsJson = False, url: Url = None) -> None:
+def members(context: typer.Context, json: AsJson = False, url: Url = None, key_file: KeyFile = None) -> None:
     """Lists the brokers of the cluster; `add` and `remove` change who votes."""
-    context.obj = url
+    context.obj = url, key_file
     if context.invoked_subcommand is None:
-        answer = Api.at(url).fetch("cluster", "members")
+        answer = Api.at(url, key_file).fetch("cluster", "members")
         if json:
             print_json(answer)
         else:
@@ -41,24 +42,34 @@ def add(
     context: typer.Context,
     member: Annotated[str, typer.Argument(metavar="NAME=HOST:PORT", show_default=False)],
     url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
     """Makes a broker a primary. It runs already, with the key of the cluster; it catches up first."""
     try:
         primary = parse_primary(member)
     except ValueError as error:
         raise WrongUse(str(error)) from None
-    api = Api.at(url or context.obj)
+    api = _api(context, url, key_file)
     api.put("cluster", "members", primary.name, body={"address": primary.address}, timeout_s=CHANGE_S_MAX)
     say(f"{primary.name} is a primary now")
 
 
 @members_app.command("remove")
 def remove(
-    context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], url: Url = None
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
     """Makes a broker a primary no longer, whether it runs or not."""
-    Api.at(url or context.obj).delete("cluster", "members", name, timeout_s=CHANGE_S_MAX)
+    _api(context, url, key_file).delete("cluster", "members", name, timeout_s=CHANGE_S_MAX)
     say(f"{name} is a primary no longer")
+
+
+def _api(context: typer.Context, url: str | None, key_file: Path | None) -> Api:
+    """Options may stand before the word or behind it."""
+    url_before, key_file_before = context.obj
+    return Api.at(url or url_before, key_file or key_file_before)
 
 
 def promote(
@@ -69,12 +80,13 @@ def promote(
     ] = None,
     yes: Yes = False,
     url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
     """Makes a backup the root: the root hands over to it, without loss.
 
     With --force it goes on without the brokers that --dead names, which have the majority: what only they have is lost.
     """
-    api = Api.at(url)
+    api = Api.at(url, key_file)
     body: dict[str, Any] = {"name": name}
     if force:
         gone = [one.strip() for one in (dead or "").split(",") if one.strip()]
@@ -101,10 +113,11 @@ def costs(cluster: dict[str, Any], name: str, dead: list[str]) -> list[str]:
     members: list[dict[str, Any]] = cluster.get("members") or []
     for own in members:
         if own.get("name") == cluster.get("name"):
-            lines.append(
-                f"The log of {teller} ends at entry {cell(own.get('log_index'))}; "
-                f"up to {cell(own.get('commit_index'))} it knows it to be committed."
+            known = own.get("commit_index")
+            far = (
+                f"up to {cell(known)} it knows it to be committed" if known else "how much is committed it cannot tell"
             )
+            lines.append(f"The log of {teller} ends at entry {cell(own.get('log_index'))}; {far}.")
     left = [str(one.get("name")) for one in members if one.get("name") not in dead]
     there = [str(one.get("name")) for one in members if one.get("name") in left and one.get("role") != "absent"]
     if len(there) < elect_need(len(left)):

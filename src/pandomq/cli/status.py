@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from pandomq.cli.api import Api, AsJson, Url
+from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.output import Row, cell, print_json, print_table
 
 MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes")
 ELECTIONS_SHOWN: Final = 5
 
 
-def status(json: AsJson = False, url: Url = None) -> None:
+def status(json: AsJson = False, url: Url = None, key_file: KeyFile = None) -> None:
     """Shows the brokers, their roles, links, the last elections, and alarms."""
-    show_status(Api.at(url), json)
+    show_status(Api.at(url, key_file), json)
 
 
 def show_status(api: Api, json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from pandomq.admin.application import Application
+from pandomq.admin.key_login import authorization
 from pandomq.ids import NodeName
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
@@ -287,6 +289,25 @@ def test_a_primary_is_removed_and_added() -> None:
         assert Member(NodeName(away), f"{away}.example:5672") in members and len(members) == 3
         again = await made.ask(asked, "PUT", f"/api/cluster/members/{away}", {"address": f"{away}.example:5672"})
         assert again.status_code == 204
+
+    on_brokers(test)
+
+
+def test_who_has_the_key_may_steer_the_cluster_and_nothing_else() -> None:
+    async def test(made: Brokers) -> None:
+        backup, other = made.backups
+        body = msgspec.json.encode({"name": other})
+
+        async def by_key(method: str, path: str, body: bytes = b"", key: bytes = KEY) -> httpx.Response:
+            header = authorization(key, method, path.encode(), body, int(time.time()))
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{made.ports[backup]}") as client:
+                return await client.request(method, path, content=body, headers={"authorization": header})
+
+        assert (await by_key("GET", "/api/cluster")).json()["name"] == backup
+        assert (await by_key("GET", "/api/cluster", key=b"another key")).status_code == 401
+        assert (await by_key("GET", "/api/overview")).status_code == 401
+        # It goes on to the root, which knows it as well.
+        assert (await by_key("POST", "/api/cluster/promote", body)).json() == {"done": f"handed over to {other}"}
 
     on_brokers(test)
 

@@ -57,7 +57,8 @@ def serving() -> Iterator[FakeApi]:
         def do(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             content = self.rfile.read(length)
-            login = base64.b64decode((self.headers.get("Authorization") or "").removeprefix("Basic ")).decode()
+            header = self.headers.get("Authorization") or ""
+            login = base64.b64decode(header.removeprefix("Basic ")).decode() if header.startswith("Basic ") else ""
             body = json.loads(content) if content else None
             status, answer, kind = api.answer(Request(self.command, self.path, login, body, dict(self.headers)))
             self.send_response(status)

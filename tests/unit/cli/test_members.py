@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pandomq.admin.key_login import refusal
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake_api import FakeApi
 
@@ -54,6 +58,20 @@ def test_a_member_is_added_and_removed(ask: Type, api: FakeApi) -> None:
 def test_the_url_may_stand_before_the_word(type_: Type, api: FakeApi) -> None:
     api.on("PUT", "/api/cluster/members/n4", status=201)
     assert type_("members", "--url", api.url, "add", "n4=h4:5672").exit_code == 0
+
+
+def test_the_key_is_a_login(ask: Type, api: FakeApi) -> None:
+    Path("cluster.key").write_text("0123456789abcdef\n")
+    api.on("POST", "/api/cluster/promote", {"done": "epoch 1 begins without n1"})
+    assert ask("promote", "n2", "--force", "--dead", "n1", "--yes", "--key-file", "cluster.key").exit_code == 0
+    assert ask("members", "--key-file", "cluster.key").exit_code == 0
+    assert ask("status", "--key-file", "cluster.key").exit_code == 0
+    for request in api.requests:
+        header = request.headers["Authorization"]
+        body = b"" if request.body is None else json.dumps(request.body, separators=(",", ":")).encode()
+        target = request.target.encode()
+        assert refusal(header, b"0123456789abcdef", request.method, target, body, int(time.time())) is None
+    assert ask("status", "--key-file", "none.key").exit_code == 2
 
 
 @pytest.mark.parametrize("words", [("add", "n4"), ("add", "n4=h4"), ("add", "n4=h4:0"), ("add", "=h4:5672")])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import quote
 
 import typer
 
@@ -17,7 +15,6 @@ from pandomq.cli.cluster.display import display
 from pandomq.cli.cluster.plan import Plan
 from pandomq.cli.cluster.processes import Process, stop_all
 from pandomq.cli.cluster.sight import Sight, Watch
-from pandomq.cli.config.load import ConfigurationError, load
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import say
 from pandomq.replica.limits import LISTENERS_MAX, MEMBERS_MAX
@@ -57,9 +54,9 @@ def up(
     wanted = [place for place in places if only in (None, place.name)]
     if not wanted:
         raise WrongUse(f"--only {only} is none of {', '.join(place.name for place in places)}")
-    watch = Watch(places, _login(config))
     if plan.make_key():
         say(f"made a key for the cluster: {plan.key_file}")
+    watch = Watch(places, plan.read_key())
     processes: list[Process] = []
     sight: Sight | None = None
     try:
@@ -91,13 +88,3 @@ def _stopped_by_signal() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _login(config: Path | None) -> str:
-    """Of the first user, as the brokers will have it."""
-    environment = {name: text for name, text in os.environ.items() if name.startswith("PANDOMQ_AUTH_")}
-    try:
-        auth = load(config, environment, {}).configuration.auth
-    except ConfigurationError as error:
-        raise WrongUse("; ".join(error.problems)) from None
-    return f"{quote(auth.default_user, safe='')}:{quote(auth.default_password, safe='')}"

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from pandomq.cli.config.sources import read_secret
 from pandomq.cli.failures import Refused, WrongUse
 
 HOST: Final = "127.0.0.1"
@@ -101,6 +102,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key_file(self) -> Path:
         return (self.data / KEY_FILE).absolute()
+
+    def read_key(self) -> bytes:
+        """Raises Refused."""
+        try:
+            return read_secret(self.key_file).encode()
+        except ValueError as error:
+            raise Refused(str(error)) from None
 
     def make_key(self) -> bool:
         """True if there was none. Raises Refused."""

@@ -77,12 +77,9 @@ def _member(cluster: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
 class Watch:
     """Asks them; a silent one keeps nobody waiting for longer than itself."""
 
-    def __init__(self, places: Sequence[Place], login: str) -> None:
-        """`login` is USER:PASSWORD, as in a URL."""
+    def __init__(self, places: Sequence[Place], key: bytes) -> None:
         self._places = list(places)
-        self._apis = {place.name: Api(f"http://{login}@{place.http}", timeout_s=ASK_S_MAX) for place in places}
-        self._known: set[str] = set()
-        """Have answered who asked by that login."""
+        self._apis = {place.name: Api(f"http://{place.http}", ASK_S_MAX, key) for place in places}
         self._threads = ThreadPoolExecutor(max_workers=len(self._places), thread_name_prefix="ask")
 
     def look(self) -> Sight:
@@ -93,15 +90,12 @@ class Watch:
 
     def _glance(self, place: Place) -> Glance:
         readiness = _readiness(place)
-        # Before a cluster has begun there is no user who could ask, and a login that fails is held against us.
-        if not readiness.startswith("ready") and place.name not in self._known:
-            return Glance(None, readiness)
+        if not readiness:
+            return Glance(None, "")
         try:
-            cluster = self._apis[place.name].get("cluster")
+            return Glance(self._apis[place.name].get("cluster"), readiness)
         except (Failure, msgspec.DecodeError):
             return Glance(None, readiness)
-        self._known.add(place.name)
-        return Glance(cluster, readiness)
 
 
 def _readiness(place: Place) -> str:

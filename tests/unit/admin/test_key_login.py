@@ -1,0 +1,46 @@
+"""The login by the cluster's key."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandomq.admin.key_login import SKEW_S_MAX, authorization, is_by_key, refusal
+
+KEY = b"0123456789abcdef"
+NOW_S = 1_700_000_000
+
+requests = st.tuples(st.sampled_from(["GET", "PUT"]), st.binary(max_size=8), st.binary(max_size=8))
+
+
+@given(requests, requests, st.binary(min_size=1, max_size=20))
+def test_a_request_is_let_in_as_it_was_made_and_no_other(
+    made: tuple[str, bytes, bytes], sent: tuple[str, bytes, bytes], key: bytes
+) -> None:
+    header = authorization(KEY, *made, NOW_S)
+    assert is_by_key(header)
+    assert (refusal(header, KEY, *sent, NOW_S) is None) is (made == sent)
+    assert (refusal(header, key, *made, NOW_S) is None) is (key == KEY)
+
+
+@pytest.mark.parametrize("later_s", [0, SKEW_S_MAX, -SKEW_S_MAX])
+def test_clocks_may_differ_a_little(later_s: int) -> None:
+    header = authorization(KEY, "GET", b"/", b"", NOW_S)
+    assert refusal(header, KEY, "GET", b"/", b"", NOW_S + later_s) is None
+    further_s = later_s + (1 if later_s >= 0 else -1) * (SKEW_S_MAX + 1)
+    assert refusal(header, KEY, "GET", b"/", b"", NOW_S + further_s) == "the clocks differ by more than 300 s"
+
+
+def test_without_a_key_nobody_has_it() -> None:
+    assert refusal(authorization(b"", "GET", b"/", b"", NOW_S), b"", "GET", b"/", b"", NOW_S) is not None
+
+
+@pytest.mark.parametrize("header", ["PandoMQ-Key", "PandoMQ-Key x:y", "PandoMQ-Key 1", "PandoMQ-Key ²:00"])
+def test_what_cannot_be_read_is_no_login(header: str) -> None:
+    assert refusal(header, KEY, "GET", b"/", b"", NOW_S) is not None
+
+
+def test_other_logins_are_not_meant() -> None:
+    assert not is_by_key(None)
+    assert not is_by_key("Basic Z3Vlc3Q6Z3Vlc3Q=")
