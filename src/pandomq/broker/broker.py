@@ -96,6 +96,8 @@ class Broker:
         self.lacks_copies = False
         """Others that keep the log are away, and are not waited for."""
         self.now_ms = 0
+        self.clock_ahead_ms = 0
+        """By how much the time that it is told is later than the cluster's."""
         self._clients_so_far = 0
         self._unsealed = False
 
@@ -153,6 +155,7 @@ class Broker:
         `active`."""
         if client.gone:
             return
+        now_ms -= self.clock_ahead_ms
         self.now_ms = now_ms
         client.gone = True
         if not client.failed:
@@ -168,6 +171,7 @@ class Broker:
     # Batches.
 
     def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
+        now_ms -= self.clock_ahead_ms
         self.now_ms = now_ms
         engine = self.engine
         rest: list[tuple[Client, Sequence[Input]]] = []
@@ -204,6 +208,7 @@ class Broker:
         return waiting > self.limits.outgoing_bytes_max
 
     def tick(self, now_ms: int) -> Outcome:
+        now_ms -= self.clock_ahead_ms
         self.now_ms = now_ms
         meet_deadlines(self, now_ms)
         return self._finish(now_ms)
@@ -335,7 +340,8 @@ class Broker:
     @property
     def next_deadline_ms(self) -> int:
         """When `tick` is wanted; NEVER_MS if not."""
-        return self.timers.next_ms
+        next_ms = self.timers.next_ms
+        return next_ms if next_ms == kernel.NEVER_MS else next_ms + self.clock_ahead_ms
 
     @property
     def at_rest(self) -> bool:

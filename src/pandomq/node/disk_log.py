@@ -45,6 +45,7 @@ from pandomq.journal.events import (
 from pandomq.kernel import NEVER_MS
 from pandomq.limits import MIB
 from pandomq.node.applier import Applier
+from pandomq.node.cluster_time import ClusterTime
 from pandomq.node.cluster_view import LEARNER, members_of, own_role
 from pandomq.node.elections import Elections
 from pandomq.node.foundation import Foundation
@@ -75,6 +76,7 @@ class DiskLog:
         self._broker = broker
         self._paging = Paging(broker.engine, journal.pages)
         self._revival = Revival(broker, self._paging.adopt)
+        self._time = ClusterTime(broker, self._revival)
         self._applier = Applier(journal, self._revival)
         self.replication = Replication(settings.name, settings.cluster, journal, broker, self._applier, random)
         self.foundation = Foundation(settings.name, settings.cluster, journal, random)
@@ -111,6 +113,7 @@ class DiskLog:
 
     def append(self, entry: bytes, *, prompt: bool = False) -> LogIndex:
         self.appended_bytes += len(entry)
+        self._time.wrote()
         self._behind = self._behind or self._journal.pending_bytes > BEHIND_BYTES_MAX
         return self.replication.propose(entry, prompt=prompt)
 
@@ -128,6 +131,7 @@ class DiskLog:
             self._journal.pin(needed_from, self._state_bytes if replication.has_peers and self._is_missed() else 0)
             if replication.in_office and replication.has_peers:
                 replication.notices.watch(replication.replica.view().peers, replication.linked)
+                self._say_time(now_ms)
 
     def _is_missed(self) -> bool:
         """A member that is not there, or behind, will want the log from where it was. It gets that as long as it is
@@ -141,6 +145,17 @@ class DiskLog:
     @property
     def _state_bytes(self) -> int:
         return self._journal.snapshots.last_bytes + self._journal.pages.live_bytes
+
+    def _say_time(self, now_ms: int) -> None:
+        entry = self._time.due_entry(now_ms)
+        if entry is not None and self.replication.serving:
+            self.append(entry)
+            self.sync()
+
+    def note_time(self, monotonic_ms: int) -> None:
+        """To be told before anything else of that time."""
+        self._time.monotonic_ms = monotonic_ms
+        self.replication.tick(monotonic_ms)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -276,6 +291,7 @@ class DiskLog:
         """Gives the broker some of what was committed elsewhere; True if there is more for now."""
         # What a root has proposed itself it has done already, also while it hands over.
         more = not self.replication.in_office and self._applier.work()
+        self._time.heard()
         self.hear()
         return more
 
@@ -288,7 +304,8 @@ class DiskLog:
         self._broker.held.replayed(serve.index)
         self._broker.committed(serve.index)
         followed = self.replication.notices.followed
-        self._revival.finish(now_ms, takeover=followed, handed_over=serve.handed_over)
+        cluster_ms = self._time.take_office(now_ms, followed=followed)
+        self._revival.finish(cluster_ms, takeover=followed, handed_over=serve.handed_over)
 
     def set_paging(self, paging_bytes: int) -> None:
         self._paging.set_limit(paging_bytes)

@@ -293,7 +293,7 @@ class Node:
         """Handles what was gathered since the last step."""
         disk = self._disk
         if disk is not None:
-            disk.replication.tick(now_ms if monotonic_ms is None else monotonic_ms)
+            disk.note_time(now_ms if monotonic_ms is None else monotonic_ms)
             if self.peer_links is not None:
                 self.peer_links.tell(now_ms)
             if not disk.open:

@@ -106,6 +106,12 @@ class Machine(PeerSide):
         return None if replica is None or replica.role is Role.RECOVERING else replica
 
     @property
+    def broker_ms(self) -> int:
+        """What time it is for the broker, if it serves."""
+        ahead_ms = 0 if self.node is None else self.node.broker.clock_ahead_ms
+        return self.clock.now_ms() - ahead_ms
+
+    @property
     def late_ms(self) -> int:
         return self.steady.now_ms() - self._told_ms
 

@@ -36,6 +36,7 @@ class End:
     def __init__(self, trunks: Trunks, machine: Machine) -> None:
         self._trunks = trunks
         self.machine = machine
+        self._life = machine.life
         self.other: End
         self.link: Link | None = None
         """Of the accepting end."""
@@ -96,8 +97,12 @@ class End:
             self.machine.dialed_resumed(self.dialed)
         return data[:cut]
 
+    @property
+    def _alive(self) -> bool:
+        return self.open and self.machine.life == self._life
+
     def hear(self, data: bytes) -> None:
-        if not self.open:
+        if not self._alive:
             self._trunks.refuse(self)
         elif self.dialed is not None:
             self.machine.dialed_received(self.dialed, data)
@@ -105,9 +110,10 @@ class End:
             self.machine.received(cast("Cable", self), data)
 
     def hear_end(self) -> None:
-        if not self.open:
-            return
+        alive = self._alive
         self.vanish()
+        if not alive:
+            return
         if self.dialed is not None:
             self.machine.dialed_lost(self.dialed)
         else:

@@ -116,6 +116,7 @@ class Stage:
         min_copies: int = 2,
         pace: DiskPace | None = None,
         drifts_permille: Iterable[int] = (),
+        start: bool = True,
     ) -> None:
         random = Random(seed)
         self.agenda = Agenda()
@@ -150,7 +151,8 @@ class Stage:
             )
             self.machines[name] = self.network.stations[name] = machine
             held.append(machine)
-            machine.start()
+        if start:
+            self.start(*names)
         self.network.begin()
 
     # What machines report.

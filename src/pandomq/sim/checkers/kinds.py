@@ -51,7 +51,7 @@ class KindsKept(Checker):
 
     def _check_times(self, kind: QueueKind, messages: list[Message], left: set[Message], machine: Machine) -> None:
         """What must still be there, had its time not come."""
-        now_ms = machine.clock.now_ms()
+        now_ms = machine.broker_ms
         for message in messages:
             early = now_ms < message.sent_ms + kind.ttl_ms
             safe = message.persistent or message.confirmed_life == machine.life

@@ -60,7 +60,7 @@ class Publishing:
             priority,
             value_key,
             machine.life,
-            machine.clock.now_ms(),
+            machine.broker_ms,
             transaction,
         )
         key = b"%d:%d" % (self.channel, self.count)

@@ -19,6 +19,7 @@ from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.cluster.checkers import brokers_equal
 from pandomq.sim.cluster.checkers.identity import IdentityKept
 from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
+from pandomq.sim.cluster.checkers.time import TimeGoesOn
 from pandomq.sim.cluster.faults import ClusterFaults, member
 from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
@@ -61,6 +62,7 @@ class ClusterWorld(World):
         return (
             ReplicasAgree(self.ledger, self.history, self._replica_settings),
             IdentityKept(self.ledger),
+            TimeGoesOn(self.ledger, self.agenda),
         )
 
     def _make_machines(self) -> None:
