@@ -179,6 +179,8 @@ class PartRead(msgspec.Struct, frozen=True):
 
 class PartTaken(msgspec.Struct, frozen=True):
     ticket: Ticket
+    lacks: bool = False
+    """It was not: it names bodies that are not here, and is wanted as it is."""
 
 
 class Installed(msgspec.Struct, frozen=True):

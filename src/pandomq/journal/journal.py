@@ -180,7 +180,7 @@ class Journal:
         self._truncation = Truncation(outbox, self._catalogue, appender, self._states, identity)
         self._closing = Closing(appender, self._truncation, self._states, outbox, emit)
         self.sender = SnapshotSender(settings, identity, outbox, self._reclaimer, emit)
-        self.arrivals = Arrivals(settings, identity, outbox, self._states, emit)
+        self.arrivals = Arrivals(settings, identity, outbox, self._states, self._catalogue, self._reclaimer, emit)
         self.charter = Charter(self._states, outbox, emit)
         self.snapshots = Snapshots(
             settings,

@@ -50,6 +50,8 @@ PLACES_PER_PIECE: Final = 65_536
 """Places of pages in one piece of a snapshot."""
 
 PART_BYTES_MAX: Final = 1 * MIB
+INVENTORY_BODIES_MAX: Final = 500_000
+"""Bodies of which a broker that gets a snapshot knows where it has them already; what else it has is sent."""
 SENDING_IDLE_MS: Final = 60_000
 """A snapshot of which nobody has asked for a part for so long is kept no longer."""
 

@@ -30,13 +30,17 @@ from pandomq.journal.effects import (
 )
 from pandomq.journal.events import Emptied, Event, Installed, InstallFailed, PartTaken
 from pandomq.journal.hard_state import StateStore, StoreState
+from pandomq.journal.inventory import Inventory
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.names import arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.page_file import Place, encode_head, is_whole
+from pandomq.journal.recipe import Bodies, Known, read_recipe
+from pandomq.journal.reclaimer import Reclaimer
+from pandomq.journal.segment import Catalogue
 from pandomq.journal.snapshot import SnapshotBad, check, read_head
-from pandomq.journal.snapshot_sender import KIND_PAGE, KIND_SNAPSHOT, PART
+from pandomq.journal.snapshot_sender import KIND_PAGE, KIND_PAGE_RECIPE, KIND_SNAPSHOT, PART
 from pandomq.journal.space import is_full
 from pandomq.journal.state_file import read_state, write_state
 from pandomq.journal.window import Window
@@ -49,7 +53,21 @@ SNAPSHOT: Final = snapshot_file(0)
 class Arrivals:
     """One snapshot on its way in."""
 
-    __slots__ = ("_emit", "_failure", "_identity", "_outbox", "_settings", "_sizes", "_states", "_task", "_todo")
+    __slots__ = (
+        "_catalogue",
+        "_emit",
+        "_failure",
+        "_identity",
+        "_inventory",
+        "_outbox",
+        "_reclaimer",
+        "_settings",
+        "_sizes",
+        "_states",
+        "_task",
+        "_todo",
+        "bodies",
+    )
 
     def __init__(
         self,
@@ -57,13 +75,20 @@ class Arrivals:
         identity: Identity,
         outbox: Outbox,
         states: StateStore,
+        catalogue: Catalogue,
+        reclaimer: Reclaimer,
         emit: Callable[[Event], None],
     ) -> None:
         self._settings = settings
         self._identity = identity
         self._outbox = outbox
         self._states = states
+        self._catalogue = catalogue
+        self._reclaimer = reclaimer
         self._emit = emit
+        self.bodies: Bodies | None = None
+        """Told by the owner, if some of what comes may be here already."""
+        self._inventory: Inventory | None = None
         self._sizes: dict[FileName, int] = {}
         """Of the files that have been begun, by the names they will have."""
         self._failure = ""
@@ -102,14 +127,38 @@ class Arrivals:
         if not number:
             self._failure = ""
             yield from self._drop()
+        lacks = False
         try:
-            yield from self._write(part)
+            whole = yield from self._whole(part)
+            lacks = whole is None
+            if whole is not None:
+                yield from self._write(whole)
         except DiskFailed as failure:
             if not is_full(failure):
                 raise
             self._failure = "the disk is full"
             yield from self._drop()
-        self._emit(PartTaken(ticket))
+        self._emit(PartTaken(ticket, lacks))
+
+    def _whole(self, part: bytes) -> Work[bytes | None]:
+        """The part as it is at the sender; None if this store lacks some of what a recipe names."""
+        if self._failure or part[:1] != bytes((KIND_PAGE_RECIPE,)) or self.bodies is None:
+            return part
+        if self._inventory is None:
+            self._inventory = Inventory(self._settings, self._identity.cluster_id, self.bodies)
+            yield from self._inventory.make(self._catalogue, max(self._reclaimer.snapshots, default=0))
+        _, number, offset = PART.unpack_from(part)
+        try:
+            steps = list(read_recipe(part[PART.size :]))
+        except ValueError as error:
+            self._failure = f"a recipe is of no use: {error}"
+            return part
+        found = yield from self._inventory.find([step for step in steps if isinstance(step, Known)])
+        if found is None:
+            return None
+        bodies = iter(found)
+        data = b"".join(next(bodies) if isinstance(step, Known) else step for step in steps)
+        return PART.pack(KIND_PAGE, number, offset) + data
 
     def _write(self, part: bytes) -> Work[None]:
         if self._failure:

@@ -4,7 +4,8 @@ A part is a stretch of one file: which one, where, and its bytes. So the receive
 check them as if they were its own. While parts are asked for, the snapshot and the log after it are kept; a while after
 the last one they are let go.
 
-    part    kind u8 (0 the snapshot's file, 1 a page file), number u64 (of the page file), offset u64, data
+    part    kind u8 (0 the snapshot's file, 1 a page file, 2 the recipe of a whole page), number u64 (of the page
+            file), offset u64, data
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SENDING_IDLE_MS, JournalSettings
 from pandomq.journal.names import page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
+from pandomq.journal.recipe import Bodies, encode_recipe, worth_naming
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.snapshot import SnapshotBad, SnapshotHead, read_foundation, read_head
 from pandomq.journal.window import Window
@@ -29,6 +31,7 @@ from pandomq.journal.work import DiskFailed, Task, Work, list_files, read
 PART: Final = struct.Struct("<BQQ")
 KIND_SNAPSHOT: Final = 0
 KIND_PAGE: Final = 1
+KIND_PAGE_RECIPE: Final = 2
 
 
 class Part(NamedTuple):
@@ -56,6 +59,7 @@ class SnapshotSender:
         "_source",
         "_task",
         "_wanted",
+        "bodies",
     )
 
     def __init__(
@@ -72,12 +76,15 @@ class SnapshotSender:
         self._reclaimer = reclaimer
         self._emit = emit
         self._source: Source | None = None
-        self._wanted: deque[tuple[Ticket, int]] = deque()
+        self._wanted: deque[tuple[Ticket, int, bool]] = deque()
+        self.bodies: Bodies | None = None
+        """Told by the owner, if others may have some of its bodies already."""
         self._task: Task[None] | None = None
         self._now_ms = self._asked_ms = 0
 
-    def read(self, name: str, number: int) -> Ticket:
-        """A part of the snapshot of this name, or of the newest; `PartRead` brings it. Raises LookupError."""
+    def read(self, name: str, number: int, *, lean: bool = False) -> Ticket:
+        """A part of the snapshot of this name, or of the newest; `PartRead` brings it, if possible as a recipe if it is
+        to be `lean`. Raises LookupError."""
         if name and (self._source is None or self._source.name != name):
             raise LookupError(f"there is no snapshot {name} any more")
         if not self._reclaimer.snapshots:
@@ -86,7 +93,7 @@ class SnapshotSender:
         if self._reclaimer.kept_index is None:
             self._reclaimer.kept_index = self._reclaimer.snapshots[0]
         ticket = self._outbox.next_ticket()
-        self._wanted.append((ticket, number))
+        self._wanted.append((ticket, number, lean))
         if self._task is None or self._task.over:
             self._task = Task(self._outbox, Lane.READ, self._work(), lambda _: None).start()
         return ticket
@@ -103,11 +110,11 @@ class SnapshotSender:
 
     def _work(self) -> Work[None]:
         while self._wanted:
-            ticket, number = self._wanted.popleft()
+            ticket, number, lean = self._wanted.popleft()
             try:
                 if self._source is None:
                     self._source = yield from self._plan()
-                event = yield from self._read(self._source, ticket, number)
+                event = yield from self._read(self._source, ticket, number, lean)
             except (DiskFailed, SnapshotBad) as failure:
                 self._let_go()
                 event = PartRead(ticket, "", LogIndex(0), Term(0), b"", last=False, flaw=str(failure))
@@ -132,19 +139,25 @@ class SnapshotSender:
         name = f"{self._identity.node_name}-{index}-{head.chain:08x}-{size_bytes}-{len(parts)}"
         return Source(name, head, parts)
 
-    def _read(self, source: Source, ticket: Ticket, number: int) -> Work[PartRead]:
+    def _read(self, source: Source, ticket: Ticket, number: int, lean: bool) -> Work[PartRead]:
         head = source.head
         if number >= len(source.parts):
             return PartRead(ticket, source.name, LogIndex(0), Term(0), b"", last=False, flaw="there is no such part")
         part = source.parts[number]
         file = head.file if part.kind == KIND_SNAPSHOT else page_file(part.number)
         data = yield from read(file, part.offset, part.length)
+        kind = part.kind
+        if lean and kind == KIND_PAGE and self.bodies is not None:
+            # Of a stretch of a page there are none.
+            extents = worth_naming(self.bodies.of_page(data))
+            if extents:
+                kind, data = KIND_PAGE_RECIPE, encode_recipe(data, extents)
         return PartRead(
             ticket,
             source.name,
             LogIndex(head.last_index),
             Term(head.term),
-            PART.pack(part.kind, part.number, part.offset) + data,
+            PART.pack(kind, part.number, part.offset) + data,
             last=number == len(source.parts) - 1,
         )
 

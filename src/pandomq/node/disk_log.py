@@ -274,8 +274,8 @@ class DiskLog:
         match event:
             case PartRead():
                 self.replication.transfer.part_read(event)
-            case PartTaken(ticket):
-                self.replication.transfer.part_taken(ticket)
+            case PartTaken():
+                self.replication.transfer.part_taken(event)
             case Installed():
                 self.replication.store_replaced("a snapshot from another broker takes the place of the store")
             case InstallFailed(ticket, reason):

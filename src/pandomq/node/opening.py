@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, assert_never
 from pandomq.broker.revival import Revival, UnknownSnapshot
 from pandomq.journal.events import Recovered, Replayed, SnapshotBegins, SnapshotPiece
 from pandomq.journal.faults import VersionFault, corrupt
+from pandomq.journal.recipe import Bodies
+from pandomq.kernel.bodies import entry_bodies, page_bodies
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -91,5 +93,6 @@ class Opening:
         self._journal.replayed()
         self.over = True
         if self.cluster_id:
+            self._journal.sender.bodies = self._journal.arrivals.bodies = Bodies(page_bodies, entry_bodies)
             self._replication.begin(recovered)
         self._foundation.begin()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pandomq.journal.effects import Ticket
-    from pandomq.journal.events import PartRead
+    from pandomq.journal.events import PartRead, PartTaken
     from pandomq.journal.journal import Journal
     from pandomq.replica.completions import Completion
 
@@ -30,9 +30,9 @@ class Transfer:
     def carry_out(self, effect: ReadPiece | TakePiece | InstallSnapshot) -> None:
         journal = self._journal
         match effect:
-            case ReadPiece(peer, source, number):
+            case ReadPiece(peer, source, number, lean):
                 try:
-                    self._wanted[journal.sender.read(source, number)] = effect
+                    self._wanted[journal.sender.read(source, number, lean=lean)] = effect
                 except LookupError:
                     self._complete(NoSnapshot(peer, source))
             case TakePiece(_, number, data):
@@ -52,10 +52,10 @@ class Transfer:
         place = (event.source, event.index, event.term, effect.number)
         self._complete(PieceRead(effect.peer, *place, event.data, event.last))
 
-    def part_taken(self, ticket: Ticket) -> None:
-        effect = self._wanted.pop(ticket)
+    def part_taken(self, event: PartTaken) -> None:
+        effect = self._wanted.pop(event.ticket)
         assert isinstance(effect, TakePiece)
-        self._complete(PieceTaken(effect.source, effect.number))
+        self._complete(PieceTaken(effect.source, effect.number, event.lacks))
 
     def install_failed(self, ticket: Ticket, reason: str) -> None:
         effect = self._wanted.pop(ticket)

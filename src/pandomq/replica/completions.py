@@ -63,6 +63,8 @@ class NoSnapshot(msgspec.Struct, frozen=True):
 class PieceTaken(msgspec.Struct, frozen=True):
     source: str
     number: int
+    lacks: bool = False
+    """It was not: what was left out of it is not here, and it is wanted whole."""
 
 
 class SnapshotInstalled(msgspec.Struct, frozen=True):

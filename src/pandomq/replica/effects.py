@@ -129,6 +129,8 @@ class ReadPiece(msgspec.Struct, frozen=True):
     source: str
     """Which snapshot; empty for the newest."""
     number: int
+    lean: bool = False
+    """What the peer may have already need not be in it, as long as it can tell what is missing."""
 
 
 class TakePiece(msgspec.Struct, frozen=True):

@@ -41,6 +41,9 @@ SNAPSHOT_PIECES_IN_FLIGHT_MAX: Final = 4
 SNAPSHOT_PIECE_BYTES_MAX: Final = 16 * MIB
 """A larger piece is refused by its receiver."""
 
+SNAPSHOT_RAW_PIECES_MAX: Final = 64
+"""Asked for whole at once, by who lacks what lean ones leave out; then it is tried again whether it does."""
+
 # Hand-over.
 HAND_OVER_BYTES_MAX: Final = 16 * MIB
 """What the old root tells the new one beside the log; if it is more, it tells nothing, and the new one assumes the

@@ -137,6 +137,8 @@ class SnapshotAnswer(Header, frozen=True, array_like=True, tag=11):
     """A piece was lost or came damaged: those from this one on are to be sent again."""
     installed: bool
     """The receiver's log now reaches to the snapshot's entry."""
+    raw_to: int = 0
+    """Pieces before this one are wanted whole: the receiver lacks what a lean one leaves out."""
 
 
 class Probe(Header, frozen=True, array_like=True, tag=12):

@@ -36,7 +36,7 @@ class InFlight(NamedTuple):
 class Transfer:
     """A snapshot on its way."""
 
-    __slots__ = ("index", "next_number", "progress_ms", "reading", "source", "taken", "whole")
+    __slots__ = ("index", "next_number", "progress_ms", "raw_to", "reading", "source", "taken", "whole")
 
     def __init__(self, now_ms: int) -> None:
         self.source = ""
@@ -49,6 +49,8 @@ class Transfer:
         self.whole = False
         """The last piece was sent."""
         self.progress_ms = now_ms
+        self.raw_to = 0
+        """Pieces before this one are sent whole, whatever the peer may have."""
 
     @property
     def has_room(self) -> bool:

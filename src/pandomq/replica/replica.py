@@ -172,8 +172,8 @@ class Replica:
                 core.handlers.piece_read(completion)
             case NoSnapshot():
                 core.handlers.no_snapshot(completion)
-            case PieceTaken(source, number):
-                snapshot_in.piece_taken(core, source, number)
+            case PieceTaken(source, number, lacks):
+                snapshot_in.piece_taken(core, source, number, lacks=lacks)
             case SnapshotInstalled(source):
                 snapshot_in.installed(core, source)
             case SnapshotBad(source, reason):

@@ -131,7 +131,8 @@ class Replication:
         """One at a time is read, and a few may be on their way."""
         if transfer.has_room:
             transfer.reading = True
-            self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number))
+            lean = transfer.next_number >= transfer.raw_to
+            self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number, lean))
 
     def piece_read(self, peer: Progress, piece: PieceRead) -> None:
         core, transfer = self._core, peer.transfer
@@ -190,6 +191,7 @@ class Replication:
             # Fewer than before if it had to begin again.
             transfer.taken = message.taken
             transfer.progress_ms = self._core.now_ms
+        transfer.raw_to = max(transfer.raw_to, message.raw_to)
         if message.wanted is not None and message.wanted < transfer.next_number:
             transfer.rewind(message.wanted)
         self._read_piece(peer, transfer)

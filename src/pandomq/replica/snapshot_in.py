@@ -17,7 +17,7 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind, InstallSnapshot, TakePiece
-from pandomq.replica.limits import SNAPSHOT_PIECE_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX
+from pandomq.replica.limits import SNAPSHOT_PIECE_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX, SNAPSHOT_RAW_PIECES_MAX
 from pandomq.replica.messages import SnapshotAnswer, SnapshotPiece
 from pandomq.replica.record import Arriving, Record, decode_record
 
@@ -25,7 +25,19 @@ from pandomq.replica.record import Arriving, Record, decode_record
 class Incoming:
     """A transfer on its way."""
 
-    __slots__ = ("index", "installing", "offered", "record", "source", "taken", "term", "whole")
+    __slots__ = (
+        "index",
+        "installing",
+        "offered",
+        "raw_run",
+        "raw_to",
+        "record",
+        "source",
+        "taken",
+        "term",
+        "unheeded",
+        "whole",
+    )
 
     def __init__(self, piece: SnapshotPiece) -> None:
         self.source = piece.source
@@ -39,6 +51,10 @@ class Incoming:
         self.whole = False
         """The last one was."""
         self.installing = False
+        self.raw_to = self.raw_run = 0
+        """Pieces before this one were asked for whole; and how many at a time."""
+        self.unheeded = 0
+        """Pieces that the disk was given after one that it could not take: what it says of them does not count."""
 
 
 def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
@@ -86,15 +102,36 @@ def is_whole(piece: SnapshotPiece) -> bool:
     return len(piece.data) <= SNAPSHOT_PIECE_BYTES_MAX and crc32(piece.data) == piece.checksum
 
 
-def piece_taken(core: Core, source: str, number: int) -> None:
+def piece_taken(core: Core, source: str, number: int, *, lacks: bool = False) -> None:
     incoming = core.incoming
-    if incoming is None or incoming.source != source or number != incoming.taken:
+    if incoming is None or incoming.source != source:
         return
+    if incoming.unheeded:
+        incoming.unheeded -= 1
+        return
+    if number != incoming.taken:
+        return
+    if lacks:
+        ask_for_whole(core, incoming, number)
+        return
+    if number >= incoming.raw_to:
+        incoming.raw_run = 0
     incoming.taken += 1
     if incoming.whole and incoming.taken == incoming.offered:
         install(core, incoming)
     elif core.root is not None:
         answer(core, core.root, source, incoming.taken)
+
+
+def ask_for_whole(core: Core, incoming: Incoming, number: int) -> None:
+    """This piece, and each time more of those after it: what is missing is often missing from there on."""
+    incoming.unheeded = incoming.offered - number - 1
+    incoming.offered = number
+    incoming.whole = False
+    incoming.raw_run = min(2 * incoming.raw_run, SNAPSHOT_RAW_PIECES_MAX) or 1
+    incoming.raw_to = number + incoming.raw_run
+    if core.root is not None:
+        answer(core, core.root, incoming.source, incoming.taken, wanted=number, raw_to=incoming.raw_to)
 
 
 def install(core: Core, incoming: Incoming) -> None:
@@ -149,6 +186,8 @@ def answer(
     wanted: int | None = None,
     installed: bool = False,
     round_: int = 0,
+    raw_to: int = 0,
 ) -> None:
-    message = SnapshotAnswer(*core.header, round_, core.life, core.record.joining, source, taken, wanted, installed)
+    standing = (core.life, core.record.joining)
+    message = SnapshotAnswer(*core.header, round_, *standing, source, taken, wanted, installed, raw_to)
     core.send(root, message)

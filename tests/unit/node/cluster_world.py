@@ -7,6 +7,7 @@ its peers sent a millisecond ago. Clients are the tests' own, which speak AMQP b
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import assert_never
@@ -206,6 +207,8 @@ class ClusterWorld:
             name: Machine(self, name, Random(random.getrandbits(64))) for name in (f"n{i + 1}" for i in range(count))
         }
         self.cut: set[frozenset[str]] = set()
+        self.posted_bytes: Counter[str] = Counter()
+        """To each of them, by the others."""
         self._mail: list[tuple[str, str, bytes, int, bool]] = []
         self._ports = itertools.count(10_000)
         members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in self.machines)
@@ -250,6 +253,7 @@ class ClusterWorld:
 
     def post(self, sender: str, receiver: str, data: bytes, *, founding: bool = False) -> None:
         if self._linked(sender, receiver):
+            self.posted_bytes[receiver] += len(data)
             self._mail.append((sender, receiver, data, self.machines[receiver].lives, founding))
 
     def kill(self, name: str, loss: Loss = Loss.NONE) -> None:

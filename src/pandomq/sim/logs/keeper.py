@@ -215,8 +215,8 @@ class Keeper:
         match event:
             case PartRead():
                 self.transfer.part_read(event)
-            case PartTaken(ticket):
-                self.transfer.part_taken(ticket)
+            case PartTaken():
+                self.transfer.part_taken(event)
             case InstallFailed(ticket, reason):
                 self.transfer.install_failed(ticket, reason)
             case Installed():

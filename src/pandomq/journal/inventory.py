@@ -1,0 +1,131 @@
+"""What a store has of messages' bodies, and where: so that they need not come again with a snapshot (R18).
+
+Made by reading the log and the pages that the newest snapshot refers to. What is asked for is read back and checked
+against its digest: whatever moved or went since then is simply not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pandomq.ids import ClusterId
+from pandomq.journal.effects import FileName
+from pandomq.journal.layout import ENTRY_HEAD, ENTRY_HEAD_BYTES
+from pandomq.journal.limits import INVENTORY_BODIES_MAX, JournalSettings
+from pandomq.journal.names import page_file, snapshot_file
+from pandomq.journal.page_file import Place
+from pandomq.journal.recipe import Bodies, Extent, Known, digest_of, worth_naming
+from pandomq.journal.segment import Catalogue, Segment
+from pandomq.journal.snapshot import SnapshotBad, read_foundation, read_head
+from pandomq.journal.window import Window
+from pandomq.journal.work import DiskFailed, Work, list_files, read
+
+GAP_BYTES_MAX: Final = 16 * 1024
+"""Bodies that lie further apart are read by themselves."""
+
+
+class Spot(NamedTuple):
+    file: FileName
+    offset: int
+    length: int
+
+
+class Inventory:
+    def __init__(self, settings: JournalSettings, cluster_id: ClusterId, bodies: Bodies) -> None:
+        self._settings = settings
+        self._cluster_id = cluster_id
+        self._bodies = bodies
+        self._spots: dict[bytes, Spot] = {}
+
+    def __len__(self) -> int:
+        return len(self._spots)
+
+    # Making it.
+
+    def make(self, catalogue: Catalogue, snapshot_index: int) -> Work[None]:
+        """What cannot be read is left out."""
+        for segment in list(catalogue):
+            for first, last in self._runs(segment):
+                try:
+                    yield from self._take_entries(segment, first, last)
+                except DiskFailed:
+                    break
+        if snapshot_index:
+            try:
+                yield from self._take_pages(snapshot_index)
+            except (DiskFailed, SnapshotBad):
+                return
+
+    def _runs(self, segment: Segment) -> Iterator[tuple[int, int]]:
+        """Indexes of entries that are read together."""
+        first = start = segment.first_index
+        for index in range(first, segment.last_index + 1):
+            if segment.entry_span(index)[1] - segment.entry_span(start)[0] > self._settings.bulk_chunk_bytes:
+                yield start, index
+                start = index + 1
+        if start <= segment.last_index:
+            yield start, segment.last_index
+
+    def _take_entries(self, segment: Segment, first: int, last: int) -> Work[None]:
+        begin, end = segment.entry_span(first)[0], segment.entry_span(last)[1]
+        data = yield from read(segment.file, begin, end - begin)
+        for index in range(first, last + 1):
+            at = segment.entry_span(index)[0] - begin
+            if at + ENTRY_HEAD_BYTES <= len(data):
+                length = ENTRY_HEAD.unpack_from(data, at)[2]
+                at += ENTRY_HEAD_BYTES
+                payload = data[at : at + length]
+                self._note(segment.file, begin + at, payload, self._bodies.of_entry(payload))
+
+    def _take_pages(self, snapshot_index: int) -> Work[None]:
+        file = snapshot_file(snapshot_index)
+        sizes = {info.file: info.size_bytes for info in (yield from list_files())}
+        window = Window(file, sizes.get(file, 0), self._settings.bulk_chunk_bytes)
+        yield from read_head(file, window, self._cluster_id)
+        foundation = yield from read_foundation(window)
+        for place in foundation.places:
+            yield from self._take_page(place)
+
+    def _take_page(self, place: Place) -> Work[None]:
+        blob = yield from read(page_file(place.number), place.offset, place.length)
+        self._note(page_file(place.number), place.offset, blob, self._bodies.of_page(blob))
+
+    def _note(self, file: FileName, start: int, data: bytes, extents: Sequence[Extent]) -> None:
+        view = memoryview(data)
+        for offset, length in worth_naming(extents):
+            if len(self._spots) < INVENTORY_BODIES_MAX:
+                self._spots[digest_of(view[offset : offset + length])] = Spot(file, start + offset, length)
+
+    # Using it.
+
+    def find(self, wanted: Sequence[Known]) -> Work[list[bytes] | None]:
+        """All of these bodies; None if one of them is not there."""
+        spots = []
+        for known in wanted:
+            spot = self._spots.get(known.digest)
+            if spot is None or spot.length != known.length:
+                return None
+            spots.append(spot)
+        found: list[bytes] = []
+        for first, last in self._neighbours(spots):
+            begin = spots[first].offset
+            data = yield from read(spots[first].file, begin, spots[last].offset + spots[last].length - begin)
+            found += (data[spot.offset - begin :][: spot.length] for spot in spots[first : last + 1])
+        whole = all(digest_of(body) == known.digest for body, known in zip(found, wanted, strict=True))
+        return found if whole else None
+
+    def _neighbours(self, spots: Sequence[Spot]) -> Iterator[tuple[int, int]]:
+        """Which of them are read together."""
+        first = 0
+        for place, spot in enumerate(spots):
+            if place == first:
+                continue
+            before = spots[place - 1]
+            gap = spot.offset - (before.offset + before.length)
+            span = spot.offset + spot.length - spots[first].offset
+            if spot.file != before.file or not 0 <= gap <= GAP_BYTES_MAX or span > self._settings.part_bytes:
+                yield first, place - 1
+                first = place
+        if spots:
+            yield first, len(spots) - 1

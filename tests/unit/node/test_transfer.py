@@ -1,0 +1,121 @@
+"""A backup that was away for long gets a snapshot, and of the messages in it those that it does not have (R18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandomq.replica.roles.transitions import Role
+from tests.unit.node.cluster_world import ClusterWorld, Loss
+from tests.unit.node.test_cluster import agree, publisher
+
+BODY = 2_000
+KEPT = 400
+
+
+def publish(channel: Any, queue: str, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        body = b"%d " % number + bytes([number % 251]) * BODY
+        channel.publish_confirmed(body, routing_key=queue, delivery_mode=2)
+
+
+class Story:
+    """One backup goes, and so much happens that the log it would need is not kept."""
+
+    def __init__(self, *, new: int = 0, wiped: bool = False) -> None:
+        self.world = world = ClusterWorld(paging_bytes=100_000)
+        self.channel = publisher(world, world.elect())
+        self.channel.rpc("queue.declare", queue="churn", durable=True)
+        publish(self.channel, "q", 0, KEPT)
+        self.away = next(name for name in world.machines if name != world.root)
+        world.run(1_000)
+        world.kill(self.away)
+        world.found(False)
+        if wiped:
+            world.machines[self.away].wipe()
+        publish(self.channel, "q", KEPT, new)
+        self.churn()
+        others = [name for name in world.machines if name != self.away]
+        for name in others:
+            world.kill(name)
+        for name in others:
+            world.start(name)
+        self.root = world.elect()
+        self.state_bytes = world.node(self.root)._disk._state_bytes  # type: ignore[union-attr]
+
+    def churn(self) -> None:
+        for round_ in range(KEPT // 2 + 250):
+            publish(self.channel, "churn", round_, 1)
+            self.channel.get("churn")
+
+    def come_back(self) -> int:
+        """How much it is sent until it is a backup again."""
+        self.world.posted_bytes.clear()
+        self.world.start(self.away)
+        self.finish()
+        return self.world.posted_bytes[self.away]
+
+    def finish(self) -> None:
+        away, world = self.away, self.world
+        world.until(lambda: bool(world.machines[away].restarts) and world.role(away) is Role.BACKUP and agree(world))
+        assert "takes the place of the store" in world.machines[away].restarts[-1]
+
+
+def check(story: Story, count: int) -> None:
+    """It serves what it had and what it got."""
+    world = story.world
+    for name in world.machines:
+        if name != story.away:
+            world.kill(name)
+    other = next(name for name in world.machines if name not in (story.away, story.root))
+    world.start(other)
+    channel = world.client(world.elect()).channel()
+    got = channel.drain("q")
+    assert [int(body.split(b" ")[0]) for body in got] == list(range(count))
+    assert all(len(body.split(b" ", 1)[1]) == BODY for body in got)
+
+
+def test_what_it_has_is_not_sent_again() -> None:
+    story = Story()
+    sent_bytes = story.come_back()
+    assert story.state_bytes > KEPT * BODY
+    assert sent_bytes < story.state_bytes / 2
+    check(story, KEPT)
+
+
+def test_what_it_does_not_have_is_sent() -> None:
+    story = Story(new=200)
+    sent_bytes = story.come_back()
+    assert 200 * BODY < sent_bytes < story.state_bytes - KEPT * BODY / 2
+    check(story, KEPT + 200)
+
+
+def test_one_that_lost_its_store_gets_everything() -> None:
+    story = Story(wiped=True)
+    sent_bytes = story.come_back()
+    assert sent_bytes > story.state_bytes
+    check(story, KEPT)
+
+
+@pytest.mark.parametrize("loss", [Loss.NONE, Loss.ALL])
+def test_it_may_crash_on_the_way(loss: Loss) -> None:
+    story = Story(new=50)
+    world, away = story.world, story.away
+    for moment_ms in (20, 60, 100, 200):
+        world.start(away)
+        world.run(moment_ms)
+        world.kill(away, loss)
+    story.come_back()
+    check(story, KEPT + 50)
+
+
+def test_the_root_may_change_on_the_way() -> None:
+    story = Story(new=50)
+    world, away = story.world, story.away
+    world.start(away)
+    world.run(60)
+    world.kill(story.root)
+    world.start(story.root)
+    story.finish()
+    check(story, KEPT + 50)
