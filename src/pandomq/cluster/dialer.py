@@ -9,7 +9,7 @@ expected afterwards. `LinkRefused` says why there is no link, or none any more; 
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pandomq.cluster.hello import (
     BadHello,
@@ -25,9 +25,9 @@ from pandomq.cluster.hello import (
 from pandomq.cluster.limits import DIAL_MS_MAX, LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S
 from pandomq.cluster.parcels import CHANNEL
 from pandomq.cluster.proof import Side, is_proven, prove
-from pandomq.errors import ConnectionFault, connection_forced
+from pandomq.errors import ConnectionFault
 from pandomq.kernel import Frame, ScanFault, Scanner
-from pandomq.limits import HANDSHAKE_FRAME_BYTES_MAX
+from pandomq.limits import HANDSHAKE_FRAME_BYTES_MAX, REPLY_TEXT_BYTES_MAX
 from pandomq.methods import (
     ChannelOpen,
     ChannelOpenOk,
@@ -49,6 +49,11 @@ from pandomq.wire.sasl import CLUSTER
 
 if TYPE_CHECKING:
     from pandomq.methods import Method
+
+
+GOOD_BYE: Final = "it says good-bye: "
+"""With which a broker is quoted that goes for a reason."""
+_SUCCESS: Final = 200
 
 
 class Stage(Enum):
@@ -115,8 +120,8 @@ class Dialer(Pulse):
     def close(self, reason: str) -> None:
         """Says good-bye, if it was welcome."""
         if self.stage is Stage.OPEN:
-            fault = connection_forced(reason)
-            self._send(ConnectionClose(fault.reply_code, fault.reply_text, 0, 0))
+            text = reason.encode()[:REPLY_TEXT_BYTES_MAX].decode(errors="ignore")
+            self._send(ConnectionClose(_SUCCESS, text, 0, 0))
         self.stage = Stage.OVER
 
     def _end(self, reason: str, *, lasting: bool = True) -> LinkRefused:
@@ -136,7 +141,7 @@ class Dialer(Pulse):
         match self.stage, method:
             case _, ConnectionClose(_, reply_text):
                 self._send(ConnectionCloseOk())
-                raise self._end(f"it closed the link: {reply_text}", lasting=False)
+                raise self._end(f"{GOOD_BYE}{reply_text}", lasting=False)
             case Stage.STARTING, ConnectionStart():
                 self._start(method)
             case Stage.SECURING, ConnectionSecure(challenge):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pandomq import __version__
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
+from pandomq.cluster.dialer import GOOD_BYE
 from pandomq.cluster.hello import Objection, encode
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind
@@ -97,7 +98,7 @@ class PeerDoor:
                         self._peers.accepted(link, link.hello, now_ms)
                     case PeerClosed(_, text):
                         link.connection.confirm_close()
-                        self._peers.accepted_lost(link, now_ms, by_peer=True, reason=f"it closed the link: {text}")
+                        self._peers.accepted_lost(link, now_ms, by_peer=True, reason=f"{GOOD_BYE}{text}")
                     case Faulted(fault):
                         raise fault
                     case _:

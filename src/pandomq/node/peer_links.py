@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from pandomq import __version__
+from pandomq.cluster.dialer import GOOD_BYE
 from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
@@ -238,7 +239,8 @@ class PeerLinks:
     def _unlink(self, peer: Peer, reason: str, now_ms: int, *, by_peer: bool) -> None:
         """One direction is gone; the other goes with it."""
         peer.linked, peer.since_ms = False, now_ms
-        log.warning("no longer linked with %s: %s", peer.name, reason)
+        level = logging.INFO if reason.startswith(GOOD_BYE) else logging.WARNING
+        log.log(level, "no longer linked with %s: %s", peer.name, reason)
         self._news.append(Down(peer.name, by_peer))
         peer.forget_traffic()
         self._drop_accepted(peer, now_ms)

@@ -82,7 +82,7 @@ def test_being_let_in_without_a_proof_is_refused() -> None:
 
 def test_a_close_is_answered_and_its_text_kept() -> None:
     meeting = Meeting(hello("n1"), hello("n2")).run()
-    with pytest.raises(LinkRefused, match="it closed the link: so long"):
+    with pytest.raises(LinkRefused, match="it says good-bye: so long"):
         meeting.dialer.receive(encode_frame(0, ConnectionClose(320, "so long", 0, 0)))
     assert meeting.dialer.data_to_send() == encode_frame(0, ConnectionCloseOk())
 
