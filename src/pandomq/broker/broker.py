@@ -293,6 +293,7 @@ class Broker:
         encoded = encode_command(command)
         self.change(command)
         self.state_size.issued(command, len(encoded))
+        self._unsealed = True
         self.engine.log_command(encoded)
         self.held.command_logged()
 
@@ -351,4 +352,4 @@ class Broker:
     @property
     def active(self) -> bool:
         """Another batch, even an empty one, would do something."""
-        return self._unsealed or self.engine.active or bool(self.engine.dead)
+        return self._unsealed or self.engine.active or bool(self.engine.dead) or self.held.is_unsealed

@@ -77,6 +77,11 @@ class HeldReplies:
     def call_when_committed(self, on_committed: Callable[[], None]) -> None:
         self._unsealed.append(HeldCall(on_committed))
 
+    @property
+    def is_unsealed(self) -> bool:
+        """Somebody waits for the end of the batch to know what to wait for."""
+        return bool(self._unsealed)
+
     def sealed(self, index: int) -> None:
         if index:
             self.sealed_index = index

@@ -48,7 +48,10 @@ class Backlog:
     @property
     def ready(self) -> bool:
         """Somebody who waited may go on."""
-        return any(self._may_go_on(client) for client in self._waiting)
+        return bool(self._waiting) and any(self._may_go_on(client) for client in self._waiting)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
 
     def __contains__(self, client: object) -> bool:
         return client in self._waiting

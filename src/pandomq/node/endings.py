@@ -37,7 +37,7 @@ class Endings:
 
     @property
     def ready(self) -> bool:
-        return any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
+        return bool(self._ends) and any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
 
     def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
         """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""

@@ -308,7 +308,9 @@ class Node:
             administered, self._administered = self._administered, []
             for command, on_done in administered:
                 self._broker.administration.submit(command, on_done, now_ms)
-        self._handle([*self._intake.take_batch(), *self.local_clients.take_batch()], now_ms)
+        gathered = [*self._intake.take_batch(), *self.local_clients.take_batch()]
+        if gathered or self._backlog or self._broker.active:
+            self._handle(gathered, now_ms)
         if self._endings:
             self._endings.carry_out(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
@@ -386,8 +388,7 @@ class Node:
         return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
 
     def _commit(self, outcome: Outcome) -> None:
-        proposal = outcome.proposal
-        index = LogIndex(0) if proposal is None else self._log.append(proposal, prompt=outcome.prompt)
+        index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal, prompt=outcome.prompt)
         # Named before it can be committed: what waits must know for which index.
         self._broker.sealed(index)
         self._log.sync()

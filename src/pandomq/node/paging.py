@@ -74,7 +74,11 @@ class Paging:
     def turn(self) -> bool:
         """After `Engine.deliver`. True if another turn would take more out of memory."""
         engine = self._engine
-        more = self._leave()
+        more = False
+        if self.behind or engine.ready_bytes > engine.paging_bytes:
+            more = self._leave()
+        else:
+            self._exhausted = True
         if engine.freed:
             for page in engine.freed:
                 self._forget(page.owner)
@@ -82,7 +86,8 @@ class Paging:
         if engine.wanted:
             self._wanted.extend(engine.wanted)
             engine.wanted.clear()
-        self._fetch()
+        if self._wanted:
+            self._fetch()
         return more
 
     def fetched(self, stored: StoredPage, blob: bytes) -> None:

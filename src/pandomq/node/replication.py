@@ -84,13 +84,7 @@ LAST_WORDS: Final = (Send, ChangeEnded)
 
 class Replication:
     def __init__(
-        self,
-        name: str,
-        settings: ClusterSettings,
-        journal: Journal,
-        broker: Broker,
-        applier: Applier,
-        random: Random,
+        self, name: str, settings: ClusterSettings, journal: Journal, broker: Broker, applier: Applier, random: Random
     ) -> None:
         self._name = NodeName(name)
         self._settings = settings
@@ -98,7 +92,7 @@ class Replication:
         self._broker = broker
         self._applier = applier
         self.replica = Replica(self._name, settings.replica, journal, random, observer=settings.observer)
-        self._now_ms = 0
+        self._now_ms = self._ticked_ms = 0
         self._facts: StoreFacts | None = None
         """While the first members are being saved."""
         self._own: list[tuple[int, LogEntry]] = []
@@ -178,7 +172,10 @@ class Replication:
             return
         self._now_ms = monotonic_ms
         self._journal.note_time(monotonic_ms)
-        if self._runs:
+        # To a root that is alone time means little: it has no lease, and nobody to give way to.
+        is_alone = self.in_office and not self.replicated and not self.linked
+        if self._runs and not (is_alone and monotonic_ms < self._ticked_ms + self.tick_ms):
+            self._ticked_ms = monotonic_ms
             self.replica.tick(monotonic_ms)
             self._carry_out()
 
@@ -250,10 +247,10 @@ class Replication:
     @property
     def replicated(self) -> bool:
         """The log is kept by more than one broker."""
-        return len(self.notices.membership.names) > 1
+        return self._broker.engine.replicated
 
     def _tell_levels(self) -> None:
-        self._broker.engine.replicated = self.replicated
+        self._broker.engine.replicated = len(self.notices.membership.names) > 1
         self._broker.lacks_copies = AlarmKind.LAST_MAN_STANDING in self.notices.alarms
 
     @property

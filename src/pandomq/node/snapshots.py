@@ -62,12 +62,12 @@ class Snapshots:
         return True
 
     def _begin(self, now_ms: int) -> bool:
-        in_office = self._replication.in_office
-        last_index = self._journal.last_index if in_office else LogIndex(self._applier.applied_index)
         due = self._closing or (self._journal.snapshot_due and now_ms >= self._resting_until_ms)
         if not due:
             self._relax()
             return False
+        in_office = self._replication.in_office
+        last_index = self._journal.last_index if in_office else LogIndex(self._applier.applied_index)
         if not self._broker.at_rest:
             return False
         if last_index <= self.last_index or (self._closing and self._replication.has_peers):
