@@ -63,8 +63,20 @@ def test_a_message_goes_through_with_all_its_properties(api: httpx.Client, queue
         "routing_key": queue,
         "redelivered": False,
         "message_count": 0,
-        "level": "persistent" if ALL_PROPERTIES["delivery_mode"] == 2 else "transient",
+        "level": "transient",
     }
+
+
+@pytest.mark.proves("R22")
+def test_levels_of_queue_and_messages_are_shown(api: httpx.Client) -> None:
+    name = unique()
+    api.put(f"queues/%2F/{name}", json={"durable": True})
+    for mode in (1, 2):
+        publish(api, name, properties={"delivery_mode": mode})
+    shown = api.get(f"queues/%2F/{name}").json()
+    assert (shown["level"], shown["transient_level"]) == ("persistent", "transient")
+    assert [message["level"] for message in get(api, name, count=2).json()] == ["transient", "persistent"]
+    api.delete(f"queues/%2F/{name}")
 
 
 def test_what_nobody_takes_is_not_routed(api: httpx.Client) -> None:
