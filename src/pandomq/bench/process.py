@@ -35,14 +35,14 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
-def wait_until_idle(pid: int, timeout_s: float = limits.DRAIN_TIMEOUT_S) -> bool:
-    """Waits until the process hardly uses the processor: after a load it may still tidy up, or collect garbage."""
+def wait_until_idle(*pids: int, timeout_s: float = limits.DRAIN_TIMEOUT_S) -> bool:
+    """Waits until each hardly uses the processor: after a load a process may still tidy up, or collect garbage."""
     end = time.monotonic() + timeout_s
-    used_s = cpu_seconds(pid)
+    used_s = [cpu_seconds(pid) for pid in pids]
     while time.monotonic() < end:
         time.sleep(_IDLE_SAMPLE_S)
-        before_s, used_s = used_s, cpu_seconds(pid)
-        if used_s - before_s <= _IDLE_SHARE * _IDLE_SAMPLE_S:
+        before_s, used_s = used_s, [cpu_seconds(pid) for pid in pids]
+        if all(used - before <= _IDLE_SHARE * _IDLE_SAMPLE_S for before, used in zip(before_s, used_s, strict=True)):
             return True
     return False
 

@@ -48,11 +48,10 @@ class Stage:
                 self._ledger.note_error(subject, cluster.system, unit, str(error).split("\n", 1)[0])
 
     def _wait_until_idle(self) -> None:
-        for cluster in self._clusters:
-            for member in cluster.members:
-                for pid in member.pids:
-                    with suppress(OSError):
-                        process.wait_until_idle(pid)
+        pids = [pid for cluster in self._clusters for member in cluster.members for pid in member.pids]
+        # One of them may end meanwhile; a broker that does so unasked is noticed by whoever needs it.
+        with suppress(OSError):
+            process.wait_until_idle(*pids)
 
 
 def seldom(show: Show, words: str) -> Show:
