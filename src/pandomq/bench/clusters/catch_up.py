@@ -34,7 +34,7 @@ _HELLO_BYTES_MAX = 2**20
 _RECEIVED_SHARE = 0.9
 _ALIKE = 1.25
 _ALIKE_S = 1.0
-_TIMEOUT_S = 240.0
+_TIMEOUT_S = 180.0
 
 
 class Sample(NamedTuple):
