@@ -17,9 +17,12 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.client import Address, ClosedByBrokerError, Connection
+
 from .waiting import PATIENCE_S, wait_until
 
 NAMES = ("n1", "n2", "n3")
+SECONDARY = "n4"
 FORMING_S = 60.0
 """A busy machine takes its time to start three brokers."""
 PORTS = range(20_000, 30_000)
@@ -44,7 +47,7 @@ class Grove:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = free_ports(len(NAMES))
+        self.port = free_ports(len(NAMES) + 1)
         self.output = directory / "output"
         self._ups: list[subprocess.Popen[bytes]] = []
 
@@ -66,7 +69,10 @@ class Grove:
         return up
 
     def url(self, name: str, login: str = "") -> str:
-        return f"http://{login}127.0.0.1:{self.port + 100 + NAMES.index(name)}"
+        return f"http://{login}127.0.0.1:{self.port_of(name) + 100}"
+
+    def port_of(self, name: str) -> int:
+        return self.port + (*NAMES, SECONDARY).index(name)
 
     def get(self, name: str, path: str) -> httpx.Response | None:
         try:
@@ -87,7 +93,9 @@ class Grove:
         return root
 
     def wait_until_whole(self) -> None:
-        wait_until(lambda: all(self.is_ok(name, "ready") for name in NAMES), "all brokers ready", FORMING_S)
+        wait_until(
+            lambda: all(self.is_ok(name, "ready") for name in (*NAMES, SECONDARY)), "all brokers ready", FORMING_S
+        )
         root = self.root()
         wait_until(lambda: all(member["in_sync"] for member in self.members(root)), "all brokers in sync")
 
@@ -142,7 +150,7 @@ def environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grove]:
     made = Grove(tmp_path_factory.mktemp("grove"))
-    up = made.up()
+    up = made.up("--secondaries", "1")
     try:
         made.wait_until_whole()
         yield made
@@ -166,10 +174,11 @@ def test_three_brokers_are_one_cluster(grove: Grove) -> None:
     assert len({(status["cluster"], status["root"], status["term"]) for status in seen}) == 1
     assert seen[0]["root"] == root
     for status in seen:
-        assert {member["name"]: member["role"] for member in status["members"]} == {
-            name: "root" if name == root else "backup" for name in NAMES
-        }
-        assert [link["linked"] for link in status["links"]] == [True, True]
+        roles = {member["name"]: member["role"] for member in status["members"]}
+        # Of secondaries only the root knows, and they themselves.
+        roles.pop(SECONDARY, None)
+        assert roles == {name: "root" if name == root else "backup" for name in NAMES}
+        assert [link["linked"] for link in status["links"]] == [True, True, True]
         assert all(psutil.pid_exists(grove.pid(name)) for name in NAMES)
     shown = grove.ask(root, "status", "--json")
     assert shown.returncode == 0 and f'"root": "{root}"' in shown.stdout
@@ -196,6 +205,20 @@ def has_vhosts(grove: Grove, name: str) -> bool:
     return answer is not None and {f"from {one}" for one in NAMES} <= {vhost["name"] for vhost in answer.json()}
 
 
+@pytest.mark.proves("R11")
+def test_who_is_not_the_root_names_it(grove: Grove) -> None:
+    root = grove.root()
+    place = f"127.0.0.1:{grove.port_of(root)}"
+    for name, role in ((backups(grove)[0], "backup"), (SECONDARY, "secondary")):
+        connection = Connection(Address("127.0.0.1", grove.port_of(name)))
+        connection.log_in(response=b"\0guest\0guest")
+        assert connection.server_properties["root"] == place
+        with pytest.raises(ClosedByBrokerError, match=f"this broker is a {role}; the root is {root} at {place}"):
+            connection.tune_and_open()
+        overview = grove.get(name, "/api/overview")
+        assert overview is not None and overview.status_code == 200
+
+
 def test_the_root_hands_over(grove: Grove) -> None:
     old, new = grove.root(), backups(grove)[0]
     done = grove.ask(old, "promote", new)
@@ -215,7 +238,7 @@ def test_a_forced_promotion_is_refused_while_there_is_a_root(grove: Grove) -> No
 
 def test_a_primary_goes_and_comes(grove: Grove) -> None:
     root, (asked, away) = grove.root(), backups(grove)
-    address = f"127.0.0.1:{grove.port + NAMES.index(away)}"
+    address = f"127.0.0.1:{grove.port_of(away)}"
     assert grove.ask(asked, "members", "remove", away).returncode == 0
     assert away not in {member["name"] for member in grove.members(root) if member["role"] in ("root", "backup")}
     done = grove.ask(asked, "members", "add", f"{away}={address}")

@@ -76,4 +76,6 @@ def _other(
         return MemberView(name, role, address, False, None, None, None)
     lag_bytes = 0 if peer.synced_index >= view.last_index else journal.bytes_after(LogIndex(peer.synced_index))
     commit_index = min(peer.synced_index, view.commit_index)
-    return MemberView(name, role, address, peer.in_sync and linked, peer.received_index, commit_index, lag_bytes)
+    # Secondaries are never counted for a commit; whether they keep up is worth knowing all the same.
+    in_sync = linked and (peer.in_sync or (peer.observer and peer.received_index >= view.commit_index))
+    return MemberView(name, role, address, in_sync, peer.received_index, commit_index, lag_bytes)

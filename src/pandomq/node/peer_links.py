@@ -124,7 +124,9 @@ class PeerLinks:
             if name != self._name:
                 self._peer(name, now_ms)
                 self.dialing.aim(name, address, now_ms)
-        for address in self._settings.join:
+        # Who was given up by a forced promotion may have been told to go on, too, and not look for this broker, either.
+        given_up = [address for name, address in configured.items() if name not in members and name != self._name]
+        for address in (*self._settings.join, *given_up):
             self.dialing.aim("", address, now_ms)
         for peer in [peer for peer in self._peers.values() if peer.name not in members]:
             self._forget_stranger(peer)

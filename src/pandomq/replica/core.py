@@ -75,6 +75,8 @@ class Core:
         """The disk must have cut the log here before anything can be written."""
         self._config_unsaved: LogIndex | None = None
         self._alarms: set[AlarmKind] = set()
+        self.split_from: set[NodeName] = set()
+        """Peers that follow another forced promotion of our number."""
 
     # Who and when.
 

@@ -43,12 +43,14 @@ def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message:
             promotion.answered(sender, message)
         return
     if message.epoch == core.state.epoch and message.epoch_id != core.state.epoch_id:
-        core.alarm(
-            AlarmKind.SPLIT_EPOCHS,
-            raised=True,
-            text=f"{sender} follows another forced promotion of the number {message.epoch}",
-        )
+        core.split_from.add(sender)
+        text = f"{sender} follows another forced promotion of the number {message.epoch}"
+        core.alarm(AlarmKind.SPLIT_EPOCHS, raised=True, text=text)
         return
+    if sender in core.split_from:
+        # A person has given up its side, or one of the two was promoted once more.
+        core.split_from.discard(sender)
+        core.alarm(AlarmKind.SPLIT_EPOCHS, raised=bool(core.split_from), text=f"{sender} is no longer on another side")
     if isinstance(message, Greeting):
         core.born_ms[sender] = core.now_ms - message.age_ms
         core.greetings[sender] = message

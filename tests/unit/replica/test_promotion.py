@@ -172,7 +172,19 @@ def test_two_sides_that_were_both_promoted_never_merge_by_themselves() -> None:
     world.advance(5_000)
     assert world.committed("a") == [b"left"] and world.committed("b") == [b"right"]
     for node in world.nodes.values():
-        assert AlarmKind.SPLIT_EPOCHS in {alarm.kind for alarm in node.told if isinstance(alarm, Alarm)}
+        assert split_alarms(node) == [True]
+    # Until a person gives one of them up.
+    world["b"].crash()
+    world["b"].store.wipe()
+    world["b"].start()
+    world.advance(5_000)
+    assert split_alarms(world["a"]) == [True, False]
+    assert world.committed("b") == [b"left"]
+
+
+def split_alarms(node: Node) -> list[bool]:
+    """Raised and cleared, in order."""
+    return [one.raised for one in node.told if isinstance(one, Alarm) and one.kind is AlarmKind.SPLIT_EPOCHS]
 
 
 def test_a_higher_epoch_wins_and_the_other_side_keeps_what_it_wrote_aside() -> None:
