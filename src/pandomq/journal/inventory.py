@@ -1,6 +1,6 @@
 """What a store has of messages' bodies, and where: so that they need not come again with a snapshot (R18).
 
-Made by reading the log and the pages that the newest snapshot refers to. What is asked for is read back and checked
+Made by reading the log, the newest snapshot and the pages that it refers to. What is asked for is read back and checked
 against its digest: whatever moved or went since then is simply not there.
 """
 
@@ -18,6 +18,7 @@ from pandomq.journal.page_file import Place
 from pandomq.journal.recipe import Bodies, Extent, Known, digest_of, worth_naming
 from pandomq.journal.segment import Catalogue, Segment
 from pandomq.journal.snapshot import SnapshotBad, read_foundation, read_head
+from pandomq.journal.stream_bodies import walk_bodies
 from pandomq.journal.window import Window
 from pandomq.journal.work import DiskFailed, Work, list_files, read
 
@@ -87,11 +88,16 @@ class Inventory:
         for place in foundation.places:
             yield from self._take_page(place)
 
+        def note(offset: int, body: memoryview) -> None:
+            self._note(file, offset, body, [(0, len(body))])
+
+        yield from walk_bodies(window, self._bodies, note)
+
     def _take_page(self, place: Place) -> Work[None]:
         blob = yield from read(page_file(place.number), place.offset, place.length)
         self._note(page_file(place.number), place.offset, blob, self._bodies.of_page(blob))
 
-    def _note(self, file: FileName, start: int, data: bytes, extents: Sequence[Extent]) -> None:
+    def _note(self, file: FileName, start: int, data: bytes | memoryview, extents: Sequence[Extent]) -> None:
         view = memoryview(data)
         for offset, length in worth_naming(extents):
             if len(self._spots) < INVENTORY_BODIES_MAX:

@@ -25,6 +25,9 @@ class Bodies(NamedTuple):
 
     of_page: Callable[[bytes], list[Extent]]
     of_entry: Callable[[bytes], list[Extent]]
+    in_stream: Callable[[], Callable[[bytes], list[Extent]]]
+    """Makes what is given a snapshot's stream piece by piece, and finds those that end in each, by their place in the
+    whole stream."""
 
 
 class Known(NamedTuple):

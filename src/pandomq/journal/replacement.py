@@ -40,7 +40,7 @@ from pandomq.journal.recipe import Bodies, Known, read_recipe
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.segment import Catalogue
 from pandomq.journal.snapshot import SnapshotBad, check, read_head
-from pandomq.journal.snapshot_sender import KIND_PAGE, KIND_PAGE_RECIPE, KIND_SNAPSHOT, PART
+from pandomq.journal.snapshot_sender import KIND_PAGE, KIND_SNAPSHOT, PART, RECIPES
 from pandomq.journal.space import is_full
 from pandomq.journal.state_file import read_state, write_state
 from pandomq.journal.window import Window
@@ -142,7 +142,8 @@ class Arrivals:
 
     def _whole(self, part: bytes) -> Work[bytes | None]:
         """The part as it is at the sender; None if this store lacks some of what a recipe names."""
-        if self._failure or part[:1] != bytes((KIND_PAGE_RECIPE,)) or self.bodies is None:
+        kind = RECIPES.get(part[0]) if part else None
+        if self._failure or kind is None or self.bodies is None:
             return part
         if self._inventory is None:
             self._inventory = Inventory(self._settings, self._identity.cluster_id, self.bodies)
@@ -158,7 +159,7 @@ class Arrivals:
             return None
         bodies = iter(found)
         data = b"".join(next(bodies) if isinstance(step, Known) else step for step in steps)
-        return PART.pack(KIND_PAGE, number, offset) + data
+        return PART.pack(kind, number, offset) + data
 
     def _write(self, part: bytes) -> Work[None]:
         if self._failure:

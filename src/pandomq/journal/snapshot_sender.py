@@ -4,13 +4,14 @@ A part is a stretch of one file: which one, where, and its bytes. So the receive
 check them as if they were its own. While parts are asked for, the snapshot and the log after it are kept; a while after
 the last one they are let go.
 
-    part    kind u8 (0 the snapshot's file, 1 a page file, 2 the recipe of a whole page), number u64 (of the page
-            file), offset u64, data
+    part    kind u8 (0 the snapshot's file, 1 a page file, 2 and 3 the recipe of a whole page, or of some of the
+            snapshot's file), number u64 (of the page file), offset u64, data
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -22,9 +23,10 @@ from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SENDING_IDLE_MS, JournalSettings
 from pandomq.journal.names import page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
-from pandomq.journal.recipe import Bodies, encode_recipe, worth_naming
+from pandomq.journal.recipe import BODY_BYTES_MIN, Bodies, Extent, encode_recipe, worth_naming
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.snapshot import SnapshotBad, SnapshotHead, read_foundation, read_head
+from pandomq.journal.stream_bodies import walk_bodies
 from pandomq.journal.window import Window
 from pandomq.journal.work import DiskFailed, Task, Work, list_files, read
 
@@ -32,6 +34,9 @@ PART: Final = struct.Struct("<BQQ")
 KIND_SNAPSHOT: Final = 0
 KIND_PAGE: Final = 1
 KIND_PAGE_RECIPE: Final = 2
+KIND_SNAPSHOT_RECIPE: Final = 3
+RECIPES: Final = {KIND_PAGE_RECIPE: KIND_PAGE, KIND_SNAPSHOT_RECIPE: KIND_SNAPSHOT}
+"""What each is a recipe of."""
 
 
 class Part(NamedTuple):
@@ -45,6 +50,8 @@ class Source(NamedTuple):
     name: str
     head: SnapshotHead
     parts: list[Part]
+    extents: list[Extent]
+    """Bodies in the snapshot's file."""
 
 
 class SnapshotSender:
@@ -137,7 +144,18 @@ class SnapshotSender:
             ]
         # Who made it, what it is of, and how large it is: no other has all of that in common with it.
         name = f"{self._identity.node_name}-{index}-{head.chain:08x}-{size_bytes}-{len(parts)}"
-        return Source(name, head, parts)
+        return Source(name, head, parts, (yield from self._find_bodies(window)))
+
+    def _find_bodies(self, window: Window) -> Work[list[Extent]]:
+        extents: list[Extent] = []
+
+        def note(offset: int, body: memoryview) -> None:
+            if len(body) >= BODY_BYTES_MIN:
+                extents.append((offset, len(body)))
+
+        if self.bodies is not None:
+            yield from walk_bodies(window, self.bodies, note)
+        return extents
 
     def _read(self, source: Source, ticket: Ticket, number: int, lean: bool) -> Work[PartRead]:
         head = source.head
@@ -147,11 +165,10 @@ class SnapshotSender:
         file = head.file if part.kind == KIND_SNAPSHOT else page_file(part.number)
         data = yield from read(file, part.offset, part.length)
         kind = part.kind
-        if lean and kind == KIND_PAGE and self.bodies is not None:
-            # Of a stretch of a page there are none.
-            extents = worth_naming(self.bodies.of_page(data))
-            if extents:
-                kind, data = KIND_PAGE_RECIPE, encode_recipe(data, extents)
+        extents = self._extents(source, part, data) if lean else []
+        if extents:
+            kind = KIND_PAGE_RECIPE if kind == KIND_PAGE else KIND_SNAPSHOT_RECIPE
+            data = encode_recipe(data, extents)
         return PartRead(
             ticket,
             source.name,
@@ -160,6 +177,15 @@ class SnapshotSender:
             PART.pack(kind, part.number, part.offset) + data,
             last=number == len(source.parts) - 1,
         )
+
+    def _extents(self, source: Source, part: Part, data: bytes) -> list[Extent]:
+        if part.kind == KIND_PAGE:
+            # Of a stretch of a page there are none.
+            return [] if self.bodies is None else worth_naming(self.bodies.of_page(data))
+        first = bisect_left(source.extents, (part.offset, 0))
+        last = bisect_left(source.extents, (part.offset + part.length, 0))
+        inside = [(offset - part.offset, length) for offset, length in source.extents[first:last]]
+        return inside[:-1] if inside and sum(inside[-1]) > part.length else inside
 
 
 def _stretches(offset: int, length: int, part_bytes: int) -> list[tuple[int, int]]:

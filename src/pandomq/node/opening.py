@@ -9,9 +9,10 @@ while the broker runs, so that a restart needs no more of it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from pandomq.broker.revival import Revival, UnknownSnapshot
+from pandomq.broker.snapshot_bodies import StreamBodies
 from pandomq.journal.events import Recovered, Replayed, SnapshotBegins, SnapshotPiece
 from pandomq.journal.faults import VersionFault, corrupt
 from pandomq.journal.recipe import Bodies
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pandomq.node.replication import Replication
 
 log = logging.getLogger("pandomq")
+
+BODIES: Final = Bodies(page_bodies, entry_bodies, StreamBodies)
 
 
 class Opening:
@@ -93,6 +96,6 @@ class Opening:
         self._journal.replayed()
         self.over = True
         if self.cluster_id:
-            self._journal.sender.bodies = self._journal.arrivals.bodies = Bodies(page_bodies, entry_bodies)
+            self._journal.sender.bodies = self._journal.arrivals.bodies = BODIES
             self._replication.begin(recovered)
         self._foundation.begin()

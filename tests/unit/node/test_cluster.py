@@ -135,6 +135,7 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
     assert world.client(world.elect()).channel().counts("q")[0] == 40
 
 
+@pytest.mark.proves("R18", "L7")
 def test_a_backup_that_was_away_for_less_than_all_is_worth_gets_the_log() -> None:
     world = ClusterWorld(paging_bytes=100_000)
     channel = publisher(world, world.elect())

@@ -76,11 +76,12 @@ def check(story: Story, count: int) -> None:
     assert all(len(body.split(b" ", 1)[1]) == BODY for body in got)
 
 
+@pytest.mark.proves("R18", "L1a", "L7")
 def test_what_it_has_is_not_sent_again() -> None:
     story = Story()
     sent_bytes = story.come_back()
     assert story.state_bytes > KEPT * BODY
-    assert sent_bytes < story.state_bytes / 2
+    assert sent_bytes < story.state_bytes / 4
     check(story, KEPT)
 
 
@@ -91,6 +92,7 @@ def test_what_it_does_not_have_is_sent() -> None:
     check(story, KEPT + 200)
 
 
+@pytest.mark.proves("R18")
 def test_one_that_lost_its_store_gets_everything() -> None:
     story = Story(wiped=True)
     sent_bytes = story.come_back()
@@ -119,3 +121,14 @@ def test_the_root_may_change_on_the_way() -> None:
     world.start(story.root)
     story.finish()
     check(story, KEPT + 50)
+
+
+@pytest.mark.proves("R18")
+def test_the_cluster_works_on() -> None:
+    story = Story(new=50)
+    world = story.world
+    channel = publisher(world, story.root)
+    world.start(story.away)
+    publish(channel, "q", KEPT + 50, 100)
+    story.finish()
+    check(story, KEPT + 150)
