@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from pandomq import __version__
-from pandomq.cli import definitions, nouns, permissions, policies, users, vhosts
+from pandomq.cli import definitions, members, nouns, permissions, policies, users, vhosts
 from pandomq.cli.api import Api
 from pandomq.cli.failures import NoBroker
 from pandomq.cli.listing import fetch_noun, refuse_unknown_columns
@@ -193,6 +193,7 @@ WORDS: Final[dict[str, Word]] = {
     "cluster_status": Word("", _status),
     "ping": Word("", _ping),
     "await_startup": Word("", _await_startup),
+    "forget_cluster_node": Word("NAME", lambda order: members.remove_member(order.api, *order.arguments)),
     "version": Word("", _version),
     "list_queues": _lists(nouns.QUEUES, "name messages"),
     "list_exchanges": _lists(nouns.EXCHANGES, "name type"),

@@ -62,7 +62,11 @@ def remove(
     key_file: KeyFile = None,
 ) -> None:
     """Makes a broker a primary no longer, whether it runs or not."""
-    _api(context, url, key_file).delete("cluster", "members", name, timeout_s=CHANGE_S_MAX)
+    remove_member(_api(context, url, key_file), name)
+
+
+def remove_member(api: Api, name: str) -> None:
+    api.delete("cluster", "members", name, timeout_s=CHANGE_S_MAX)
     say(f"{name} is a primary no longer")
 
 

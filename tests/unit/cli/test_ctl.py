@@ -58,6 +58,7 @@ def test_lists_have_rabbitmqctls_columns(ask: Type, api: FakeApi) -> None:
 
 
 CHANGES = [
+    ("forget_cluster_node n2", "DELETE /api/cluster/members/n2", None),
     ("delete_user bob", "DELETE /api/users/bob", None),
     (
         "set_permissions bob ^a ^b ^c -p v",

@@ -32,7 +32,7 @@ class Display(Protocol):
 
 
 def display(places: Sequence[Place], processes: Mapping[str, Process]) -> Display:
-    return LiveTable(places, processes) if sys.stdout.isatty() else Lines(places, processes)
+    return LiveTable(places, processes, Console()) if sys.stdout.isatty() else Lines(places, processes)
 
 
 def state_of(place: Place, process: Process | None, sight: Sight) -> str:
@@ -52,10 +52,11 @@ def role_of(place: Place, sight: Sight) -> str:
 
 
 class LiveTable:
-    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process]) -> None:
+    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process], console: Console) -> None:
         self._places = places
         self._processes = processes
-        self._live = Live(console=Console(), auto_refresh=False)
+        self.console = console
+        self._live = Live(console=console, auto_refresh=False)
 
     def __enter__(self) -> LiveTable:
         self._live.__enter__()
@@ -70,7 +71,7 @@ class LiveTable:
         self._live.update(Group(Text(self._head(sight)), rich_table(COLUMNS, self._rows(sight))), refresh=True)
 
     def tell(self, text: str) -> None:
-        self._live.console.print(Text(text))
+        self.console.print(Text(text))
 
     def _head(self, sight: Sight) -> str:
         root = sight.root
