@@ -30,6 +30,11 @@ class PeerSocket(ClientSocket):
         self._dialed.socket = self
         self._server.dialed(self._dialed)
 
+    def write_all(self, parts: list[bytes | memoryview]) -> None:
+        """One after the other, in one call of the system if it takes them."""
+        if self._transport is not None:
+            self._transport.writelines(parts)
+
     def buffer_updated(self, nbytes: int) -> None:
         self._server.dialed_received(self._dialed, nbytes)
 

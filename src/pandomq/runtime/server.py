@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLObject
@@ -266,8 +266,8 @@ class Server:
             self._disk.submit(list(output.disk))
         for link, data in output.writes:
             link.socket.write(data)
-        for dialed, octets in output.peer_writes:
-            dialed.socket.write(octets)
+        if output.peer_writes:
+            self._write_to_peers(output.peer_writes)
         for control in output.controls:
             match control:
                 case Close(link):
@@ -296,6 +296,14 @@ class Server:
             self._renewal = self._loop.create_task(self._renew())
         elif output.more:
             self._ask_step()
+
+    def _write_to_peers(self, writes: Sequence[tuple[Dialed, bytes | memoryview]]) -> None:
+        # Each write may be a packet of its own: what goes to one broker goes at once.
+        together: dict[Dialed, list[bytes | memoryview]] = {}
+        for dialed, octets in writes:
+            together.setdefault(dialed, []).append(octets)
+        for dialed, parts in together.items():
+            dialed.socket.write_all(parts)
 
     async def _renew(self) -> None:
         """The old node is gone. A disk that does not answer keeps the new one waiting, and nobody else."""
