@@ -38,6 +38,12 @@ class PeerSocket(ClientSocket):
     def buffer_updated(self, nbytes: int) -> None:
         self._server.dialed_received(self._dialed, nbytes)
 
+    def write(self, data: bytes | memoryview) -> None:
+        # A dial that takes too long is called off, perhaps in the moment in which it is answered: the transport is gone
+        # then, and the node hears of that after it has begun to speak.
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
     def pause_writing(self) -> None:
         self._server.dialed_paused(self._dialed)
 
