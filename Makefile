@@ -12,7 +12,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-campaign bench bench-peers bench-cluster docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,12 +76,16 @@ torture: setup  ## pull every plug of loaded clusters, ROUNDS times, and kill a 
 sim: setup  ## simulate brokers, clients and failing disks from seeds
 	$(BIN)/pandomq sim --seeds 1..1000
 
-sim-mutants: setup  ## plant one bug after the other, and see the simulator find it
-	$(BIN)/pandomq sim --mutants
+sim-mutants: setup  ## plant one bug after the other, and see the simulator find it; writes docs/reliability.md
+	$(BIN)/python tools/mutants_page.py
+
+sim-coverage: setup  ## which branches of replica and journal seeds reach; writes docs/reliability.md
+	$(BIN)/python tools/sim_coverage.py
 
 MINUTES ?= 10
 sim-campaign: setup  ## simulate for MINUTES with new seeds, and write down what was found
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --record docs/campaigns.jsonl
+	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --log --nodes 0 --record docs/campaigns.jsonl
 
 fuzz: setup  ## a million hostile inputs
 	$(BIN)/python tools/fuzz.py

@@ -6,8 +6,8 @@ import pytest
 
 from pandomq.sim.campaign import Job, run_job
 
-SEEDS = range(60)
-SEEDS_PER_TEST = 4
+SEEDS = range(700)
+SEEDS_PER_TEST = 20
 
 
 @pytest.mark.proves("R5", "R8", "R9", "L5")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from types import FunctionType, ModuleType
 
+import pytest
+
 from pandomq.sim.campaign import Job, run_job
 from pandomq.sim.mutations.catalogue import MUTATIONS
 
@@ -26,12 +28,26 @@ def loaded_by(code: str) -> dict[str, str]:
     return found
 
 
+WORLDS = ("Job(1)", "Job(1, nodes=3)", "Job(2, nodes=3, log=True)")
+"""One of each kind."""
+
+
 def test_the_same_modules_are_loaded() -> None:
-    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process, pandomq.replica.replica")
-    simulated = loaded_by("from pandomq.sim.campaign import Job, run_job\nrun_job(Job(1))")
+    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
+    runs = "\n".join(f"run_job({world})" for world in WORLDS)
+    simulated = loaded_by(f"from pandomq.sim.campaign import Job, run_job\n{runs}")
     assert {name: started.get(name) for name in simulated} == simulated
-    for room in ("broker", "journal", "kernel", "node", "wire", "replica"):
+    for room in ROOMS:
         assert any(name.startswith(f"pandomq.{room}.") for name in simulated), room
+
+
+@pytest.mark.parametrize("room", ["cluster", "journal", "replica"])
+def test_nothing_that_a_broker_runs_is_left_out(room: str) -> None:
+    """What elects, replicates and stores is all there in a simulated world; nothing stands in for a part of it."""
+    started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
+    simulated = loaded_by("import pandomq.sim.campaign")
+    inside = {name for name in started if name.startswith(f"pandomq.{room}.")}
+    assert inside and inside <= set(simulated)
 
 
 def functions(module: ModuleType) -> dict[str, FunctionType]:
@@ -61,8 +77,9 @@ def replaced() -> list[str]:
 
 
 def test_nothing_in_them_is_replaced() -> None:
-    run_job(Job(2))
-    assert replaced() == []
+    for job in (Job(2), Job(2, nodes=3), Job(2, nodes=3, log=True)):
+        run_job(job)
+        assert replaced() == []
 
 
 def test_a_planted_bug_is_taken_out_again() -> None:

@@ -39,7 +39,7 @@ from pandomq.replica.effects import ChangeEnded, Effect
 from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.invariants import check
 from pandomq.replica.limits import GREETING_MS
-from pandomq.replica.membership import Member
+from pandomq.replica.membership import Member, Membership
 from pandomq.replica.messages import Greeting, Message, Probe, ProbeAnswer
 from pandomq.replica.ports import Chance, LogPort
 from pandomq.replica.position import START
@@ -50,7 +50,7 @@ from pandomq.replica.roles.recovering import Recovering
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.replica.view import ReplicaView, view_of
+from pandomq.replica.view import ReplicaView, lease_left_ms, view_of
 
 __all__ = ["NotRoot", "Replica", "first_state"]
 
@@ -256,6 +256,16 @@ class Replica:
         if not isinstance(root, Root) or not root.ready or root.hand_over is not None:
             return False
         return lease.holds(self._core, root.peers)
+
+    @property
+    def lease_left_ms(self) -> int | None:
+        """Of a root; None if it needs nobody else."""
+        return lease_left_ms(self._core)
+
+    @property
+    def membership(self) -> Membership | None:
+        """As far as is known here."""
+        return self._core.record.membership
 
     @property
     def next_tick_ms(self) -> int:

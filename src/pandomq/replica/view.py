@@ -55,9 +55,7 @@ class ReplicaView(msgspec.Struct, frozen=True):
 
 def view_of(core: Core) -> ReplicaView:
     root = core.handlers if isinstance(core.handlers, Root) else None
-    left_ms = None
-    if root is not None and core.others:
-        left_ms = lease.until_ms(core, root.peers) - core.now_ms
+    left_ms = lease_left_ms(core)
     return ReplicaView(
         name=core.name,
         role=core.handlers.role,
@@ -77,6 +75,12 @@ def view_of(core: Core) -> ReplicaView:
         membership=core.record.membership,
         peers=() if root is None else tuple(_peer(core, peer) for _, peer in sorted(root.peers.items())),
     )
+
+
+def lease_left_ms(core: Core) -> int | None:
+    if not isinstance(core.handlers, Root) or not core.others:
+        return None
+    return lease.until_ms(core, core.handlers.peers) - core.now_ms
 
 
 def _peer(core: Core, peer: Progress) -> PeerView:

@@ -15,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from pandomq.sim.logs.stage import Stage
 
-PATIENCE_MS: Final = 15_000
+PATIENCE_MS: Final = 8_000
 """How long a plot waits for one thing."""
 
 Cue = int | Callable[[], bool]

@@ -52,7 +52,8 @@ class Proposer:
     def propose_to(self, machine: LogMachine, size_bytes: int) -> bytes:
         """Returns the entry, which no other is equal to."""
         self._count += 1
-        payload = b"\x01%d|" % self._count + bytes(size_bytes)
+        # No zeros, which are also what is left where a disk has lost something.
+        payload = b"\x01%d|" % self._count + bytes((1 + self._count % 255,)) * size_bytes
         machine.do(self._asker(machine, payload))
         return payload
 

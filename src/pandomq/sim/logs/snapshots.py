@@ -23,13 +23,17 @@ _decoder = msgspec.msgpack.Decoder(list[tuple[int, bytes, int]])
 
 
 def encode_piece(entries: Sequence[LogEntry]) -> bytes:
-    """What clients propose is mostly zeros, which need not be written down."""
-    kept = [(entry.term, entry.payload.rstrip(b"\0"), len(entry.payload)) for entry in entries]
-    return msgspec.msgpack.encode(kept)
+    """What clients propose ends with one byte again and again, which is written down once."""
+    return msgspec.msgpack.encode([(entry.term, *_fold(entry.payload)) for entry in entries])
+
+
+def _fold(payload: bytes) -> tuple[bytes, int]:
+    last = payload[-1:]
+    return payload.rstrip(last) + last, len(payload)
 
 
 def decode_piece(data: bytes) -> list[LogEntry]:
-    return [LogEntry(Term(term), kept.ljust(size_bytes, b"\0")) for term, kept, size_bytes in _decoder.decode(data)]
+    return [LogEntry(Term(term), kept.ljust(size_bytes, kept[-1:])) for term, kept, size_bytes in _decoder.decode(data)]
 
 
 class KeeperSnapshots:

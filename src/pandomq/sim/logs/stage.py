@@ -65,9 +65,15 @@ class Stage:
 
     def is_even(self, *machines: LogMachine) -> bool:
         """They are up, and all that any of them has is committed and on the disks of all of them."""
-        views = [self.view(machine) for machine in machines]
-        ends = {(view.last_index, view.synced_index, view.commit_index) if view else None for view in views}
-        return len(ends) == 1 and None not in ends and len(set(next(iter(ends)) or ())) == 1
+        ends: set[int] = set()
+        for machine in machines:
+            keeper = machine.keeper
+            if keeper is None or not keeper.runs:
+                return False
+            ends |= {len(keeper.entries), keeper.replica.commit_index, keeper.journal.synced_index}
+            if len(ends) > 1:
+                return False
+        return True
 
     def has(self, machine: LogMachine, payload: bytes) -> bool:
         keeper = machine.keeper
@@ -153,6 +159,10 @@ class Stage:
     def stall(self, machine: LogMachine, for_ms: int) -> None:
         self.say(f"{machine.name}'s disk stalls for {for_ms} ms")
         machine.disk.stall(self.agenda.now_ms, for_ms)
+
+    def hurry_disks(self) -> None:
+        for machine in self.machines:
+            machine.disk_hurries()
 
     def rot(self, machine: LogMachine, payload: bytes) -> None:
         """A bit of this entry flips on the disk of a machine that is down."""

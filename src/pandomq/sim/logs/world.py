@@ -22,6 +22,7 @@ from pandomq.sim.agenda import Agenda
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.logs.checker import LogChecker
 from pandomq.sim.logs.checkers.enough_copies import EnoughCopies
+from pandomq.sim.logs.checkers.hand_over import HandOverWhole
 from pandomq.sim.logs.checkers.invariants import ReplicaInvariants
 from pandomq.sim.logs.checkers.logs_agree import LogsAgree
 from pandomq.sim.logs.checkers.nothing_lost import NothingLost
@@ -46,7 +47,7 @@ DRIFT_PERMILLE: Final = 45
 
 PLOT_MS: Final = 120_000
 """A plot that is not over by then is left where it is."""
-PLOT_CHANCE: Final = 0.4
+PLOT_CHANCE: Final = 0.5
 
 
 def _choose_plot(seed: int, nodes: int) -> Plot | None:
@@ -87,6 +88,7 @@ class LogWorld:
             LogsAgree(self.history),
             EnoughCopies(self.history),
             NothingLost(self.history),
+            HandOverWhole(self.history),
             ResignsInTime(self.history),
             ReplicaInvariants(self.history),
         ]
@@ -203,7 +205,7 @@ class LogWorld:
         if self.performance is None:
             self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
             self.faults.begin()
-            self.agenda.run(self.random.choice((1_500, 4_000, 8_000)))
+            self.agenda.run(self.random.choice((1_500, 3_000, 6_000)))
         else:
             self.performance.begin()
             self.agenda.run(PLOT_MS, self.performance.is_over)

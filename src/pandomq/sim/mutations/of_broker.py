@@ -161,7 +161,7 @@ MUTATIONS: Final = (
     Mutation("unbind-not-logged", "an unbind is done and not written", _unlogged(_is_command(UnbindQueue))),
     Mutation("permission-not-logged", "a permission is given and not written", _unlogged(_is_command(PutPermissions))),
     Mutation("entry-in-two", "a batch, and so a transaction, is written as two entries", _split_entries),
-    Mutation("time-forgotten", "the clock does not go on from the log's time", _forget_time),
+    Mutation("time-forgotten", "after a restart the wall clock says what is over, not the log", _forget_time),
     Mutation("snapshot-without-unacked", "what consumers hold is not in the snapshot", _skip("_note_unacked")),
     Mutation("snapshot-without-admissions", "transactions under way are not in it", _skip("_note_awaited")),
     Mutation("snapshot-always-exact", "a snapshot claims that nothing was delivered since", _claim_exact),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
+from zlib import crc32
 
 from pandomq.ids import LogIndex
-from pandomq.journal import recovery
+from pandomq.journal import recovery, scan
 from pandomq.journal.effects import Completion, Effect, Lane, MeasureSpace, SyncDirectory, SyncFile
 from pandomq.journal.journal import Journal
 from pandomq.journal.outbox import Done, Failed, Outbox
@@ -76,6 +77,21 @@ def _keep_unsynced(patch: Patch) -> None:
     patch.set(recovery, "_mend", nothing)
 
 
+def _accept_torn(patch: Patch) -> None:
+    class Matching(int):
+        """A checksum that every other is equal to."""
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __ne__(self, other: object) -> bool:
+            return False
+
+        __hash__ = int.__hash__
+
+    patch.set(scan, "crc32", lambda *data: Matching(crc32(*data)))
+
+
 def _hold_no_pages(patch: Patch) -> None:
     hold = Pages.hold
 
@@ -99,6 +115,7 @@ MUTATIONS: Final = (
     ),
     Mutation("failed-sync-ignored", "a sync that failed counts as done", _ignore_failed_syncs),
     Mutation("tail-not-cut", "recovery leaves the torn end of the log where it is", _keep_tail),
+    Mutation("torn-tail-accepted", "recovery takes entries of which only parts were written", _accept_torn, 3, True),
     Mutation("kept-not-synced", "recovery trusts entries that only the system's memory has", _keep_unsynced),
     Mutation("reclaimed-early", "segments go before the snapshot that replaces them is whole", _reclaim_early),
 )

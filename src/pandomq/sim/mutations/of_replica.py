@@ -11,12 +11,12 @@ from pandomq.ids import LogIndex, NodeName
 from pandomq.journal.effects import Ticket
 from pandomq.journal.hard_state import HardState
 from pandomq.journal.journal import Journal
-from pandomq.replica import appending, commitment, lease, quorum, startup, votes
+from pandomq.replica import appending, commitment, dispatch, lease, quorum, snapshot_in, startup, votes
 from pandomq.replica.core import Core
 from pandomq.replica.entries import LogEntry
 from pandomq.replica.hand_over import HandOver
 from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Append
+from pandomq.replica.messages import Append, Appended, Message, SnapshotPiece
 from pandomq.replica.outbox import Outbox
 from pandomq.replica.progress import Progress
 from pandomq.replica.record import Record
@@ -135,6 +135,34 @@ def _hand_over_early(patch: Patch) -> None:
     patch.set(HandOver, "advance", hasty)
 
 
+def _heed_old_acks(patch: Patch) -> None:
+    is_stale = dispatch.is_stale
+
+    def lenient(message: Message, age: int) -> bool:
+        return is_stale(message, age) and not isinstance(message, Appended)
+
+    patch.set(dispatch, "is_stale", lenient)
+
+
+def _confirm_at_the_end(patch: Patch) -> None:
+    resign = root_module.Root.resign
+
+    def hasty(root: root_module.Root, reason: str, *, successor: NodeName | None = None) -> None:
+        root.core.commit(root.core.tail.last_index)
+        resign(root, reason, successor=successor)
+
+    patch.set(root_module.Root, "resign", hasty)
+
+
+def _install_early(patch: Patch) -> None:
+    receive = snapshot_in.receive
+
+    def hasty(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
+        receive(core, root, msgspec.structs.replace(piece, last=piece.last or piece.number >= 2))
+
+    patch.set(snapshot_in, "receive", hasty)
+
+
 def _count_learners(patch: Patch) -> None:
     patch.set(lease, "counts", lambda peer: True)
 
@@ -145,9 +173,12 @@ def _in_logs(name: str, about: str, plant: Callable[[Patch], None], nodes: int =
 
 MUTATIONS: Final = (
     _in_logs(
-        "state-spoken-early", "messages go out before term and vote are saved", _always(Outbox, "must_wait", False)
+        "state-spoken-early",
+        "messages go out before term and vote are saved",
+        _always(Outbox, "must_wait", False),
+        3,
     ),
-    _in_logs("vote-not-persisted", "a vote is forgotten in a crash", _forget_vote, 3),
+    _in_logs("vote-not-persisted", "a vote is forgotten in a crash", _forget_vote, 5),
     _in_logs("term-not-persisted", "terms and votes are forgotten in a crash", _forget_term, 3),
     _in_logs("vote-twice", "a voter votes for two in one term", _vote_twice),
     _in_logs("ack-before-sync", "a backup acknowledges what is only in its memory", _ack_unsynced),
@@ -156,6 +187,7 @@ MUTATIONS: Final = (
         "old-term-by-count",
         "entries of older terms are committed by counting",
         _always(commitment, "is_of_this_term", True),
+        5,
     ),
     _in_logs("any-log-elected", "voters do not compare logs", _always(votes, "is_up_to_date", True)),
     _in_logs(
@@ -173,7 +205,7 @@ MUTATIONS: Final = (
     ),
     _in_logs("old-set-only", "during a change of members the new set is not asked", _old_set_only, 5),
     _in_logs("conflict-kept", "entries of a deposed root stay in the log", _keep_conflict),
-    _in_logs("match-not-checked", "entries are taken whatever comes before them", _skip_match),
+    _in_logs("match-not-checked", "entries are taken whatever comes before them", _skip_match, 3),
     _in_logs("commit-ahead", "a backup commits what the root never sent it", _commit_all),
     _in_logs(
         "promise-ignored", "voters help others into office while a lease runs", _always(votes, "is_open", True), 3
@@ -183,21 +215,31 @@ MUTATIONS: Final = (
     ),
     _in_logs("lease-ignored", "a root stays without hearing from anybody", _always(lease, "holds", True)),
     _in_logs(
-        "lease-ignores-disk", "a root stays although its disk does not answer", _always(votes, "disk_stalls", False)
+        "lease-ignores-disk", "a root stays although its disk does not answer", _always(votes, "disk_stalls", False), 3
     ),
     _in_logs("damage-forgotten", "a damaged log votes by what is left of it", _forget_damage, 3),
     _in_logs("empty-store-votes", "a broker that lost its disk votes at once", _trust_empty, 3),
-    _in_logs("learners-count", "copies of brokers in doubt count", _count_learners, 3),
+    _in_logs("learners-count", "copies of brokers in doubt count", _count_learners, 5),
     _in_logs(
         "admitted-at-once",
         "a learner is admitted before half have its welcome",
         _always(root_module, "may_admit", True),
-        3,
+        5,
     ),
-    _in_logs("hand-over-early", "a root hands over before its log is whole elsewhere", _hand_over_early),
+    _in_logs("hand-over-early", "a root hands over before its log is whole elsewhere", _hand_over_early, 3),
     _in_logs(
         "epochs-unheeded",
         "whoever stands in an epoch need not have its first entry",
         _always(votes, "is_of_epoch", True),
+        3,
     ),
+    _in_logs("ack-without-term", "what was acknowledged in an older term counts", _heed_old_acks, 3),
+    _in_logs("stale-root-confirms", "a root that gives up takes all it has for committed", _confirm_at_the_end, 3),
+    _in_logs(
+        "slowest-waited-for",
+        "a commit needs a copy of everybody",
+        lambda patch: patch.set(quorum, "commit_need", lambda count, copies: count),
+        3,
+    ),
+    _in_logs("snapshot-unfinished", "a snapshot counts as whole before its last piece", _install_early, 3),
 )

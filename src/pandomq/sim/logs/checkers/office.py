@@ -30,12 +30,12 @@ class ResignsInTime(LogChecker):
             raise BrokenPromise(PROMISE, f"{machine.name} is root though {why}")
 
     def _why(self, machine: LogMachine, keeper: Keeper) -> str | None:
-        view = keeper.replica.view()
-        if view.lease_left_ms is not None and view.lease_left_ms <= 0:
-            return f"its lease ended {-view.lease_left_ms} ms ago"
+        left_ms = keeper.replica.lease_left_ms
+        if left_ms is not None and left_ms <= 0:
+            return f"its lease ended {-left_ms} ms ago"
         waiting_since_ms = keeper.journal.waiting_since_ms
-        alone = view.membership is not None and len(view.membership.names) == 1
-        if waiting_since_ms is not None and not alone:
+        # Who has no lease to lose is alone, and waits for its disk.
+        if waiting_since_ms is not None and left_ms is not None:
             late_ms = keeper.now_ms - waiting_since_ms - machine.settings.disk_stall_ms
             if late_ms > 0:
                 return f"its disk is {late_ms} ms late"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from pandomq.replica.messages import Append, Message
+from pandomq.replica.messages import Append, Appended, Message
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Cue, Plot
@@ -59,6 +59,34 @@ def _is_newer(message: Message, term: int) -> bool:
 def _all_synced(stage: Stage, machine: LogMachine) -> bool:
     view = stage.view(machine)
     return view is not None and view.synced_index == view.last_index
+
+
+def _late_ack(stage: Stage) -> Course:
+    """A backup has an entry on its disk before its root has, which then loses it with its power. The root is elected
+    again, writes another entry in the same place, and now the old acknowledgement arrives."""
+    root = yield from a_quiet_root(stage)
+    other, third = stage.others(root)
+    term = stage.term(root)
+
+    def hold(sender: str, receiver: str, message: Message) -> Fate:
+        return Fate.HELD if sender == other.name and isinstance(message, Appended) else Fate.CARRIED
+
+    stage.part([third], [root, other])
+    stage.rule(hold)
+    stage.stall(root, stage.lease_ms // 2)
+    x = stage.propose(root)
+    yield lambda: stage.has_on_disk(other, x) and stage.held > 0
+    yield 10
+    stage.kill(root, loss=Loss.ALL)
+    stage.heal()
+    stage.part([other], [root, third])
+    stage.start(root)
+    yield lambda: any(stage.was_root(machine, term) for machine in (root, third))
+    stage.part([root], [third])
+    stage.reached("an old acknowledgement meets a new entry")
+    stage.release()
+    yield 20 + stage.any_ms(stage.lease_ms)
+    yield from all_even(stage)
 
 
 def _surplus_tail(stage: Stage) -> Course:
@@ -133,7 +161,7 @@ def _missing_backup(stage: Stage) -> Course:
         if how == 0:
             stage.kill(machine)
         elif how == 1:
-            stage.pause(machine, 30 * stage.lease_ms)
+            stage.pause(machine, 8 * stage.lease_ms + 2_000)
         elif how == 2:
             stage.part([machine], stage.others(machine))
         else:
@@ -148,6 +176,7 @@ def _missing_backup(stage: Stage) -> Course:
 
 PLOTS: Final = (
     Plot("figure 8", "an old term's entry is not committed by counting", _figure_eight, (5,), {"append_bytes": 1}),
+    Plot("late ack", "what was acknowledged in an older term does not count", _late_ack, (3,)),
     Plot("surplus tail", "entries are taken only where they continue the log", _surplus_tail, (3, 4, 5)),
     Plot("wiped copy", "who has lost its disk does not vote", _wiped_copy, (3,)),
     Plot("rotten copy", "a damaged log votes by what it is known to have had", _rotten_copy, (3,)),

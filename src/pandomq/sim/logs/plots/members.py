@@ -35,7 +35,8 @@ def _change(stage: Stage, wanted: list[LogMachine]) -> Course:
             yield stage.any_ms(2 * stage.lease_ms)
             stage.start(root)
         root = yield from a_root(stage)
-        yield from _step(stage, root, wanted, joint=False)
+        if _is_there(stage, root, wanted, joint=True):
+            yield from _step(stage, root, wanted, joint=False)
         yield from a_root(stage)
         yield stage.any_ms(stage.lease_ms)
 
@@ -62,7 +63,9 @@ def _is_there(stage: Stage, root: LogMachine, wanted: list[LogMachine], *, joint
     view = stage.view(root)
     if view is None or view.membership is None:
         return False
-    return view.membership.joint if joint else view.membership.names == {machine.name for machine in wanted}
+    if joint:
+        return view.membership.joint
+    return not view.membership.joint and view.membership.names == {machine.name for machine in wanted}
 
 
 def _is_settled(stage: Stage, wanted: list[LogMachine]) -> bool:
