@@ -13,6 +13,7 @@ from .process_cases import rolling_restart
 from .scene import play
 
 
+@pytest.mark.proves("R37")
 def test_clients_of_a_root_that_ends_hear_where_the_next_one_is(cluster: Cluster) -> None:
     root = cluster.root
     connection = pika.BlockingConnection(root.parameters())
@@ -29,6 +30,7 @@ def test_clients_of_a_root_that_ends_hear_where_the_next_one_is(cluster: Cluster
     cluster.wait_until_whole()
 
 
+@pytest.mark.proves("R37")
 @pytest.mark.timeout(180)
 def test_a_rolling_restart_loses_nothing(cluster: Cluster, chance: Random) -> None:
     marks = {broker.name: broker.mark() for broker in cluster}

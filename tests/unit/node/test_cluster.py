@@ -177,6 +177,7 @@ def test_a_wiped_backup_learns_everything_before_it_counts() -> None:
     assert world.client(world.elect()).channel().drain("q") == [b"1"]
 
 
+@pytest.mark.proves("R37")
 def test_a_root_hands_over() -> None:
     world = ClusterWorld()
     old = world.elect()
