@@ -8,14 +8,18 @@ from random import Random
 
 import pytest
 
-from pandomq.cluster.dialer import Dialer, Stage
+from pandomq.cluster.dialer import Dialer, LinkRefused, Stage
 from pandomq.cluster.hello import Hello
-from pandomq.cluster.limits import NONCE_BYTES
+from pandomq.cluster.limits import LINK_MESSAGE_BYTES_MAX, NONCE_BYTES
 from pandomq.cluster.parcels import Kind, pack
 from pandomq.ids import Term
+from pandomq.methods import BasicPublish, ChannelOpen, QueueDeclare
+from pandomq.properties import Properties, encode_header
 from pandomq.replica.messages import Greeting, Probe, encode
 from pandomq.replica.position import START
+from pandomq.wire.codec import encode_frame
 from tests.fuzz.mutations import mutated
+from tests.support.frames import frame
 from tests.unit.node.link_world import CLUSTER, KEY, End, LinkWorld
 
 SEED = 20_261_115
@@ -97,6 +101,52 @@ def test_a_spoiled_handshake_harms_nobody(world: LinkWorld, key: bytes) -> None:
         world.run(STEP_MS)
         # Said again or spoiled, an old conversation proves nothing.
         assert "stranger" not in world.machines["n1"].links
+    _still_well(world)
+
+
+def _published(exchange: str, key: str) -> bytes:
+    header = encode_header(1, Properties())
+    return encode_frame(1, BasicPublish(exchange, key)) + frame(2, 1, header) + frame(3, 1, b"x")
+
+
+def _too_large() -> bytes:
+    """The beginning of a message that nobody has room for."""
+    header = encode_header(LINK_MESSAGE_BYTES_MAX + 1, Properties())
+    return encode_frame(1, BasicPublish("", "replica")) + frame(2, 1, header)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _too_large(),
+        encode_frame(1, QueueDeclare("q")),
+        encode_frame(1, BasicPublish("", "unheard of"))
+        + frame(2, 1, encode_header(1, Properties()))
+        + frame(3, 1, b"x"),
+        encode_frame(1, BasicPublish("amq.direct", "replica"))
+        + frame(2, 1, encode_header(1, Properties()))
+        + frame(3, 1, b"x"),
+        frame(1, 1, b"\xff" * 200_000),
+        frame(3, 1, b"out of place"),
+    ],
+)
+def test_what_has_no_place_on_a_link_ends_it(world: LinkWorld, said: bytes) -> None:
+    stranger = Stranger(world, Random(SEED))
+    stranger.shake_hands()
+    assert "stranger" in world.machines["n1"].links
+    with pytest.raises(LinkRefused, match="it says good-bye"):
+        stranger.say(said)
+    stranger.end.close()
+    _still_well(world)
+    assert "stranger" not in world.machines["n1"].links
+
+
+def test_who_publishes_before_it_has_opened_a_channel_is_put_out(world: LinkWorld) -> None:
+    stranger = Stranger(world, Random(SEED))
+    while stranger.dialer.stage is not Stage.OPENING:
+        stranger.say(stranger.dialer.data_to_send())
+    with pytest.raises(LinkRefused, match="a channel that is not open"):
+        stranger.say(stranger.dialer.data_to_send().split(encode_frame(1, ChannelOpen()))[0] + _messages()[0])
     _still_well(world)
 
 
