@@ -320,6 +320,25 @@ def test_members_that_cannot_be(body: dict[str, str]) -> None:
     on_brokers(test)
 
 
+def test_only_who_is_there_can_become_a_primary() -> None:
+    async def test(made: Brokers) -> None:
+        answer = await made.ask(made.root, "PUT", "/api/cluster/members/n4", {"address": "n4.example:5672"})
+        assert answer.json()["reason"] == "n4 is not linked: start it first, with the key of this cluster"
+
+    on_brokers(test)
+
+
+def test_a_root_that_is_removed_resigns() -> None:
+    async def test(made: Brokers) -> None:
+        old = made.root
+        answer = await made.ask(old, "DELETE", f"/api/cluster/members/{old}")
+        assert (answer.status_code, answer.text) == (204, "")
+        await until(lambda: made.world.root not in (None, old))
+        assert old not in made.world.node(made.root).peers.notices.membership.names
+
+    on_brokers(test)
+
+
 def test_nodes_are_all_brokers() -> None:
     async def test(made: Brokers) -> None:
         away = made.backups[0]

@@ -10,6 +10,7 @@ from pandomq.admin.forwarding import forward, forward_to_root
 from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Json, Nothing, created, deleted
 from pandomq.ids import NodeName
+from pandomq.node.cluster_view import SECONDARY
 from pandomq.replica.membership import Member
 from pandomq.runtime.listen import Address
 
@@ -42,9 +43,19 @@ async def put_member(call: Call) -> Nothing:
     others = [member for member in voters if member.name != name]
     if any(member.address == address for member in others):
         raise bad_request(f"{address} is another primary's address")
+    if name not in known:
+        _check_newcomer(call, name)
     wanted = [*others, Member(NodeName(name), address)]
     await call.ask_cluster(lambda peers, on_ended: peers.change_members(wanted, on_ended))
     return created(new=name not in known)
+
+
+def _check_newcomer(call: Call, name: str) -> None:
+    """Raises Refusal: it could not catch up, or would have a vote and never give it."""
+    if name not in call.node.peers.linked:
+        raise bad_request(f"{name} is not linked: start it first, with the key of this cluster")
+    if any(member.name == name and member.role == SECONDARY for member in call.views.cluster().members):
+        raise bad_request(f"{name} runs as a secondary: start it again with itself among cluster.primaries")
 
 
 async def delete_member(call: Call) -> Nothing:

@@ -140,9 +140,11 @@ class Root(Handlers):
             return
         if core.membership.joint:
             self.write([encode_entry(Members(core.membership.settled()))])
-        elif self.change is not None and self.change.is_done():
+            # It is in force as it is written; whoever is not in it any more stays until it is committed.
+            return
+        if self.change is not None and self.change.is_done():
             self.change.end(done=True, text="the members are changed")
-        if not core.membership.joint and not core.is_voter():
+        if not core.is_voter():
             self.resign("it is no longer among the primaries")
 
     # Answers.
