@@ -114,24 +114,22 @@ class Inventory:
                 return None
             spots.append(spot)
         found: list[bytes] = []
-        for first, last in self._neighbours(spots):
+        for first, last, end in self._neighbours(spots):
             begin = spots[first].offset
-            data = yield from read(spots[first].file, begin, spots[last].offset + spots[last].length - begin)
+            data = yield from read(spots[first].file, begin, end - begin)
             found += (data[spot.offset - begin :][: spot.length] for spot in spots[first : last + 1])
         whole = all(digest_of(body) == known.digest for body, known in zip(found, wanted, strict=True))
         return found if whole else None
 
-    def _neighbours(self, spots: Sequence[Spot]) -> Iterator[tuple[int, int]]:
-        """Which of them are read together."""
-        first = 0
+    def _neighbours(self, spots: Sequence[Spot]) -> Iterator[tuple[int, int, int]]:
+        """Which of them are read together, and up to where. Equal bodies have one spot, which is not read for each."""
+        first = end = 0
         for place, spot in enumerate(spots):
-            if place == first:
-                continue
-            before = spots[place - 1]
-            gap = spot.offset - (before.offset + before.length)
-            span = spot.offset + spot.length - spots[first].offset
-            if spot.file != before.file or not 0 <= gap <= GAP_BYTES_MAX or span > self._settings.part_bytes:
-                yield first, place - 1
+            begin, reach = spots[first].offset, spot.offset + spot.length
+            near = spot.file == spots[first].file and begin <= spot.offset <= end + GAP_BYTES_MAX
+            if place > first and not (near and max(end, reach) - begin <= self._settings.part_bytes):
+                yield first, place - 1, end
                 first = place
+            end = reach if place == first else max(end, reach)
         if spots:
-            yield first, len(spots) - 1
+            yield first, len(spots) - 1, end
