@@ -75,7 +75,10 @@ class ClusterNotices:
     def role_changed(self, name: NodeName, role: Role, term: Term, root: NodeName | None) -> None:
         self.followed = self.followed or (root is not None and root != name)
         if (role, term, root) != (self.role, self.term, self.root):
-            log.info("broker %s is %s in term %d; the root is %s", name, role.value, term, root or "not known")
+            # Without enough others a backup stands again and again: that is no news.
+            in_vain = Role.CANDIDATE in (role, self.role) and (term, root) == (self.term, self.root)
+            level = logging.DEBUG if in_vain and role is not Role.ROOT else logging.INFO
+            log.log(level, "broker %s is %s in term %d; the root is %s", name, role.value, term, root or "not known")
         self.role, self.term, self.root, self.changed = role, term, root, True
         self.elections.heard(root, term, self.now_ms)
         if role is not Role.ROOT:
