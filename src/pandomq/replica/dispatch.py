@@ -36,7 +36,8 @@ from pandomq.replica.roles.transitions import Role
 def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message: Message) -> None:
     if isinstance(message, Probe):
         root = core.root if core.now_ms < core.promise_until_ms or core.root == core.name else None
-        core.send(sender, ProbeAnswer(*core.header, message.number, votes.voting_end(core), root))
+        end, joining = votes.voting_end(core), core.record.joining
+        core.send(sender, ProbeAnswer(*core.header, message.number, end, root, joining))
         return
     if isinstance(message, ProbeAnswer):
         if promotion is not None:

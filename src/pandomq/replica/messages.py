@@ -152,6 +152,8 @@ class ProbeAnswer(Header, frozen=True, array_like=True, tag=13):
     end: Position
     root: NodeName | None
     """Whom it has heard of as root within its promise."""
+    joining: bool = False
+    """It is in doubt itself, and so is no voter until somebody admits it."""
 
 
 Message = (

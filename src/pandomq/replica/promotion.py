@@ -42,7 +42,7 @@ class Promotion:
     def answered(self, sender: NodeName, answer: ProbeAnswer) -> None:
         if answer.number != self._number or self.refusal is not None:
             return
-        if sender in self._dead:
+        if sender in self._dead and not answer.joining:
             self.refusal = f"{sender} is not dead: it answered"
         elif answer.end > self._core.end:
             self.refusal = f"{sender} has a newer log: promote that one"
@@ -74,7 +74,7 @@ class Promotion:
         left = tuple(member for name, member in sorted(members.items()) if name not in self._dead)
         epoch, term = core.state.epoch + 1, Term(max(core.term, core.tail.last_term) + PROMOTION_TERM_STEP)
         # What a damaged log is known to have lost is lost to the new epoch; what is left is where it begins.
-        core.record = msgspec.structs.replace(core.record, floor=None)
+        core.record = msgspec.structs.replace(core.record, floor=None, joining=False)
         core.save(epoch=epoch, epoch_id=self._epoch_id, term=term, vote=None)
         core.root = None
         entry = EpochBegins(epoch, self._epoch_id, Membership(left), self._dead)
@@ -106,8 +106,9 @@ def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:
         return "a new epoch needs a new id"
     if core.handlers.role is Role.ROOT:
         return "this broker is root"
-    if core.record.joining or core.observer or core.emptying:
-        return "this broker's own store is empty or in doubt"
+    # One in doubt may do it: if all are, nobody else can. In the new epoch it has promised nothing yet.
+    if core.observer or core.emptying or not names:
+        return "this broker's own store is empty"
     if core.name not in names or core.name in dead:
         return "this broker is not among the primaries that are left"
     if not set(dead) <= names:

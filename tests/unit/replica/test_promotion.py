@@ -88,6 +88,52 @@ def test_the_removed_can_be_made_members_again() -> None:
     assert world.committed("a") == [b"all"]
 
 
+def all_in_doubt() -> World:
+    """The power went, and no store was synced."""
+    world = World("abc")
+    world.elect("a").propose(b"one")
+    world.settle()
+    for node in world.nodes.values():
+        node.crash()
+        node.store.doubtful = True
+    for node in world.nodes.values():
+        node.start()
+        node.store.doubtful = False
+    world.advance(5_000)
+    assert world.roots == [] and all(node.plays(Role.LEARNER) for node in world.nodes.values())
+    return world
+
+
+def test_if_all_are_in_doubt_a_person_says_whose_store_holds() -> None:
+    world = all_in_doubt()
+    assert promote(world, "c", "ab").done
+    root = world.elect("c")
+    world.advance(3_000)
+    root.replica.change_members(World.members("abc"))
+    root.do_effects()
+    world.advance(3_000)
+    assert all(world[name].plays(Role.BACKUP) for name in "ab")
+    root.propose(b"two")
+    world.settle()
+    assert world.committed("a") == [b"one", b"two"]
+
+
+def test_one_in_doubt_with_an_older_log_is_not_promoted() -> None:
+    world = World("abc")
+    root = world.elect("a")
+    world["c"].crash()
+    root.propose(b"newer")
+    world.settle()
+    for name in "abc":
+        if name != "c":
+            world[name].crash()
+        world[name].store.doubtful = True
+    for name in "abc":
+        world[name].start()
+    world.advance(2_000)
+    assert not promote(world, "c", "ab").done
+
+
 def test_survivors_elect_the_promoted_one_by_the_new_set() -> None:
     world = World("abcde")
     world.elect("a").propose(b"one")
