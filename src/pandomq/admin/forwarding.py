@@ -56,10 +56,12 @@ def _http_address(node: Node, name: str) -> Address:
     link = next((link for link in node.views.peer_links() if link.name == name), None)
     if link is None:
         raise unavailable(f"this is for {name}, to which there is no link")
-    if not link.http:
-        raise unavailable(f"this is for {name}, which has no HTTP API, or has not said where")
-    address = Address.parse(link.http)
-    if _is_loopback(address.host) and not _is_loopback(Address.parse(link.address).host):
+    try:
+        address = Address.parse(link.http)
+        place = Address.parse(link.address or link.amqp)
+    except ValueError:
+        raise unavailable(f"this is for {name}, which has no HTTP API, or has not said where") from None
+    if _is_loopback(address.host) and not _is_loopback(place.host):
         raise unavailable(
             f"this is for {name}, whose HTTP API is on {address} of its own machine: set node.http or "
             "cluster.advertise_http there"

@@ -11,7 +11,6 @@ from pandomq.admin.endpoints.overview import RATES_MODE, exchange_types
 from pandomq.admin.query import select
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Json
-from pandomq.runtime.listen import Address
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
@@ -52,8 +51,13 @@ def _place(member: MemberView) -> dict[str, Any]:
 
 
 def _link(link: PeerLinkView) -> dict[str, Any]:
-    address = Address.parse(link.address)
-    return {"name": link.name, "peer_addr": address.host, "peer_port": address.port, "state": link.state}
+    host, _, port = (link.address or link.amqp).rpartition(":")
+    return {
+        "name": link.name,
+        "peer_addr": host.removeprefix("[").removesuffix("]"),
+        "peer_port": int(port) if port.isdigit() else 0,
+        "state": link.state,
+    }
 
 
 def _own(call: Call, links: Sequence[PeerLinkView]) -> dict[str, Any]:
