@@ -52,7 +52,7 @@ class Socket:
 
     def sendall(self, data: bytes | bytearray) -> None:
         self.machine.receive(self, bytes(data))
-        self.world.run(2)
+        self.world.run(self.world.sending_ms)
 
     def send(self, data: bytes) -> int:
         self.sendall(data)
@@ -201,6 +201,8 @@ class ClusterWorld:
         """Unless it is `founding`, the brokers have to find each other before there is a cluster; none is started."""
         random = Random(seed)
         self.paging_bytes = paging_bytes
+        self.sending_ms = 2
+        """What passes while a client sends something."""
         self.fsync = fsync
         self.now_ms = START_MS
         self.machines = {
@@ -258,6 +260,9 @@ class ClusterWorld:
 
     def kill(self, name: str, loss: Loss = Loss.NONE) -> None:
         self.machines[name].kill(loss)
+        if loss is not Loss.NONE:
+            # With its machine goes what was not on the wire yet.
+            self._mail = [letter for letter in self._mail if letter[0] != name]
         for peer, machine in self.machines.items():
             if peer != name and machine.node is not None and self._linked(name, peer):
                 machine.node.peer_lost(name, by_peer=True)
