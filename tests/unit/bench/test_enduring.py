@@ -10,7 +10,9 @@ import pytest
 
 from pandomq.bench.clusters import limits
 from pandomq.bench.clusters.enduring import EnduringPublisher
+from pandomq.bench.clusters.filling import fill
 from pandomq.bench.clusters.timeline import Timeline
+from pandomq.bench.run import show_nothing
 from tests.unit.bench.stand_in import CONFIRM, NACK, REFUSE, SILENT, StandIn
 
 PATIENCE_S = 20.0
@@ -102,6 +104,12 @@ def test_what_a_broker_refuses_is_published_again(stand_ins: Brokers, publish: P
     broker.mood = CONFIRM
     finish(publisher)
     assert publisher.confirmed == set(range(publisher.published))
+
+
+def test_a_queue_is_filled_with_numbered_messages(stand_ins: Brokers) -> None:
+    [broker] = stand_ins(CONFIRM)
+    fill(broker.url, "q", range(100, 5100), show_nothing)
+    assert broker.numbers == list(range(100, 5100))
 
 
 def test_no_more_than_a_window_is_unconfirmed(

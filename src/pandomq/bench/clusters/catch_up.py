@@ -13,23 +13,17 @@ from typing import NamedTuple
 import msgspec
 
 from pandomq.bench import wire
-from pandomq.bench.backlog import Backlog
-from pandomq.bench.batch import encode_batch
 from pandomq.bench.clusters.cluster import QUORUM, Cluster
-from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.filling import fill
 from pandomq.bench.crew import Crew
-from pandomq.bench.farewell import say_farewell
 from pandomq.bench.load import Load
-from pandomq.bench.loop import Loop
-from pandomq.bench.peers.works import PERSISTENT, WINDOW
-from pandomq.bench.publishing import FloodPublisher
+from pandomq.bench.peers.works import PERSISTENT
 from pandomq.bench.run import Show
-from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.session import Session
 from pandomq.bench.topology import Topology
 
 HELD = "held"
 _SAMPLE_S = 0.1
-_STALLED_S = 60.0
 _HELLO_BYTES_MAX = 2**20
 _RECEIVED_SHARE = 0.9
 _ALIKE = 1.25
@@ -105,14 +99,14 @@ class Rejoining:
         self._load = msgspec.structs.replace(Load(url=self._leader.address), **PERSISTENT, queue_arguments=dict(QUORUM))
 
     def run(self) -> CatchUp:
-        fill(self._leader, self._held, self._show)
+        fill(self._leader.url, HELD, range(self._held), self._show)
         topology = Topology(self._load)
         with Session(self._leader.url) as session:
             topology.declare(session)
         before_rate = self._flow(topology)
         self._follower.kill()
         third_at_kill_bytes = self._third.place.received_bytes()
-        fill(self._leader, self._missed, self._show)
+        fill(self._leader.url, HELD, range(self._held, self._held + self._missed), self._show)
         held_bytes = self._third.place.received_bytes() - third_at_kill_bytes
         without_rate = self._flow(topology)
         samples = self._rejoin(topology, held_bytes)
@@ -165,26 +159,3 @@ class Rejoining:
                 self._show("flow", 1 - (end_ns - now_ns) / 1e9 / seconds, 0)
             crew.turn(now_ns, min(end_ns, look_ns))
         return False
-
-
-def fill(leader: Member, messages: int, show: Show) -> None:
-    """Puts so many messages into the long queue, and waits for their confirms."""
-    session = Session(leader.url)
-    load = msgspec.structs.replace(Load(url=leader.address), **PERSISTENT)
-    batch = encode_batch(load, "", [HELD], CHANNEL, session.frame_bytes_max)
-    session.call(wire.confirm_select(CHANNEL), wire.CONFIRM_SELECT_OK)
-    publisher = FloodPublisher(session.release()[0], batch, WINDOW, Backlog(messages, 1))
-    loop = Loop()
-    loop.add(publisher)
-    moved_s, before = time.monotonic(), 0
-    try:
-        while (count := publisher.confirms.acked) < messages:
-            loop.turn(1.0)
-            if count != before:
-                moved_s, before = time.monotonic(), count
-                show("fill", count / messages, 0)
-            elif time.monotonic() - moved_s > _STALLED_S:
-                raise wire.BrokerRefused(f"fill: nothing has moved for {_STALLED_S:.0f} s after {count:,} messages")
-    finally:
-        loop.close()
-        say_farewell([publisher.connection])
