@@ -11,7 +11,7 @@ import pytest
 
 from pandomq.sim.campaign import Job, run_job
 
-SEEDS = range(40)
+SEEDS = range(500)
 SEEDS_PER_TEST = 5
 
 
@@ -19,9 +19,15 @@ SEEDS_PER_TEST = 5
 @pytest.mark.parametrize("first", SEEDS[::SEEDS_PER_TEST])
 def test_promises_hold(first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
-        job = Job(seed, nodes=2 + seed % 4)
+        job = Job(seed, nodes=0)
         outcome = run_job(job)
         assert not outcome.broken, f"{job.command(seed)}\n" + "\n".join(outcome.story)
+
+
+def test_worlds_are_worth_something() -> None:
+    outcomes = [run_job(Job(seed, nodes=3)) for seed in range(1000, 1010)]
+    assert sum(outcome.messages for outcome in outcomes) > 20 * 10
+    assert sum(outcome.lives for outcome in outcomes) > 5 * 10
 
 
 def hashes(seeds: int, **environment: str) -> list[str]:

@@ -55,6 +55,10 @@ class Host:
         raise NotImplementedError
 
     @property
+    def world_ms(self) -> int:
+        return self._agenda.now_ms
+
+    @property
     def awake(self) -> bool:
         return self.reachable and self._agenda.now_ms >= self._paused_until_ms
 

@@ -39,6 +39,8 @@ class Message:
     confirmed: bool = False
     refused: bool = False
     confirmed_life: int = 0
+    confirmed_ms: int = 0
+    """By the world's time."""
 
     def __str__(self) -> str:
         return f"message {self.channel}:{self.number}"
@@ -94,6 +96,10 @@ class Ledger:
         self.left: dict[str, list[Message]] = {}
         """What the queues held in the end."""
         self._channels = 0
+        self.ends_ms: list[int] = []
+        """When processes ended, by the world's time."""
+        self.losses_ms: list[int] = []
+        """When machines lost what was not synced, or more."""
 
     def new_channel(self) -> int:
         self._channels += 1

@@ -74,6 +74,7 @@ class Machine(PeerSide):
         """Its process is between two lives."""
         self.wounded = False
         """Its disk lost something that had been synced, and it has not got it back yet."""
+        self.last_loss = Loss.NONE
         self.serving = False
         self.stopping = False
         self.cables: dict[Cable, None] = {}
@@ -142,6 +143,7 @@ class Machine(PeerSide):
         self.node = None
         self.serving = self.renewing = False
         self.wake_up()
+        self.last_loss = loss
         self.disk.crash(loss)
         self._network.went(self.name, told=loss is Loss.NONE)
         cables, self.cables = self.cables, {}

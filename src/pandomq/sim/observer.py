@@ -9,6 +9,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.methods import BasicDeliver, BasicGetOk
 from pandomq.sim.cable import Cable
 from pandomq.sim.clients.client import Client
+from pandomq.sim.files import Loss
 from pandomq.sim.frames import Heard
 from pandomq.sim.ledger import Delivery, Ledger, Message, Transaction
 
@@ -57,11 +58,15 @@ class Observer:
         self.on_opened(machine)
 
     def ended(self, machine: Machine, fault: StoreFault | None) -> None:
+        self._ledger.ends_ms.append(machine.world_ms)
+        if machine.last_loss is not Loss.NONE:
+            self._ledger.losses_ms.append(machine.world_ms)
         for checker in self.checkers:
             checker.ended(machine)
         self.on_ended(machine, fault)
 
     def left(self, machine: Machine) -> None:
+        self._ledger.ends_ms.append(machine.world_ms)
         for checker in self.checkers:
             checker.ended(machine)
 
@@ -74,6 +79,7 @@ class Observer:
     def confirmed(self, message: Message, machine: Machine) -> None:
         message.confirmed = True
         message.confirmed_life = machine.life
+        message.confirmed_ms = machine.world_ms
         for checker in self.checkers:
             checker.confirmed(message, machine)
 

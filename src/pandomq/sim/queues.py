@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
@@ -57,6 +58,15 @@ KINDS: Final = (
 )
 
 
-def draw_kinds(random: Random) -> list[QueueKind]:
+REPLICATED_KINDS: Final = (
+    *KINDS,
+    QueueKind("copied", {"x-replicate": "messages"}),
+    QueueKind("configured", {"x-replicate": "configuration"}),
+    QueueKind("unasked", {"x-replicate": "none"}),
+)
+"""For worlds of several brokers: what is asked for is the least that is given."""
+
+
+def draw_kinds(random: Random, known: Sequence[QueueKind] = KINDS) -> list[QueueKind]:
     """Plain ones always, and some of the others."""
-    return [PLAIN, WHOLE, *random.sample(KINDS, random.randint(1, 4))]
+    return [PLAIN, WHOLE, *random.sample(known, random.randint(1, 4))]

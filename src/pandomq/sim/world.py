@@ -67,12 +67,13 @@ class World:
         self.ledger = Ledger()
         self.machines: list[Machine] = []
         self._configuration = ConfigurationKept(self.ledger)
+        self._confirmed_kept = ConfirmedKept(self.ledger)
         checkers: list[Checker] = [
             AckedGone(self.ledger),
             RedeliveredSaysSo(self.ledger),
             InOrder(self.ledger),
             TransactionsWhole(self.ledger),
-            ConfirmedKept(self.ledger),
+            self._confirmed_kept,
             KindsKept(self.ledger),
             self._configuration,
             Invariants(self.ledger),

@@ -1,4 +1,8 @@
-"""What was confirmed is there until it is consumed (P2). What is not persistent may go with its broker's process."""
+"""What was confirmed is there until it is consumed (P2).
+
+What is not persistent may go with its broker's process. Where several brokers have it (`in_memories`), it outlives one
+of them at a time, as long as no machine loses power.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,25 @@ from pandomq.sim.ledger import BrokenPromise, Message
 from pandomq.sim.machine import Machine
 
 PROMISE = "no confirmed loss"
+LATENCY_MS = 200
+"""How much earlier than its client heard of it a confirm may have been given."""
+WRITTEN_MS = 4_000
+"""So much later everybody has written what they had in memory."""
 
 
 class ConfirmedKept(Checker):
+    in_memories = False
+    """A message that is not persistent is confirmed when several brokers have it."""
+
+    def _is_promised(self, message: Message, queue: str, machine: Machine) -> bool:
+        durable = self.ledger.kinds[queue].durable
+        if (message.persistent and durable) or message.confirmed_life == machine.life:
+            return True
+        since_ms = message.confirmed_ms - LATENCY_MS
+        lost = any(at_ms >= since_ms for at_ms in self.ledger.losses_ms)
+        ended = sum(since_ms <= at_ms <= message.confirmed_ms + WRITTEN_MS for at_ms in self.ledger.ends_ms)
+        return durable and self.in_memories and not lost and ended <= 1
+
     def finished(self, machine: Machine) -> None:
         for message in self.ledger.messages.values():
             if message.confirmed:
@@ -21,7 +41,7 @@ class ConfirmedKept(Checker):
         kind = ledger.kinds[queue]
         if not kind.keeps:
             return
-        if not (message.persistent and kind.durable) and message.confirmed_life != machine.life:
+        if not self._is_promised(message, queue, machine):
             return
         if any((place, message) in ledger.settled for place in ledger.places(queue)):
             return

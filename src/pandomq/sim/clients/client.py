@@ -60,6 +60,8 @@ class Client:
         self.cable: Cable | None = None
         self.root: str | None = None
         """The broker that is said to be the root."""
+        self.refused = False
+        """By a broker that is not."""
         self.ready = False
         """Its channel is open."""
         self.leaving = False
@@ -112,7 +114,9 @@ class Client:
         self.ready = False
         self.scene.trace.detail(self.name, "lost its connection")
         self.disconnected()
-        self.scene.agenda.after(self.random.randint(1, 60), self.connect)
+        # Where there is no root now there will not be one in a moment.
+        patience_ms = 60 if self.root is not None or not self.refused else 200
+        self.scene.agenda.after(self.random.randint(1, patience_ms), self.connect)
 
     def cut(self) -> None:
         """Its connection is gone, and the broker has to find out."""
@@ -187,6 +191,7 @@ class Client:
                     raise BrokenPromise("legal requests are served", f"{self.name}'s connection was closed: {method}")
                 found = ROOT.search(text)
                 self.root = None if found is None else found[1]
+                self.refused = elsewhere
                 self.cable.send(encode_frame(0, ConnectionCloseOk()))
                 cable = self.cable
                 cable.hang_up()

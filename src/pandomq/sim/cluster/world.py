@@ -25,6 +25,7 @@ from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
+from pandomq.sim.queues import REPLICATED_KINDS, QueueKind, draw_kinds
 from pandomq.sim.replicas.history import LogHistory
 from pandomq.sim.trunks import Trunks
 from pandomq.sim.world import SETTINGS, World
@@ -38,7 +39,7 @@ KEY: Final = b"what all brokers of a simulated cluster know"
 
 
 class ClusterWorld(World):
-    lengths_ms = (500, 1_500, 3_000)
+    lengths_ms = (500, 1_200, 2_200)
 
     def __init__(self, seed: int, nodes: int, show: Callable[[str], None] | None = None) -> None:
         self._nodes = nodes
@@ -91,9 +92,15 @@ class ClusterWorld(World):
             self.machines.append(machine)
             self.network.stations[name] = machine
 
+    def _draw_kinds(self) -> list[QueueKind]:
+        return draw_kinds(self.random, REPLICATED_KINDS)
+
     def _make_faults(self, random: Random) -> Faults:
         faults = ClusterFaults(self.scene, self.clients, random, self.network)
         faults.on_promoted = self._promoted
+        settings = self._replica_settings
+        always_two = self._nodes > 2 or (settings.min_copies > 1 and "members" not in faults.kinds)
+        self._confirmed_kept.in_memories = always_two and not settings.last_man_standing
         return faults
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.ledger import Ledger
@@ -12,6 +14,9 @@ from pandomq.sim.replicas.logs_agree import LogsAgree
 from pandomq.sim.replicas.office import ResignsInTime
 from pandomq.sim.replicas.one_root import OneRoot
 
+STEPS_BETWEEN: Final = 4
+"""Looks, where nothing has changed."""
+
 
 class ReplicasAgree(Checker):
     def __init__(self, ledger: Ledger, history: LogHistory, settings: ReplicaSettings) -> None:
@@ -21,11 +26,18 @@ class ReplicasAgree(Checker):
         self._enough_copies = EnoughCopies(history, settings)
         self._one_root = OneRoot(history)
         self._office = ResignsInTime(settings)
+        self._looked: dict[int, object] = {}
+        """By life: what there was to see the last time."""
 
     def stepped(self, machine: Machine) -> None:
         replica = machine.replica
         if replica is None:
             return
+        looked = (replica.commit_index, machine.journal.synced_index, replica.role, replica.root)
+        news = looked != self._looked.get(machine.life)
+        if not news and machine.steps % STEPS_BETWEEN:
+            return
+        self._looked[machine.life] = looked
         replica.check()
         self.history.note_synced(machine)
         committed = self.history.newly_committed(machine)
