@@ -91,6 +91,10 @@ class Client:
         """What it has just asked cannot be answered yet."""
         return self.awaited_queue is not None
 
+    def ask_again(self) -> None:
+        """With the next batch, whether there is a message for it or not."""
+        self.awaited_queue = None
+
     @property
     def waits(self) -> bool:
         """What it says next is not for now."""

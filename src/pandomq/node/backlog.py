@@ -32,6 +32,9 @@ class Backlog:
         """The next batch: what waited and may go on, then what is new, unless something of that client still waits."""
         if not self._waiting:
             return gathered
+        for client in self._waiting:
+            # Whatever keeps a message from it may be another thing by now: the one that has to be asked for again.
+            client.ask_again()
         batch: Batch = [(client, inputs) for client, inputs in self._waiting.items() if self._may_go_on(client)]
         for client, _ in batch:
             del self._waiting[client]

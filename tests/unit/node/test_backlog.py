@@ -8,12 +8,22 @@ from pandomq.broker.client import Client
 from pandomq.node.backlog import Backlog
 
 
+class Asker:
+    """As much of a client as a backlog needs."""
+
+    def __init__(self) -> None:
+        self.asked_again = 0
+
+    def ask_again(self) -> None:
+        self.asked_again += 1
+
+
 class Two:
     """Two clients, of whom some have too much to take."""
 
     def __init__(self) -> None:
-        self.slow = cast(Client, "slow")
-        self.quick = cast(Client, "quick")
+        self.slow = cast(Client, Asker())
+        self.quick = cast(Client, Asker())
         self.full: set[Client] = set()
         self.backlog = Backlog(lambda client: client not in self.full)
 
