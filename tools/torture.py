@@ -3,6 +3,7 @@
     tools/torture.py                             each case once, with a seed that is drawn and printed
     tools/torture.py --rounds 200 --seed 7
     tools/torture.py --only kill_root --only cut_root
+    tools/torture.py --only reconnect_storm      10,000 clients; only if asked for
 
 A round is one case: clients at work, a fault, its end, and the account, which must balance. What needs root is left out
 without it, and the summary says so. A failure keeps what the brokers logged, and makes the exit code 1.
@@ -31,7 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.integration.cluster.alone_cases import CASES_ALONE  # noqa: E402
+from tests.integration.cluster.alone_cases import CASES_ALONE, CASES_ON_REQUEST  # noqa: E402
 from tests.integration.cluster.cluster import Cluster  # noqa: E402
 from tests.integration.cluster.scene import Case, play  # noqa: E402
 from tests.integration.cluster.stages import STAGES, Stage  # noqa: E402
@@ -55,7 +56,8 @@ class Torture:
     def run(self, rounds: int) -> None:
         """As many as asked for; 0 for each case once."""
         stages = [stage for stage in STAGES if stage.name not in self.left_out]
-        once = sum(len(self._wanted(stage.cases)) for stage in stages) + len(self._wanted(CASES_ALONE))
+        alone = self._wanted(CASES_ALONE) + [case for case in CASES_ON_REQUEST if case.__name__ in self._only]
+        once = sum(len(self._wanted(stage.cases)) for stage in stages) + len(alone)
         assert once, f"there is no such case: {self._only}"
         total = rounds or once
         self._progress.update(self._bar, total=total)
@@ -66,7 +68,7 @@ class Torture:
                 cases = self._wanted(stage.cases)
                 chance.shuffle(cases)
                 self._play(stage, cases[: total - len(self.rounds)], chance)
-            for case in self._wanted(CASES_ALONE)[: total - len(self.rounds)]:
+            for case in alone[: total - len(self.rounds)]:
                 self._round(case.__name__, lambda directory, case=case: case(directory))
             turn += 1
 

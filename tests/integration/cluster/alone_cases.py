@@ -8,13 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from .account import Account
 from .celery_load import CeleryLoad
 from .cluster import Cluster, running, write_key
 from .disks import wipe
 from .load import Load, at_work
 from .network_cases import SILENCE_S
+from .storm import Storm, wait_for_all
 
+STORM_CLIENTS = 10_000
+STORM_PATIENCE_S = 180.0
+STORM_MEMORY_BYTES = 1024 * 1024 * 1024
+"""A tenth of a megabyte for each of them, and the broker itself."""
 CaseAlone = Callable[[Path], dict[str, Any]]
 
 
@@ -117,6 +124,33 @@ def celery_through_a_failover(directory: Path) -> dict[str, Any]:
     return {"accepted": len(load.accepted), "errors": load.errors, "longest_pause_s": pauses}
 
 
+def reconnect_storm(directory: Path) -> dict[str, Any]:
+    """Ten thousand clients of a root that is killed: all are let in by its heir, whose memory stays within bounds."""
+    with running(Cluster(directory)) as cluster:
+        storm = Storm(cluster, STORM_CLIENTS)
+        try:
+            storm.start()
+            first_s = wait_for_all(storm, STORM_CLIENTS, STORM_PATIENCE_S)
+            root = cluster.root
+            root.kill()
+            heir = cluster.wait_for_root(other_than=root)
+            again_s = wait_for_all(storm, STORM_CLIENTS, STORM_PATIENCE_S)
+            memory_bytes = psutil.Process(heir.pid).memory_info().rss
+            assert memory_bytes < STORM_MEMORY_BYTES, f"{heir.name} takes {memory_bytes} bytes"
+            publish(cluster)
+        finally:
+            storm.stop()
+        root.start()
+        cluster.wait_until_whole()
+    return {
+        "clients": STORM_CLIENTS,
+        "refusals": storm.refusals,
+        "first_s": round(first_s, 2),
+        "again_s": round(again_s, 2),
+        "memory_mib": memory_bytes >> 20,
+    }
+
+
 def publish(cluster: Cluster, count: int = 10) -> None:
     """The cluster works: all of it is confirmed."""
     connection = cluster.connect()
@@ -135,3 +169,5 @@ CASES_ALONE: list[CaseAlone] = [
     foreign_store,
     celery_through_a_failover,
 ]
+CASES_ON_REQUEST: list[CaseAlone] = [reconnect_storm]
+"""It needs a machine for itself: where brokers get a fraction of a core the storm costs roots their office."""
