@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import copytree
 
 import pika
 import pika.exceptions
@@ -66,23 +65,3 @@ def test_one_founds_it_when_a_person_says_so_and_only_with_a_new_store(brokers: 
     brokers["n2"].launch("--bootstrap")
     assert brokers["n2"].wait_for_end() != 0
     assert brokers["n2"].lines("Start it without --bootstrap", mark)
-
-
-@pytest.mark.proves("R21")
-def test_a_store_of_another_cluster_is_refused(brokers: Cluster, tmp_path: Path) -> None:
-    brokers.start()
-    elsewhere = Cluster(tmp_path / "elsewhere", size=1)
-    try:
-        elsewhere.start()
-        elsewhere["n1"].stop()
-        brokers["n1"].stop()
-        wipe(brokers["n1"].data)
-        copytree(elsewhere["n1"].data, brokers["n1"].data, dirs_exist_ok=True)
-        mark = brokers["n2"].mark()
-        brokers["n1"].launch()
-        brokers["n2"].wait_for_line("belongs to cluster|another cluster", mark)
-        # By itself it serves, as its store says; the others go on without it.
-        assert brokers["n2"].status["root"] in ("n2", "n3")
-        assert brokers["n1"].status.get("cluster") != brokers["n2"].status["cluster"]
-    finally:
-        elsewhere.end()
