@@ -54,8 +54,19 @@ def row(name: str, found: dict[str, Any]) -> str:
     summary = found["summary"]
     # A branch that ends a function or a module goes to a line below 0.
     missed = sorted({start for start, _ in found["missing_branches"]} | set(found["missing_lines"]))
-    lines = ", ".join(map(str, missed))
+    lines = ", ".join(ranges(missed))
     return f"| {name} | {summary['covered_branches']} of {summary['num_branches']} | {lines} |"
+
+
+def ranges(lines: list[int]) -> list[str]:
+    """Lines that follow each other become one range."""
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line == spans[-1][-1] + 1:
+            spans[-1].append(line)
+        else:
+            spans.append([line])
+    return [str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans]
 
 
 def render(files: dict[str, Any], count: int) -> str:
