@@ -1,18 +1,19 @@
 """A member that comes back with a gigabyte to catch up: what the publishers feel of it, and what is sent to it.
 
 One queue is long and nobody reads it; another is published to and read as fast as it goes. A follower is killed, the
-long queue grows, the follower is started again. The third member receives all that is new and nothing else, so the two
-can be compared: the follower has caught up when it has received what it missed, and gets no more than the third does.
+long queue grows, the follower is started again. Its cluster says when it has caught up. The third member receives all
+that is new and nothing else, so what the follower gets beyond that is what it is sent for having been away.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
 
-from pandomq.bench import wire
+from pandomq.bench.clusters import limits
 from pandomq.bench.clusters.cluster import QUORUM, Cluster
 from pandomq.bench.clusters.filling import fill
 from pandomq.bench.crew import Crew
@@ -25,10 +26,6 @@ from pandomq.bench.topology import Topology
 HELD = "held"
 _SAMPLE_S = 0.1
 _HELLO_BYTES_MAX = 2**20
-_RECEIVED_SHARE = 0.9
-_ALIKE = 1.25
-_ALIKE_S = 1.0
-_TIMEOUT_S = 180.0
 
 
 class Sample(NamedTuple):
@@ -65,18 +62,6 @@ def sent_beyond(samples: Sequence[Sample]) -> int:
     return (last.follower_bytes - first.follower_bytes) - (last.third_bytes - first.third_bytes)
 
 
-def caught_up(samples: Sequence[Sample], held_bytes: int) -> bool:
-    """Whether the follower has what it missed by the last sample; the first one is from when it was started.
-
-    What was taken out of its queue meanwhile need not be sent to it; `held_bytes` were not.
-    """
-    last = samples[-1]
-    recent = next((sample for sample in reversed(samples) if last.at_s - sample.at_s >= _ALIKE_S), None)
-    if recent is None or sent_beyond(samples) < _RECEIVED_SHARE * held_bytes:
-        return False
-    return last.follower_bytes - recent.follower_bytes <= _ALIKE * (last.third_bytes - recent.third_bytes)
-
-
 def summary(before_rate: float, without_rate: float, third_at_kill_bytes: int, samples: Sequence[Sample]) -> CatchUp:
     first, last = samples[0], samples[-1]
     seconds = last.at_s - first.at_s
@@ -107,9 +92,8 @@ class Rejoining:
         self._follower.kill()
         third_at_kill_bytes = self._third.place.received_bytes()
         fill(self._leader.url, HELD, range(self._held, self._held + self._missed), self._show)
-        held_bytes = self._third.place.received_bytes() - third_at_kill_bytes
         without_rate = self._flow(topology)
-        samples = self._rejoin(topology, held_bytes)
+        samples = self._rejoin(topology)
         self._cluster.wait_until_whole()
         with Session(self._leader.url) as session:
             topology.delete(session)
@@ -125,21 +109,19 @@ class Rejoining:
             crew.drain()
         return rate
 
-    def _rejoin(self, topology: Topology, held_bytes: int) -> list[Sample]:
+    def _rejoin(self, topology: Topology) -> list[Sample]:
         samples: list[Sample] = []
-        with closing(Crew(self._load, self._leader.url, topology)) as crew:
+        with closing(Crew(self._load, self._leader.url, topology)) as crew, ThreadPoolExecutor(max_workers=1) as pool:
+            arrived = pool.submit(self._cluster.wait_for, self._follower, HELD)
             self._drive(crew, self._flow_s / 2, lambda: False)
 
             def done() -> bool:
                 samples.append(self._sample(crew))
-                return caught_up(samples, held_bytes)
+                return arrived.done()
 
             self._cluster.start_member(self._follower)
-            if not self._drive(crew, _TIMEOUT_S, done):
-                got = sent_beyond(samples)
-                raise wire.BrokerRefused(
-                    f"not caught up after {_TIMEOUT_S:.0f} s: {held_bytes:,} bytes missed, {got:,} sent"
-                )
+            self._drive(crew, 2 * limits.CATCH_UP_TIMEOUT_S, done)
+            arrived.result()
             crew.drain()
         return samples
 

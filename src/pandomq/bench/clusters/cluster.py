@@ -37,6 +37,12 @@ class Cluster:
         """Whoever will lead a queue that is declared with it now; where there is a choice, another one each turn."""
         raise NotImplementedError
 
+    def wait_for(self, member: Member, queue: str) -> None:
+        """Until a member that was gone has all that is in the queue now, and all else it needs to take part.
+
+        Called in a thread of its own, and cheap: a load is being measured. Raises RuntimeError if it takes too long."""
+        raise NotImplementedError
+
     def start(self) -> None:
         for member in self.members:
             self.start_member(member)

@@ -5,16 +5,19 @@ import contextlib
 import json
 import secrets
 import sys
+import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pandomq.bench.clusters import limits
 from pandomq.bench.clusters.cluster import Cluster, serves
 from pandomq.bench.clusters.member import PASSWORD, USER, Member
 from pandomq.bench.peers.ledger import FAST
 
 _HTTP_TIMEOUT_S = 1.0
+_LOOK_EVERY_S = 0.25
 _AUTHORIZATION = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
 
@@ -58,6 +61,19 @@ primaries = [{primaries}]
             return False
         members = self.view(root).get("members", [])
         return len(members) == len(self.members) and all(member["in_sync"] for member in members)
+
+    def wait_for(self, member: Member, queue: str) -> None:
+        end = time.monotonic() + limits.CATCH_UP_TIMEOUT_S
+        while time.monotonic() < end:
+            for other in self.members:
+                view = self.view(other) if other is not member and other.alive else {}
+                # Only the root knows how far the others are.
+                if view and view.get("name") == view.get("root"):
+                    known = {found["name"]: found["in_sync"] for found in view["members"]}
+                    if known.get(member.name):
+                        return
+            time.sleep(_LOOK_EVERY_S)
+        raise RuntimeError(f"{member.name} is not in sync after {limits.CATCH_UP_TIMEOUT_S:.0f} s")
 
     def root(self) -> Member | None:
         """Whoever is said to be the root, and lets clients in."""

@@ -1,8 +1,11 @@
 """Three nodes of Debian's RabbitMQ with its defaults; only names, places, ports and the user are ours."""
 
+import os
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
+from pandomq.bench.clusters import limits
 from pandomq.bench.clusters.cluster import Cluster, serves
 from pandomq.bench.clusters.member import PASSWORD, USER, Member
 from pandomq.bench.peers.brokers import RABBITMQ_SCRIPT
@@ -41,6 +44,35 @@ class RabbitCluster(Cluster):
     def leader(self, turn: int) -> Member:
         # A queue is led by the node at which it was declared.
         return self.members[turn % len(self.members)]
+
+    def wait_for(self, member: Member, queue: str) -> None:
+        # One call that waits inside a node: every start of this tool costs seconds of the processor.
+        wait = f"""
+        Node = '{_node_name(member)}', Queue = {{resource, <<"/">>, queue, <<"{queue}">>}},
+        [{{_, _, _, _, Wanted, _, _}}] = ets:lookup(ra_metrics, Queue),
+        Wait = fun Again() ->
+            case rpc:call(Node, ets, lookup, [ra_metrics, Queue]) of
+                [{{_, _, _, _, Found, _, _}}] when Found >= Wanted -> ok;
+                _ -> timer:sleep(200), Again()
+            end
+        end,
+        Wait().
+        """
+        asked = next(other for other in self.members if other is not member and other.alive)
+        _, variables = self.command(asked)
+        tool = str(RABBITMQ_SCRIPT.with_name("rabbitmqctl"))
+        try:
+            done = subprocess.run(
+                [*asked.place.prefix, tool, "--timeout", f"{limits.CATCH_UP_TIMEOUT_S:.0f}", "eval", wait],
+                env={**os.environ, **variables},
+                capture_output=True,
+                text=True,
+                timeout=limits.CATCH_UP_TIMEOUT_S + limits.COMMAND_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{member.name} has not caught up") from None
+        if done.returncode:
+            raise RuntimeError(f"{member.name} has not caught up: {(done.stdout + done.stderr).strip()[-200:]}")
 
     def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
         directory, place = member.disk.directory, member.place
