@@ -33,7 +33,7 @@ from pandomq.journal.hard_state import StateStore, StoreState
 from pandomq.journal.inventory import Inventory
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
-from pandomq.journal.names import arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
+from pandomq.journal.names import STATE, arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.page_file import Place, encode_head, is_whole
 from pandomq.journal.recipe import Bodies, Known, read_recipe
@@ -224,6 +224,10 @@ def finish_replacement() -> Work[None]:
     """Before a store is opened: what was noted is carried out. Whatever a crash cuts short is begun again."""
     found = yield from list_files()
     noted = yield from read_state(found)
+    if noted is not None:
+        # What a process wrote that was killed may be in the system's memory only. Whoever acts by it, or tells others
+        # of it, must not find something older after the next loss of power.
+        yield from perform(SyncFile(STATE), SyncDirectory())
     if noted is None or not (noted[1].replaced_by or noted[1].aside):
         return
     counter, state = noted

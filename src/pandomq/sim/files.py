@@ -79,7 +79,8 @@ class SimFile:
                 self._dropped[sector] = self._synced[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
 
     def crash(self, random: Random, loss: Loss) -> None:
-        """Afterwards everything that is left is safe."""
+        """After a loss of power everything that is left is safe. After a kill the system still has what was written,
+        and may lose it with the next loss of power: until then nobody but a sync makes it safe."""
         if loss is Loss.ALL:
             self.content = bytearray(self._synced)
         elif loss is Loss.SOME:
@@ -88,7 +89,8 @@ class SimFile:
             at = sector * SECTOR_BYTES
             self.content[at : at + SECTOR_BYTES] = old[: max(0, len(self.content) - at)]
         self._dropped.clear()
-        self.sync()
+        if loss is not Loss.NONE:
+            self.sync()
 
     def _lottery(self, random: Random) -> bytearray:
         size_bytes = random.choice(self._sizes)
@@ -162,4 +164,5 @@ class SimDirectory:
             self.files = files
         for _, file in sorted(self.files.items()):
             file.crash(random, loss)
-        self.sync()
+        if loss is not Loss.NONE:
+            self.sync()
