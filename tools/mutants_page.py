@@ -15,6 +15,7 @@ from typing import Final
 
 from pandomq.sim.campaign import MUTANT_SEEDS_MAX, hunt
 from pandomq.sim.mutations.catalogue import MUTATIONS
+from pandomq.sim.mutations.mutation import Mutation
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN: Final = "<!-- planted bugs: written by tools/mutants_page.py -->"
@@ -22,6 +23,16 @@ END: Final = "<!-- end of planted bugs -->"
 PROCESSES: Final = 2
 HEAD: Final = "| planted bug | what it does | found after | as a breach of |\n| --- | --- | --- | --- |\n"
 NOT_FOUND: Final = f"not in {MUTANT_SEEDS_MAX}"
+
+ONE_BROKER: Final = "In worlds with one broker:"
+SEVERAL_BROKERS: Final = "In worlds with several brokers:"
+LOGS: Final = "In worlds of logs:"
+
+
+def title_of(mutation: Mutation) -> str:
+    if mutation.log:
+        return LOGS
+    return ONE_BROKER if mutation.nodes == 1 else SEVERAL_BROKERS
 
 
 def read_rows(text: str) -> dict[str, tuple[str, str]]:
@@ -36,11 +47,11 @@ def read_rows(text: str) -> dict[str, tuple[str, str]]:
 
 def render(rows: dict[str, tuple[str, str]]) -> str:
     parts = [BEGIN]
-    for title, log in (("In worlds with one broker:", False), ("In worlds of logs:", True)):
+    for title in (ONE_BROKER, SEVERAL_BROKERS, LOGS):
         lines = [
             f"| {name} | {mutation.about} | {' | '.join(rows.get(name, ('not looked for yet', '')))} |\n"
             for name, mutation in MUTATIONS.items()
-            if mutation.log is log
+            if title_of(mutation) == title
         ]
         parts.append(f"\n{title}\n\n{HEAD}{''.join(lines)}")
     return "\n".join(parts) + END

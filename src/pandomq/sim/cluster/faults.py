@@ -14,7 +14,7 @@ from pandomq.ids import NodeName
 from pandomq.journal.faults import CorruptFault, StoreFault
 from pandomq.replica.membership import Member
 from pandomq.replica.roles.transitions import Role
-from pandomq.sim.faults import HOUR_MS, Faults
+from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.network_faults import NetworkFaults
@@ -119,11 +119,6 @@ class ClusterFaults(Faults):
     def _stop(self, machine: Machine) -> None:
         if machine.accepting and machine.awake:
             machine.shut_down()
-
-    def _jump(self, machine: Machine) -> None:
-        by_ms = self._random.choice((-24 * HOUR_MS, -HOUR_MS, -1_000, 1_000, HOUR_MS // 6, 24 * HOUR_MS))
-        machine.wall.shift_ms += by_ms
-        self._scene.trace.say(machine.name, f"its wall clock jumps by {by_ms} ms")
 
     def _views(self) -> list[ReplicaView]:
         return [machine.replica.view() for machine in self._scene.machines if machine.replica is not None]

@@ -33,6 +33,8 @@ from pandomq.sim.world import SETTINGS, World
 DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
 
+SKEWS_MS: Final = (0, 0, -600_000, 5_000, 600_000)
+"""What wall clocks show too much when the world begins; less than messages of patient queues live."""
 BYTES_CHANCE: Final = 0.4
 """Of brokers to dial each other, rather than to hand messages to the network."""
 KEY: Final = b"what all brokers of a simulated cluster know"
@@ -89,6 +91,7 @@ class ClusterWorld(World):
             settings = msgspec.structs.replace(SETTINGS, cluster=own)
             drift_permille = random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)
             machine = self._make_machine(name, settings, self.network, drift_permille)
+            machine.wall.shift_ms = random.choice(SKEWS_MS)
             self.machines.append(machine)
             self.network.stations[name] = machine
 
