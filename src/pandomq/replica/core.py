@@ -121,6 +121,11 @@ class Core:
         self.others = sorted(membership.names - {self.name})
         self.tail.wanted = bool(self.others)
 
+    def may_be_needed(self) -> bool:
+        """Among the voters, or among those whom a change that is not known to be committed replaces: until it is, what
+        this broker has of the log may be needed, and if nobody else has it, its candidacy."""
+        return any(self.name in config.membership.names for config in self.record.configs)
+
     def is_voter(self) -> bool:
         return self.name in self.membership.names
 

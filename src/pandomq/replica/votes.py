@@ -25,7 +25,7 @@ def may_vote(core: Core) -> bool:
 def may_stand(core: Core) -> bool:
     return (
         may_vote(core)
-        and core.is_voter()
+        and core.may_be_needed()
         and core.record.floor is None
         and core.damaged_from is None
         and is_of_epoch(core.end, core.state.epoch)

@@ -241,3 +241,14 @@ def test_what_the_log_says_of_members_holds_though_the_record_of_it_was_lost() -
     backup.start()
     world.advance(20)
     assert voters(backup) == "abcd"
+
+
+def test_who_is_to_go_stands_as_long_as_the_change_is_not_committed() -> None:
+    world = World("ab")
+    root = world.elect("a")
+    root.propose(b"one")
+    world.advance(500)
+    change(root, "b")
+    world.advance(3_000)
+    assert world["b"].plays(Role.ROOT) and voters(world["b"]) == "b"
+    assert world["a"].plays(Role.LEARNER)

@@ -15,7 +15,7 @@ def follower_role(core: Core) -> Role:
     if core.observer:
         return Role.OBSERVER
     in_doubt = core.record.joining or core.emptying
-    if in_doubt or not core.is_voter() or not votes.is_of_epoch(core.end, core.state.epoch):
+    if in_doubt or not core.may_be_needed() or not votes.is_of_epoch(core.end, core.state.epoch):
         return Role.LEARNER
     return Role.BACKUP
 
