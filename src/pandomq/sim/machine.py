@@ -185,7 +185,12 @@ class Machine(PeerSide):
         life = self.life
 
         def begin() -> None:
-            if self.life == life and self.renewing:
+            if self.life != life or not self.renewing:
+                return
+            if self.disk.idle_ms > self._agenda.now_ms:
+                # It has stalled meanwhile.
+                self._agenda.at(self.disk.idle_ms, lambda: self.when_running(begin))
+            else:
                 self._renew(old)
 
         self._agenda.at(self.disk.idle_ms, lambda: self.when_running(begin))
