@@ -43,6 +43,9 @@ class Drainer(Client):
                 raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
 
     def _look(self, queue: str, count: int) -> None:
+        if queue not in self._waiting:
+            # It had to come again, to another root, and has seen this one empty before.
+            return
         if count == 0:
             self._waiting[queue] -= 1
             if not self._waiting[queue]:
