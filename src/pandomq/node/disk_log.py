@@ -68,6 +68,8 @@ log = logging.getLogger("pandomq")
 
 BEHIND_BYTES_MAX: Final = 64 * MIB
 """Of the log, in memory because the disk has not taken it yet."""
+TICK_MS_MIN: Final = 5
+"""The replica is not told the time more often than that without a reason."""
 
 
 class DiskLog:
@@ -159,8 +161,12 @@ class DiskLog:
 
     @property
     def next_deadline_ms(self) -> int:
-        """When the replica wants to know the time."""
-        return self._now_ms + self.replication.tick_ms if self.replication.has_peers else NEVER_MS
+        """When the replica wants to know the time: when it says so, and now and then in any case."""
+        replication = self.replication
+        if not replication.has_peers:
+            return NEVER_MS
+        wanted_ms = replication.replica.next_tick_ms - self._time.monotonic_ms
+        return self._now_ms + min(replication.tick_ms, max(TICK_MS_MIN, wanted_ms))
 
     @property
     def last_ms(self) -> int:

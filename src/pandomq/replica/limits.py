@@ -52,6 +52,8 @@ worst of what was delivered."""
 # Time, where it is not configured.
 CANDIDACY_STEP_MS: Final = 50
 """How much later the next in seniority stands."""
+EQUAL_AGE_MS: Final = 1_000
+"""Brokers whose ages differ by no more stand in the order of their names."""
 CANDIDACY_JITTER_MS: Final = 20
 """Chance parts those whom seniority cannot."""
 GREETING_MS: Final = 1_000

@@ -27,6 +27,7 @@ class Candidate(Handlers):
         self._payload = payload
         self._pre = not (handed_over or at_once)
         self._granted: set[NodeName] = set()
+        self._refused: set[NodeName] = set()
         self._stood_ms = core.now_ms
         self._own_vote_number = 0
 
@@ -42,7 +43,7 @@ class Candidate(Handlers):
         """A new term, with the first vote for itself; it counts like any other once it is on the disk."""
         core = self.core
         self._pre = False
-        self._granted = set()
+        self._granted, self._refused = set(), set()
         self._stood_ms = core.now_ms
         core.save(term=core.term + 1, vote=core.name)
         core.root = None
@@ -59,9 +60,16 @@ class Candidate(Handlers):
 
     def on_vote(self, sender: NodeName, message: Vote) -> None:
         candidacy = self.core.term + self._pre
-        if message.granted and message.pre == self._pre and message.candidacy == candidacy:
+        if message.pre != self._pre or message.candidacy != candidacy:
+            return
+        if message.granted:
             self._granted.add(sender)
             self._count()
+        else:
+            self._refused.add(sender)
+            hopes = (self.core.links | {self.core.name}) - self._refused
+            if not self._pre and not self.core.membership.has_elected(hopes):
+                self._lose(seniority.delay_after_split_ms(self.core))
 
     def state_saved(self) -> None:
         if not self._pre and self.core.outbox.saved_number >= self._own_vote_number:
@@ -79,10 +87,13 @@ class Candidate(Handlers):
 
     def tick(self) -> None:
         if self.core.now_ms - self._stood_ms >= self.core.settings.candidacy_ms:
-            for peer in sorted(self._granted - {self.core.name}):
-                # They need not keep a promise to one who lost.
-                self.core.send(peer, Farewell(*self.core.header))
-            self.core.become_follower(rest_ms=1 + seniority.delay_after_defeat_ms(self.core))
+            self._lose(seniority.delay_after_defeat_ms(self.core))
+
+    def _lose(self, rest_ms: int) -> None:
+        for peer in sorted(self._granted - {self.core.name}):
+            # They need not keep a promise to one who lost.
+            self.core.send(peer, Farewell(*self.core.header))
+        self.core.become_follower(rest_ms=1 + rest_ms)
 
     def deadline_ms(self) -> int:
         return self._stood_ms + self.core.settings.candidacy_ms
