@@ -13,6 +13,8 @@ from pandomq.sim.campaign import Job, run_job
 
 SEEDS = range(300)
 SEEDS_PER_TEST = 25
+FOUND_BY = (1644, 2225, 3178, 20078, 1794781900481)
+"""Seeds that once broke a promise."""
 
 
 @pytest.mark.proves("L4")
@@ -21,6 +23,12 @@ def test_promises_hold(first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
         outcome = run_job(Job(seed))
         assert not outcome.broken, f"pandomq sim --seed {seed} --explain\n" + "\n".join(outcome.story)
+
+
+@pytest.mark.parametrize("seed", FOUND_BY)
+def test_what_was_once_broken_stays_mended(seed: int) -> None:
+    outcome = run_job(Job(seed))
+    assert not outcome.broken, f"pandomq sim --seed {seed} --explain\n" + "\n".join(outcome.story)
 
 
 def test_worlds_are_worth_something() -> None:

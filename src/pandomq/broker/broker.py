@@ -188,7 +188,7 @@ class Broker:
                     rest.append((client, inputs[position:]))
                     break
                 if isinstance(item, MethodInput):
-                    client.awaited_queue = None
+                    client.ask_again()
                     self._method(client, item.channel, item.method)
                     if client.asks_again:
                         behind.add(client)

@@ -20,6 +20,7 @@ class Client:
         "_private_queues",
         "_properties",
         "access",
+        "awaited_channel",
         "awaited_queue",
         "broker",
         "cancel_notify",
@@ -75,6 +76,8 @@ class Client:
         """Transactions that the log does not have yet: what the client says next would not see them, so it waits."""
         self.awaited_queue: kernel.Queue | None = None
         """Where it asked for a message that is not in memory; it is asked again when it is."""
+        self.awaited_channel: Channel | None = None
+        """On which it asked for a message while replies waited for the log; it is asked again when they are out."""
         self.gone = False
         self.held_bytes = 0
         """Of replies that wait for the log."""
@@ -89,17 +92,21 @@ class Client:
     @property
     def asks_again(self) -> bool:
         """What it has just asked cannot be answered yet."""
-        return self.awaited_queue is not None
+        return self.awaited_queue is not None or self.awaited_channel is not None
 
     def ask_again(self) -> None:
         """With the next batch, whether there is a message for it or not."""
-        self.awaited_queue = None
+        self.awaited_queue = self.awaited_channel = None
 
     @property
     def waits(self) -> bool:
         """What it says next is not for now."""
-        awaited = self.awaited_queue
-        return bool(self.uncommitted_count) or (awaited is not None and awaited.head_missing)
+        queue, channel = self.awaited_queue, self.awaited_channel
+        return (
+            bool(self.uncommitted_count)
+            or (queue is not None and queue.head_missing)
+            or (channel is not None and channel.held_count > 0)
+        )
 
     @property
     def unwritten_bytes(self) -> int:

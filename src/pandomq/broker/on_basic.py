@@ -92,6 +92,11 @@ def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
             "queues with single active consumer"
         )
     queue.used_ms = broker.now_ms
+    if channel.held_count:
+        # The answer would wait for the log, behind others. Should the broker die meanwhile, nobody has seen what it
+        # takes, but others may have those behind it.
+        client.awaited_channel = channel
+        return
     if not method.no_ack:
         limit_time(broker, channel, queue)
     # As in `on_queue`: what came before in this batch has its effect first.

@@ -97,7 +97,7 @@ class World:
             self._finish(self.broker.handle([], self.now_ms))
 
     def _must_wait(self, client: Client) -> bool:
-        return client.uncommitted_count > 0 or client.unwritten_bytes > self.limits.outgoing_bytes_max
+        return client.waits or client.unwritten_bytes > self.limits.outgoing_bytes_max
 
     def pass_time(self, milliseconds: int) -> None:
         """Ticks at each deadline on the way, as a runtime would."""
