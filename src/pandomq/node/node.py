@@ -211,7 +211,7 @@ class Node:
     @property
     def next_deadline_ms(self) -> int:
         deadline_ms = self._links.next_deadline_ms
-        if self.ready:
+        if self.ready and (self._disk is None or self._disk.replication.serving):
             deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
         return deadline_ms if self._disk is None else min(deadline_ms, self._disk.next_deadline_ms)
 
