@@ -83,8 +83,9 @@ sim-coverage: setup  ## which branches of replica and journal seeds reach; write
 	$(BIN)/python tools/sim_coverage.py
 
 MINUTES ?= 10
-sim-campaign: setup  ## simulate for MINUTES with new seeds, and write down what was found
+sim-campaign: setup  ## simulate with new seeds, one broker, several, and logs alone, each for MINUTES; writes down what was found
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --record docs/campaigns.jsonl
+	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --nodes 0 --record docs/campaigns.jsonl
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --log --nodes 0 --record docs/campaigns.jsonl
 
 fuzz: setup  ## a million hostile inputs

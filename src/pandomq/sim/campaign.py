@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Final
@@ -23,6 +24,8 @@ from pandomq.sim.world import World
 
 NODES_DRAWN: Final = 5
 """Where the number of brokers is left to the seed it is at most this."""
+JOBS_AHEAD: Final = 4
+"""Jobs that wait or run, for each process."""
 MUTANT_SEEDS_MAX: Final = 2_000
 """A planted bug that these many schedules do not find counts as not found."""
 
@@ -77,8 +80,25 @@ def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:
         yield from map(run_job, jobs)
         return
     # Spawned, not forked: a child that inherits nothing has nothing to inherit a difference from.
+    room = threading.Semaphore(processes * JOBS_AHEAD)
+    over = threading.Event()
+
+    def paced() -> Iterator[Job]:
+        # The pool takes all that it can get, and jobs may never end.
+        for job in jobs:
+            room.acquire()
+            if over.is_set():
+                return
+            yield job
+
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap_unordered(run_job, jobs, chunksize=4)
+        try:
+            for outcome in pool.imap_unordered(run_job, paced()):
+                room.release()
+                yield outcome
+        finally:
+            over.set()
+            room.release()
 
 
 def seeds_from(first: int) -> Iterator[int]:

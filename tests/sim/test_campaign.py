@@ -1,0 +1,23 @@
+"""Many seeds on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+
+from pandomq.sim.campaign import JOBS_AHEAD, Job, run_jobs
+
+
+def test_jobs_without_end_are_taken_as_they_are_done() -> None:
+    taken = 0
+
+    def jobs() -> Iterator[Job]:
+        nonlocal taken
+        for seed in count():
+            taken += 1
+            yield Job(seed)
+
+    running = run_jobs(jobs(), 2)
+    assert len(list(islice(running, 12))) == 12
+    running.close()  # type: ignore[attr-defined]
+    assert taken <= 12 + 2 * JOBS_AHEAD + 1
