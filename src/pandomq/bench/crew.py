@@ -14,7 +14,7 @@ from pandomq.bench.percentiles import LatencySamples
 from pandomq.bench.publishing import FloodPublisher, PacedPublisher
 from pandomq.bench.session import CHANNEL, Session
 from pandomq.bench.topology import Topology
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench.url import BrokerUrl, parse_url
 
 _TURN_S = 0.05
 _QUIET_NS = 3_000_000_000
@@ -33,6 +33,7 @@ class Crew:
     def __init__(self, load: Load, url: BrokerUrl, topology: Topology) -> None:
         self._load = load
         self._url = url
+        self._consumer_url = parse_url(load.consumer_url) if load.consumer_url else url
         self._topology = topology
         self._loop = Loop()
         self._backlog = Backlog(load.backlog_max if load.consumers else 0, load.copies)
@@ -56,7 +57,7 @@ class Crew:
 
     def _open_consumer(self, number: int) -> None:
         load = self._load
-        connection, read_before = self._topology.open_consumer(self._url, number).release()
+        connection, read_before = self._topology.open_consumer(self._consumer_url, number).release()
         consumer = Consumer(
             connection,
             read_before,

@@ -12,6 +12,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """One load: the same for every broker it is put on."""
 
     url: str
+    consumer_url: str = ""
+    """Where the consumers go; empty means where the publishers do."""
     size_bytes: int = 16
     publishers: int = 1
     consumers: int = 1

@@ -55,7 +55,7 @@ def _drive(load: Load, crew: Crew, show: Show, server: str, pid: int | None) -> 
     missing = crew.drain()
     messages = _messages(load, before, after) or 1
     return Measurement(
-        load=msgspec.structs.replace(load, url=parse_url(load.url).without_password),
+        load=_without_passwords(load),
         server=server,
         seconds=seconds,
         published_rate=(after.published - before.published) / seconds,
@@ -70,6 +70,11 @@ def _drive(load: Load, crew: Crew, show: Show, server: str, pid: int | None) -> 
         delivery_latency=crew.deliver_samples.summary(),
         confirm_latency=crew.confirm_samples.summary(),
     )
+
+
+def _without_passwords(load: Load) -> Load:
+    consumers_at = parse_url(load.consumer_url).without_password if load.consumer_url else ""
+    return msgspec.structs.replace(load, url=parse_url(load.url).without_password, consumer_url=consumers_at)
 
 
 def _go_on(load: Load, crew: Crew, show: Show, phase: str, seconds: float) -> None:

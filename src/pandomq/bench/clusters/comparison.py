@@ -63,6 +63,7 @@ class _Campaign:
     def _speed_round(self, clusters: Stage, turn: int) -> None:
         clusters.each(works.THROUGHPUT_SUBJECT, RATE, turn, partial(self._throughput, turn))
         clusters.each(works.LATENCY_SUBJECT, "confirm p99 µs", turn, partial(self._latency, turn))
+        clusters.each(works.PROXIED_SUBJECT, works.PROXIED_SHARE_UNIT, turn, partial(self._proxied, turn))
 
     def _load(self, cluster: Cluster, turn: int, changes: dict[str, object]) -> Load:
         load = Load(
@@ -80,6 +81,20 @@ class _Campaign:
         found = measure(self._load(cluster, turn, works.LATENCY_CHANGES), show)
         for unit, value in latency_figures(found).items():
             self.speed.note(works.LATENCY_SUBJECT, cluster.system, unit, value)
+
+    def _proxied(self, turn: int, cluster: Cluster, show: Show) -> None:
+        """The same queue, its consumer once with the leader and once with another broker; the publisher stays."""
+        at_leader = self._load(cluster, turn, works.PROXIED_CHANGES)
+        other = next(member for member in cluster.members if member.address != at_leader.url)
+        rates = []
+        for load in (at_leader, msgspec.structs.replace(at_leader, consumer_url=other.address)):
+            found = measure(load, show)
+            if found.missing:
+                raise BrokerRefused(f"{found.missing} messages missing")
+            rates.append(found.processed_rate)
+        units = (works.AT_LEADER_UNIT, works.ELSEWHERE_UNIT, works.PROXIED_SHARE_UNIT)
+        for unit, value in zip(units, (*rates, rates[1] / rates[0]), strict=True):
+            self.speed.note(works.PROXIED_SUBJECT, cluster.system, unit, value)
 
     def _catch_up(self, cluster: Cluster, show: Show) -> None:
         scale = self._scale

@@ -19,6 +19,7 @@ def section(comparison: ClusterComparison) -> str:
         _introduction(comparison),
         cells.table(("target", "wanted", "measured", ""), rows),
         _speed(comparison),
+        _proxied(comparison),
         _pauses(comparison),
         _catch_up(comparison),
     ]
@@ -57,6 +58,17 @@ def _speed(comparison: ClusterComparison) -> str:
     words = f"Throughput: {works.THROUGHPUT_SUBJECT}, window 2,000. Latency: the same at 2,000 messages/s."
     errors = [*cells.errors_of(ledger, works.THROUGHPUT_SUBJECT), *cells.errors_of(ledger, works.LATENCY_SUBJECT)]
     return "\n\n".join(["### Speed", words, cells.table(columns, rows), *errors])
+
+
+def _proxied(comparison: ClusterComparison) -> str:
+    ledger, subject = comparison.speed, works.PROXIED_SUBJECT
+    units = (works.AT_LEADER_UNIT, works.ELSEWHERE_UNIT, works.PROXIED_SHARE_UNIT)
+    rows = [
+        (system, *(cells.small_or_large(ledger.median(subject, system, unit)) for unit in units)) for system in SYSTEMS
+    ]
+    words = "The publisher is with the queue's leader; so is the consumer at first, and then with another broker."
+    errors = cells.errors_of(ledger, subject)
+    return "\n\n".join([f"### A {subject}", words, cells.table(("", *units), rows), *errors])
 
 
 def _pauses(comparison: ClusterComparison) -> str:

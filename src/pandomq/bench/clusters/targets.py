@@ -26,6 +26,12 @@ def targets(comparison: ClusterComparison) -> list[Target]:
             speed.ratio(works.LATENCY_SUBJECT, CONFIRM_P99_UNIT, FAST),
             "× RabbitMQ",
         ),
+        Target.at_least(
+            works.PROXIED_SUBJECT,
+            works.PROXIED_SHARE_MIN,
+            speed.median(works.PROXIED_SUBJECT, FAST, works.PROXIED_SHARE_UNIT),
+            "× at the root",
+        ),
         *(
             Target.at_most(f"{subject}: no confirm for", limit, pauses.median(subject, FAST, works.PAUSE_UNIT), "s")
             for subject, limit in promised

@@ -12,6 +12,13 @@ THROUGHPUT_RATIO_MIN = 5.0
 LATENCY_SUBJECT = f"{works.PERSISTENT_LATENCY_SUBJECT}, replicated"
 LATENCY_CHANGES: dict[str, Any] = {**works.PERSISTENT_LATENCY_CHANGES, "queue_arguments": dict(QUORUM)}
 
+PROXIED_SUBJECT = "consumer on another broker, 1 KiB, acks"
+AT_LEADER_UNIT = "messages/s at the leader"
+ELSEWHERE_UNIT = "messages/s elsewhere"
+PROXIED_SHARE_UNIT = "of the throughput at the leader"
+PROXIED_CHANGES: dict[str, Any] = {"size_bytes": 1024, **works.ACKED, "durable": True, "queue_arguments": dict(QUORUM)}
+PROXIED_SHARE_MIN = 0.5
+
 PAUSE_UNIT = "s without a confirm"
 
 CATCH_UP_SUBJECT = "a follower comes back"

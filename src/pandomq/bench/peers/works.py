@@ -48,17 +48,21 @@ WORKS = (
         target=4.0,
         remark="of one broker each",
     ),
-    Work(
-        "fan-out to 200 private queues, 100 B",
-        {
-            "size_bytes": 100,
-            "exchange_type": "fanout",
-            "queues": 200,
-            "consumers": 200,
-            "private_queues": True,
-            "backlog_max": 1000,
-        },
-        unit=DELIVERY_RATE,
+    *(
+        Work(
+            f"fan-out to {subscribers:,} private queues, 100 B",
+            {
+                "size_bytes": 100,
+                "exchange_type": "fanout",
+                "queues": subscribers,
+                "consumers": subscribers,
+                "private_queues": True,
+                "backlog_max": 1000,
+            },
+            unit=DELIVERY_RATE,
+            target=12.0,
+        )
+        for subscribers in (200, 1000)
     ),
 )
 
