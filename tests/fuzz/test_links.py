@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
-from pandomq.cluster.dialer import Dialer, LinkRefused, Stage
+from pandomq.cluster.dialer import Dialer
 from pandomq.cluster.hello import Hello
+from pandomq.cluster.introduction import LinkRefused, Stage
 from pandomq.cluster.limits import LINK_MESSAGE_BYTES_MAX, NONCE_BYTES
 from pandomq.cluster.parcels import Kind, pack
 from pandomq.ids import Term

@@ -3,6 +3,9 @@
 Both ends say hello, each with a nonce of its own; the octets of the two are what the proofs are about (`proof`), so
 nothing in them can be changed on the way. Whether two brokers belong together is decided by `objection`, on both ends
 and in the same words.
+
+A broker dials another one for a link, or for a *tunnel*: a connection that stands for one of its clients, for whom it
+vouches in its hello. A *trunk* is a tunnel that stands for the broker itself.
 """
 
 from __future__ import annotations
@@ -11,11 +14,24 @@ from typing import Annotated, Final
 
 import msgspec
 
-from pandomq.cluster.limits import HELLO_BYTES_MAX, INTRODUCED_MAX, NAME_BYTES_MAX, NONCE_BYTES, REASON_BYTES_MAX
+from pandomq.cluster.limits import (
+    HELLO_BYTES_MAX,
+    INTRODUCED_MAX,
+    NAME_BYTES_MAX,
+    NONCE_BYTES,
+    REASON_BYTES_MAX,
+    VOUCHED_PROPERTIES_BYTES_MAX,
+)
 
 VERSION: Final = 1
 """Of what is said on links. Brokers one version apart work together."""
 OLDEST_VERSION: Final = 1
+
+LINK: Final = ""
+TUNNEL: Final = "tunnel"
+TRUNK: Final = "trunk"
+"""What a broker dials another one for."""
+_PURPOSES: Final = frozenset({LINK, TUNNEL, TRUNK})
 
 Text = Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
 Octets = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
@@ -42,6 +58,13 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """Of the program, for people."""
     members: Annotated[tuple[tuple[Text, Text], ...], msgspec.Meta(max_length=INTRODUCED_MAX)] = ()
     """The primaries that it knows, and where they are dialed: for those who know only this one."""
+    purpose: Text = LINK
+    user: Text = ""
+    """Of the client for whom it vouches, who has logged in there."""
+    peer: Text = ""
+    """That client's connection, by name."""
+    properties: Annotated[bytes, msgspec.Meta(max_length=VOUCHED_PROPERTIES_BYTES_MAX)] = b""
+    """What that client says of itself, as a field table."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -105,9 +128,13 @@ def objection(dialing: Hello, dialed: Hello) -> str | None:
             f"{dialing.name} speaks versions {dialing.oldest} to {dialing.newest} of the link protocol, "
             f"{dialed.name} {dialed.oldest} to {dialed.newest}"
         )
-    if dialing.life == dialed.life:
+    if dialing.purpose not in _PURPOSES:
+        return f"{dialing.name} asks {dialed.name} for a {dialing.purpose}, which it does not know"
+    # A root has clients of its own behind tunnels, from before it was elected: those lead from it to itself.
+    itself = dialing.life == dialed.life
+    if itself and dialing.purpose == LINK:
         return f"{dialing.name} dialed itself: its own address is given for {dialing.expected or 'another broker'}"
-    if dialing.name == dialed.name:
+    if dialing.name == dialed.name and not itself:
         return f"both brokers are named {dialing.name}"
     if dialing.expected and dialing.expected != dialed.name:
         return f"{dialing.name} dialed {dialing.expected}, but the broker at that address is {dialed.name}"

@@ -23,6 +23,8 @@ INTRODUCED_MAX: Final = 2 * MEMBERS_MAX
 """Members that a hello names."""
 INTRODUCED_BYTES_MAX: Final = 4 * KIB
 """What their names and addresses take; those that do not fit are not named."""
+VOUCHED_PROPERTIES_BYTES_MAX: Final = 3 * KIB
+"""What a client says of itself, as the broker that vouches for it passes it on; what is longer is left out."""
 REASON_BYTES_MAX: Final = 2 * KIB
 """Of a refusal, as the other end gives it."""
 
@@ -38,10 +40,19 @@ EARLY_BYTES_MAX: Final = 1 * MIB
 PEERS_MAX: Final = 288
 """Brokers that one is linked to: members of both sets of a change, learners, secondaries."""
 
+# Tunnels.
+TUNNEL_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
+TUNNELS_DIALED_MAX: Final = 64
+"""Under way at a time: after the root has gone those of all clients are dialed anew."""
+UPLINK_BYTES_MAX: Final = 1 * MIB
+"""What may wait for a tunnel's socket before its client is no longer read from."""
+
 # Time.
 LINK_HEARTBEAT_S: Final = 2
 """A safety net: a link on which nothing came for twice as long is given up. That a root is silent its backups notice
 long before."""
+TUNNEL_HEARTBEAT_S: Final = 10
+"""That the root has moved is known long before a tunnel falls silent."""
 DIAL_MS_MAX: Final = 2_000
 """For a connection to come about, and for its handshake after that."""
 REDIAL_MS_MIN: Final = 50
@@ -52,6 +63,7 @@ REFUSED_REDIAL_MS: Final = 5_000
 
 assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
 assert INTRODUCED_BYTES_MAX + 7 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
+assert VOUCHED_PROPERTIES_BYTES_MAX + 10 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "that of a tunnel names no members"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
 assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

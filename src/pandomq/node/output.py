@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pandomq.cluster.parcels import Octets
     from pandomq.journal.effects import Request
     from pandomq.node.attempts import Attempt
+    from pandomq.node.dialed import Dialed
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
-    from pandomq.node.peer_dialing import Dialed
 
 
 class Close(NamedTuple):
@@ -45,7 +45,7 @@ class VerifyPassword(NamedTuple):
 
 
 class Dial(NamedTuple):
-    """Connect to another broker, then say so to `PeerLinks.dialed`, or why not to `not_dialed`."""
+    """Connect to another broker, then say so to the owner's `dialed`, or why not to `not_dialed`."""
 
     dialed: Dialed
 

@@ -11,7 +11,7 @@ from pandomq.node.view_records import PeerLinkView
 if TYPE_CHECKING:
     from pandomq.cluster.hello import Hello
     from pandomq.node.link import Link
-    from pandomq.node.peer_dialing import Dialed, Target
+    from pandomq.node.peer_dialing import DialedPeer, Target
 
 
 class Peer:
@@ -31,7 +31,7 @@ class Peer:
 
     def __init__(self, name: str, now_ms: int) -> None:
         self.name = name
-        self.dialed: Dialed | None = None
+        self.dialed: DialedPeer | None = None
         """It can be published to."""
         self.accepted: Link | None = None
         """It publishes here."""

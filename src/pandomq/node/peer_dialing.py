@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from pandomq.cluster.dialer import Dialer, LinkRefused, Stage
+from pandomq.cluster.dialer import Dialer
+from pandomq.cluster.introduction import LinkRefused, Stage
 from pandomq.cluster.limits import REDIAL_MS_MAX, REDIAL_MS_MIN, REFUSED_REDIAL_MS
+from pandomq.node.dialed import Dialed
 from pandomq.node.output import Dial, HangUp
 
 if TYPE_CHECKING:
@@ -26,22 +28,19 @@ log = logging.getLogger("pandomq")
 CLOSED_BY_PEER: Final = "it closed the connection"
 
 
-class Dialed:
-    """One attempt to reach a broker, from dialing to the last byte. `socket` is the runtime's, once there is one."""
+class DialedPeer(Dialed):
+    """One attempt to link to a broker, from dialing to the last byte."""
 
-    __slots__ = ("address", "dialer", "gone", "name", "opened", "socket", "writing_paused")
+    __slots__ = ("dialer", "name", "opened")
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, owner: PeerDialing, name: str, address: str) -> None:
+        super().__init__(owner, address)
         self.name = name
         """Of the broker that is expected there; empty if that is not known."""
-        self.address = address
-        self.socket: Any = None
         self.dialer: Dialer | None = None
         """Once there is a connection."""
         self.opened = False
         """It was good for something."""
-        self.gone = False
-        self.writing_paused = False
 
     @property
     def open(self) -> bool:
@@ -57,7 +56,7 @@ class Target:
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
-        self.dialed: Dialed | None = None
+        self.dialed: DialedPeer | None = None
         self.redial_ms = 0
         self.failures = 0
         """Attempts in a row that came to nothing."""
@@ -66,11 +65,14 @@ class Target:
 
 
 class DialingOwner(Protocol):
-    def dial_opened(self, dialed: Dialed, hello: Hello, now_ms: int) -> None:
+    def dial_opened(self, dialed: DialedPeer, hello: Hello, now_ms: int) -> None:
         """The broker of this hello can be published to."""
 
-    def dial_ended(self, dialed: Dialed, reason: str, now_ms: int, *, by_peer: bool) -> None:
+    def dial_ended(self, dialed: DialedPeer, reason: str, now_ms: int, *, by_peer: bool) -> None:
         """That is over. Not said of those who were hung up on by their owner."""
+
+    def dial_resumed(self, dialed: DialedPeer) -> None:
+        """Its socket takes more again."""
 
 
 class PeerDialing:
@@ -82,7 +84,7 @@ class PeerDialing:
         self.targets: dict[str, Target] = {}
         """By name, or by address where that is all that is known."""
         self._controls: list[Dial | HangUp] = []
-        self._talking: dict[Dialed, None] = {}
+        self._talking: dict[DialedPeer, None] = {}
 
     # Where to.
 
@@ -104,7 +106,7 @@ class PeerDialing:
             dialed = target.dialed
             if dialed is None:
                 if now_ms >= target.redial_ms and (target.name or lonely):
-                    target.dialed = Dialed(target.name, target.address)
+                    target.dialed = DialedPeer(self, target.name, target.address)
                     self._controls.append(Dial(target.dialed))
             elif dialed.dialer is not None:
                 try:
@@ -116,7 +118,7 @@ class PeerDialing:
 
     # What the runtime reports.
 
-    def dialed(self, dialed: Dialed, now_ms: int) -> None:
+    def dialed(self, dialed: DialedPeer, now_ms: int) -> None:
         """There is a connection now; `dialed.socket` is set."""
         if dialed.gone:
             self._controls.append(HangUp(dialed))
@@ -124,11 +126,11 @@ class PeerDialing:
         dialed.dialer = Dialer(self._key, self._make_hello(dialed.name), now_ms)
         self._talking[dialed] = None
 
-    def not_dialed(self, dialed: Dialed, reason: str, now_ms: int) -> None:
+    def not_dialed(self, dialed: DialedPeer, reason: str, now_ms: int) -> None:
         if not dialed.gone:
             self._end(dialed, reason, now_ms, by_peer=False, lasting=False)
 
-    def receive(self, dialed: Dialed, data: memoryview, now_ms: int) -> None:
+    def receive(self, dialed: DialedPeer, data: memoryview, now_ms: int) -> None:
         """From the other end of a connection that was dialed here."""
         if dialed.gone or dialed.dialer is None:
             return
@@ -143,12 +145,16 @@ class PeerDialing:
             assert dialed.dialer.theirs is not None
             self._opened(dialed, dialed.dialer.theirs, now_ms)
 
-    def lost(self, dialed: Dialed, now_ms: int) -> None:
+    def lost(self, dialed: DialedPeer, now_ms: int) -> None:
         """The socket is closed, whoever closed it."""
         if not dialed.gone:
             self._end(dialed, CLOSED_BY_PEER, now_ms, by_peer=True, lasting=False)
 
-    def _opened(self, dialed: Dialed, hello: Hello, now_ms: int) -> None:
+    def resume(self, dialed: DialedPeer) -> None:
+        dialed.writing_paused = False
+        self._owner.dial_resumed(dialed)
+
+    def _opened(self, dialed: DialedPeer, hello: Hello, now_ms: int) -> None:
         dialed.opened = True
         target = self._target_of(dialed)
         if target is not None and not target.name:
@@ -168,11 +174,11 @@ class PeerDialing:
 
     # The end of a connection, or of the attempt at one.
 
-    def hang_up(self, dialed: Dialed, reason: str, now_ms: int) -> None:
+    def hang_up(self, dialed: DialedPeer, reason: str, now_ms: int) -> None:
         """The owner wants no more of it; it may be tried again soon."""
         self._close(dialed, reason, now_ms, lasting=False)
 
-    def _end(self, dialed: Dialed, reason: str, now_ms: int, *, by_peer: bool, lasting: bool) -> None:
+    def _end(self, dialed: DialedPeer, reason: str, now_ms: int, *, by_peer: bool, lasting: bool) -> None:
         target = self._target_of(dialed)
         if target is not None and reason != target.trouble and not dialed.opened:
             level = logging.WARNING if lasting else logging.INFO
@@ -180,7 +186,7 @@ class PeerDialing:
         self._close(dialed, reason, now_ms, lasting=lasting)
         self._owner.dial_ended(dialed, reason, now_ms, by_peer=by_peer)
 
-    def _close(self, dialed: Dialed, reason: str, now_ms: int, *, lasting: bool) -> None:
+    def _close(self, dialed: DialedPeer, reason: str, now_ms: int, *, lasting: bool) -> None:
         dialed.gone = True
         if dialed.socket is not None:
             self._controls.append(HangUp(dialed))
@@ -193,7 +199,7 @@ class PeerDialing:
             target.trouble = reason
             target.dialed = None
 
-    def _target_of(self, dialed: Dialed) -> Target | None:
+    def _target_of(self, dialed: DialedPeer) -> Target | None:
         target = self.targets.get(dialed.name or dialed.address)
         return target if target is not None and target.dialed is dialed else None
 

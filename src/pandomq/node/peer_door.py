@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pandomq import __version__
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
-from pandomq.cluster.dialer import GOOD_BYE
 from pandomq.cluster.hello import Objection, encode
+from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind
 from pandomq.errors import ConnectionFault, channel_error, command_invalid

@@ -11,14 +11,14 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from pandomq import __version__
-from pandomq.cluster.dialer import GOOD_BYE
 from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
+from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
 from pandomq.node.output import Abort, Close, Dial, HangUp
 from pandomq.node.peer import Peer
-from pandomq.node.peer_dialing import Dialed, PeerDialing, PeerWrites
+from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
 from pandomq.replica.messages import BadMessage
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PeerLinks:
         self.dialing = PeerDialing(settings.cluster.key, self.hello, self, random)
         self._peers: dict[str, Peer] = {}
         self._members: object = None
-        self._resumed: list[Dialed] = []
+        self._resumed: list[DialedPeer] = []
         self._news: list[Up | Down | Mail] = []
         self._outgoing: list[tuple[str, Kind, bytes]] = []
 
@@ -146,13 +146,13 @@ class PeerLinks:
 
     # One direction: this broker has dialed.
 
-    def dial_opened(self, dialed: Dialed, hello: Hello, now_ms: int) -> None:
+    def dial_opened(self, dialed: DialedPeer, hello: Hello, now_ms: int) -> None:
         peer = self._peer(hello.name, now_ms)
         peer.dialed = dialed
         self._listen_to(peer, hello, now_ms)
         self._try_link(peer, now_ms)
 
-    def dial_ended(self, dialed: Dialed, reason: str, now_ms: int, *, by_peer: bool) -> None:
+    def dial_ended(self, dialed: DialedPeer, reason: str, now_ms: int, *, by_peer: bool) -> None:
         peer = self._peers.get(dialed.name)
         if peer is not None and peer.dialed is dialed:
             peer.dialed = None
@@ -328,9 +328,7 @@ class PeerLinks:
                 dialed.dialer.wrote()
                 writes += [(dialed, part) for part in parts]
 
-    def resume(self, dialed: Dialed) -> None:
-        """Its socket takes more again."""
-        dialed.writing_paused = False
+    def dial_resumed(self, dialed: DialedPeer) -> None:
         self._resumed.append(dialed)
 
 

@@ -12,7 +12,7 @@ from pandomq.runtime.listen import Address
 from pandomq.runtime.tls import TlsFiles, client_context
 
 if TYPE_CHECKING:
-    from pandomq.node.peer_dialing import Dialed
+    from pandomq.node.dialed import Dialed
     from pandomq.runtime.server import Server
 
 

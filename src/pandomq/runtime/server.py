@@ -21,12 +21,12 @@ from typing import Final, assert_never
 from pandomq import limits
 from pandomq.journal.faults import StoreFault
 from pandomq.node.attempts import Attempt
+from pandomq.node.dialed import Dialed
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
 from pandomq.node.offers import Place
 from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
-from pandomq.node.peer_dialing import Dialed
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
@@ -206,33 +206,33 @@ class Server:
 
     def dialed(self, dialed: Dialed) -> None:
         self._socket_count += 1
-        if dialed.gone or self.node.peer_links is None:
+        if dialed.gone:
             dialed.socket.abort()
             return
-        self.node.peer_links.dialing.dialed(dialed, self._clock.now_ms())
+        dialed.owner.dialed(dialed, self._clock.now_ms())
         self._ask_step()
 
     def not_dialed(self, dialed: Dialed, reason: str) -> None:
-        if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.dialing.not_dialed(dialed, reason, self._clock.now_ms())
+        if not dialed.gone:
+            dialed.owner.not_dialed(dialed, reason, self._clock.now_ms())
 
     def dialed_received(self, dialed: Dialed, nbytes: int) -> None:
-        if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.dialing.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
+        if not dialed.gone:
+            dialed.owner.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
             self._ask_step()
 
     def dialed_paused(self, dialed: Dialed) -> None:
         dialed.writing_paused = True
 
     def dialed_resumed(self, dialed: Dialed) -> None:
-        if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.resume(dialed)
+        if not dialed.gone:
+            dialed.owner.resume(dialed)
             self._ask_step()
 
     def dialed_lost(self, dialed: Dialed) -> None:
         self._socket_count -= 1
-        if not dialed.gone and self.node.peer_links is not None:
-            self.node.peer_links.dialing.lost(dialed, self._clock.now_ms())
+        if not dialed.gone:
+            dialed.owner.lost(dialed, self._clock.now_ms())
             self._ask_step()
 
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from pandomq.sim.agenda import Agenda
 
 if TYPE_CHECKING:
-    from pandomq.node.peer_dialing import Dialed
+    from pandomq.node.dialed import Dialed
     from pandomq.sim.machine import Machine
 
 RETRY_MS: Final = (20, 120)

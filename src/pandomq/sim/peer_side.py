@@ -9,9 +9,8 @@ from pandomq import limits
 from pandomq.sim.host import Host
 
 if TYPE_CHECKING:
+    from pandomq.node.dialed import Dialed, DialedOwner
     from pandomq.node.node import Node
-    from pandomq.node.peer_dialing import Dialed
-    from pandomq.node.peer_links import PeerLinks
     from pandomq.node.replication import Replication
 
 
@@ -48,32 +47,32 @@ class PeerSide(Host):
     # Connections that it dialed.
 
     def dialed(self, dialed: Dialed) -> None:
-        self._tell_links(dialed, lambda links: links.dialing.dialed(dialed, self.cluster_ms()))
+        self._tell_owner(dialed, lambda owner: owner.dialed(dialed, self.cluster_ms()))
 
     def not_dialed(self, dialed: Dialed, reason: str) -> None:
-        self._tell_links(dialed, lambda links: links.dialing.not_dialed(dialed, reason, self.cluster_ms()))
+        self._tell_owner(dialed, lambda owner: owner.not_dialed(dialed, reason, self.cluster_ms()))
 
     def dialed_received(self, dialed: Dialed, data: bytes) -> None:
-        def take(links: PeerLinks) -> None:
+        def take(owner: DialedOwner) -> None:
             self._trace.crossed(self._border, data)
             for start in range(0, len(data), limits.READ_CHUNK_BYTES):
                 # Of a buffer that is used again nothing may be kept.
                 piece = bytearray(data[start : start + limits.READ_CHUNK_BYTES])
-                links.dialing.receive(dialed, memoryview(piece), self.cluster_ms())
+                owner.receive(dialed, memoryview(piece), self.cluster_ms())
                 piece[:] = bytes(len(piece))
 
-        self._tell_links(dialed, take)
+        self._tell_owner(dialed, take)
 
     def dialed_resumed(self, dialed: Dialed) -> None:
-        self._tell_links(dialed, lambda links: links.resume(dialed))
+        self._tell_owner(dialed, lambda owner: owner.resume(dialed))
 
     def dialed_lost(self, dialed: Dialed) -> None:
-        self._tell_links(dialed, lambda links: links.dialing.lost(dialed, self.cluster_ms()))
+        self._tell_owner(dialed, lambda owner: owner.lost(dialed, self.cluster_ms()))
 
-    def _tell_links(self, dialed: Dialed, call: Callable[[PeerLinks], None]) -> None:
-        def tell(node: Node) -> None:
-            if not dialed.gone and node.peer_links is not None:
-                call(node.peer_links)
+    def _tell_owner(self, dialed: Dialed, call: Callable[[DialedOwner], None]) -> None:
+        def tell(_: Node) -> None:
+            if not dialed.gone:
+                call(dialed.owner)
 
         self._tell_node(tell)
 

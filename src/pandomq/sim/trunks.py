@@ -17,8 +17,8 @@ from pandomq.sim.agenda import Agenda
 from pandomq.sim.network import CLOG_MS, Network, Weather
 
 if TYPE_CHECKING:
+    from pandomq.node.dialed import Dialed
     from pandomq.node.link import Link
-    from pandomq.node.peer_dialing import Dialed
     from pandomq.sim.cable import Cable
     from pandomq.sim.machine import Machine
 

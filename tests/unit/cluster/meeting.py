@@ -6,8 +6,9 @@ from random import Random
 from typing import Any
 
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
-from pandomq.cluster.dialer import Dialer, LinkRefused
+from pandomq.cluster.dialer import Dialer
 from pandomq.cluster.hello import Hello
+from pandomq.cluster.introduction import LinkRefused
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX, NONCE_BYTES
 from pandomq.cluster.parcels import CHANNEL
 from pandomq.kernel import Scanner

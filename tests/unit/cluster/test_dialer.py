@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.cluster.dialer import Dialer, LinkRefused, Stage
+from pandomq.cluster.dialer import Dialer
+from pandomq.cluster.introduction import LinkRefused, Stage
 from pandomq.cluster.limits import DIAL_MS_MAX, LINK_HEARTBEAT_S
 from pandomq.limits import HANDSHAKE_FRAME_BYTES_MAX, HEARTBEATS_MISSED_MAX
 from pandomq.methods import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
-from pandomq.cluster.dialer import Stage
-from pandomq.cluster.hello import Proven, Welcome, decode_answer, decode_hello, encode
+from pandomq.cluster.hello import Proven, Welcome, decode_answer, decode_hello, encode, objection
+from pandomq.cluster.introduction import Stage
 from pandomq.cluster.limits import HELLO_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind, pack
 from pandomq.cluster.proof import Side, is_proven, prove
@@ -142,3 +142,17 @@ def test_every_octet_of_both_hellos_is_covered_by_the_proofs() -> None:
         changed = greeting[:place] + bytes((greeting[place] ^ 1,)) + greeting[place + 1 :]
         assert not is_proven(welcome.proof, KEY, Side.DIALED, changed, welcome.hello)
     assert not is_proven(welcome.proof, KEY, Side.DIALED, welcome.hello, greeting)
+
+
+def test_a_broker_may_dial_itself_for_a_tunnel_and_for_nothing_else() -> None:
+    own = {"life": "the same", "cluster_id": "c1"}
+    assert objection(hello("n1", purpose="tunnel", user="u", **own), hello("n1", **own)) is None
+    assert "dialed itself" in (objection(hello("n1", **own), hello("n1", **own)) or "")
+    other = hello("n1", life="another", cluster_id="c1")
+    assert "both brokers are named n1" in (objection(hello("n1", purpose="trunk", **own), other) or "")
+
+
+def test_what_a_broker_is_asked_for_and_does_not_know_is_refused() -> None:
+    meeting = Meeting(hello("n1", purpose="balloon"), hello("n2")).run()
+    assert meeting.accepted is None
+    assert meeting.refused is not None and "balloon" in meeting.refused.reason

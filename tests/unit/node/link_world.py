@@ -16,10 +16,10 @@ from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import READ_CHUNK_BYTES
 from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.node.dialed import Dialed
 from pandomq.node.link import Link
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Dial, Output
-from pandomq.node.peer_dialing import Dialed
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import PeerLinkView
 from pandomq.replica.membership import Member
@@ -78,8 +78,8 @@ class End:
         now_ms = self.machine.world.now_ms
         if self.link is not None:
             node.lost(self.link, now_ms)
-        elif self.dialed is not None and not self.dialed.gone and node.peer_links is not None:
-            node.peer_links.dialing.lost(self.dialed, now_ms)
+        elif self.dialed is not None and not self.dialed.gone:
+            self.dialed.owner.lost(self.dialed, now_ms)
 
 
 class Machine:
@@ -146,8 +146,8 @@ class Machine:
             view = memoryview(self._buffer)[: len(piece)]
             if end.link is not None:
                 self.node.receive(end.link, view, self.world.now_ms)
-            elif end.dialed is not None and not end.dialed.gone and self.node.peer_links is not None:
-                self.node.peer_links.dialing.receive(end.dialed, view, self.world.now_ms)
+            elif end.dialed is not None and not end.dialed.gone:
+                end.dialed.owner.receive(end.dialed, view, self.world.now_ms)
 
 
 class LinkWorld:
@@ -198,17 +198,17 @@ class LinkWorld:
         """At once, or not at all: who is clogged gets no answer, and hears so when it has waited."""
         name = dialed.address.split(".")[0]
         target = self.machines.get(name)
-        assert machine.node is not None and machine.node.peer_links is not None
+        assert machine.node is not None
         if target is None or target.node is None:
-            machine.node.peer_links.dialing.not_dialed(dialed, "connection refused", self.now_ms)
+            dialed.owner.not_dialed(dialed, "connection refused", self.now_ms)
             return
         if frozenset((machine.name, name)) in self.clogged:
-            machine.node.peer_links.dialing.not_dialed(dialed, "no answer", self.now_ms)
+            dialed.owner.not_dialed(dialed, "no answer", self.now_ms)
             return
         near = self.connect(target)
         near.machine, near.dialed = machine, dialed
         dialed.socket = near
-        machine.node.peer_links.dialing.dialed(dialed, self.now_ms)
+        dialed.owner.dialed(dialed, self.now_ms)
 
     def connect(self, target: Machine) -> End:
         """The near end, which is nobody's so far."""

@@ -126,7 +126,7 @@ def test_what_waited_is_sent_in_order_when_the_socket_takes_it() -> None:
     for number in range(3):
         links.send("n2", Kind.REPLICA, bytes((number,)) * 10)
     assert [octets for other, octets in links.take_writes() if other is dialed] == []
-    links.resume(dialed)
+    links.dialing.resume(dialed)
     links.send("n2", Kind.REPLICA, b"last")
     sent = b"".join(bytes(octets) for other, octets in links.take_writes() if other is dialed)
     places = [sent.find(bytes((number,)) * 10) for number in range(3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from pandomq.node.peer_dialing import Dialed
+from pandomq.node.dialed import Dialed
 from pandomq.runtime.dial import PeerSocket
 from pandomq.runtime.server import Server
 
