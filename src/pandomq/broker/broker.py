@@ -36,6 +36,7 @@ from pandomq.broker.naming import NameMaker
 from pandomq.broker.quotas import Tally, channel_refusal, check_connection
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
+from pandomq.broker.snapshot import configuration_of
 from pandomq.broker.state import State
 from pandomq.broker.state_size import StateSize
 from pandomq.broker.timers import Timers
@@ -95,6 +96,9 @@ class Broker:
         """In this batch: what died in them may still have to be sent on."""
         self.lacks_copies = False
         """Others that keep the log are away, and are not waited for."""
+        self.on_command: Callable[[bytes], None] | None = None
+        """Hears of every change of shared state, in the order of the log: those of a batch before it is sealed, those
+        of an entry from elsewhere while it is applied. What a snapshot brings is in `configuration`."""
         self.now_ms = 0
         self.clock_ahead_ms = 0
         """By how much the time that it is told is later than the cluster's."""
@@ -114,21 +118,25 @@ class Broker:
         channel_max: int,
         now_ms: int,
         counted: bool = True,
+        origin: str | None = None,
+        trunk: bool = False,
     ) -> Client:
         """Raises ConnectionFault (530) if there is no such vhost, the user may not enter it, or has enough connections.
 
-        Who is not `counted` does not come from outside, and no limit of connections concerns it.
+        Who is not `counted` does not come from outside, and no limit of connections concerns it. Who has an `origin` is
+        a client of that broker, which has asked for its password; a `trunk` is that broker itself, and is not asked who
+        it is.
         """
         home = self.state.vhosts.get(vhost)
         if home is None:
             raise not_allowed(f"vhost {vhost} not found")
         if counted:
             check_connection(self, user, home)
-        access = home.access.get(user)
+        access = home.access_of_brokers() if trunk else home.access.get(user)
         if access is None or access.permissions is None:
             raise not_allowed(f"access to vhost '{vhost}' refused for user '{user}'")
         self._clients_so_far += 1
-        tally = self.tallies.get(user)
+        tally = Tally() if trunk else self.tallies.get(user)
         if tally is None:
             tally = self.tallies[user] = Tally()
         if counted:
@@ -139,8 +147,11 @@ class Broker:
             self._clients_so_far,
             user=user,
             vhost=home,
+            access=access,
             tally=tally,
             counted=counted,
+            origin=origin,
+            trunk=trunk,
             peer=peer,
             client_properties=client_properties,
             frame_max=frame_max,
@@ -296,6 +307,8 @@ class Broker:
         self._unsealed = True
         self.engine.log_command(encoded)
         self.held.command_logged()
+        if self.on_command is not None:
+            self.on_command(encoded)
 
     def change(self, command: Command) -> None:
         """What a command means here, whether this broker issued it or found it in the log."""
@@ -321,6 +334,10 @@ class Broker:
     def apply(self, index: int, term: int, entry: bytes) -> None:
         """Replays an entry of the log."""
         apply_entry(self, index, term, entry)
+
+    def configuration(self) -> list[bytes]:
+        """All that is shared, as it is now, without any message: what `Revival.take` makes a second broker of."""
+        return configuration_of(self)
 
     # What the caller needs to know.
 

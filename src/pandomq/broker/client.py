@@ -8,6 +8,7 @@ from pandomq.fieldtable import FieldTable, decode_table, encode_table
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
+    from pandomq.broker.permissions import Access
     from pandomq.broker.queue import Queue
     from pandomq.broker.quotas import Tally
     from pandomq.broker.vhost import Vhost
@@ -32,9 +33,11 @@ class Client:
         "gone",
         "held_bytes",
         "number",
+        "origin",
         "peer",
         "session",
         "tally",
+        "trunk",
         "uncommitted_count",
         "user",
         "vhost",
@@ -47,8 +50,11 @@ class Client:
         *,
         user: str,
         vhost: "Vhost",
+        access: "Access",
         tally: "Tally",
         counted: bool,
+        origin: str | None,
+        trunk: bool,
         peer: str,
         client_properties: FieldTable,
         frame_max: int,
@@ -59,9 +65,13 @@ class Client:
         self.number = number
         self.user = user
         self.vhost = vhost
-        self.access = vhost.access_of(user)
+        self.access = access
         self.tally = tally
         self.counted = counted
+        self.origin = origin
+        """The broker that it is a client of; None: of this one."""
+        self.trunk = trunk
+        """It is that broker itself: here it has an outlet, and the names of its private queues."""
         self.peer = peer
         # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
         self._properties = encode_table(client_properties)
@@ -82,7 +92,7 @@ class Client:
         self.held_bytes = 0
         """Of replies that wait for the log."""
         self.session = kernel.Session(
-            broker.engine, self, self.access.routes, frame_max, broker.limits.outgoing_bytes_max
+            broker.engine, self, access.routes_of(origin), frame_max, broker.limits.outgoing_bytes_max
         )
 
     @property

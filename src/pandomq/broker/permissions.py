@@ -26,6 +26,9 @@ class Permissions(NamedTuple):
     read: str
 
 
+ALL_RIGHTS: Final = Permissions(".*", ".*", ".*")
+
+
 class TopicPermissions(NamedTuple):
     write: str
     read: str
@@ -37,6 +40,8 @@ class Access:
     __slots__ = (
         "_answers",
         "_patterns",
+        "_routes_elsewhere",
+        "_routes_max",
         "_topic_answers",
         "_topic_patterns",
         "_vhost",
@@ -46,11 +51,14 @@ class Access:
         "user",
     )
 
-    def __init__(self, user: str, vhost: str, routes: kernel.Routes) -> None:
+    def __init__(self, user: str, vhost: str, routes_max: int) -> None:
         self.user = user
         self._vhost = vhost
-        self.routes = routes
+        self._routes_max = routes_max
+        self.routes = kernel.Routes(routes_max)
         """Where messages of the user go, as far as that was asked for; asking includes the right to write."""
+        self._routes_elsewhere: dict[str, kernel.Routes] = {}
+        """The same for messages that come from other brokers, by the broker: none goes back there."""
         self.permissions: Permissions | None = None
         """None: the user may not even enter."""
         self.topics: dict[str, TopicPermissions] = {}
@@ -92,8 +100,19 @@ class Access:
             answers.clear()
         self._topic_answers.clear()
         self.routes.clear()
+        for routes in self._routes_elsewhere.values():
+            routes.clear()
 
     # Questions.
+
+    def routes_of(self, origin: str | None) -> kernel.Routes:
+        """For clients of that broker; None: for clients of this one. There are not more of them than brokers."""
+        if origin is None:
+            return self.routes
+        routes = self._routes_elsewhere.get(origin)
+        if routes is None:
+            routes = self._routes_elsewhere[origin] = kernel.Routes(self._routes_max)
+        return routes
 
     def allows(self, right: Right, name: str) -> bool:
         if not self._patterns:

@@ -46,9 +46,16 @@ class Replay:
         self._broker.timers.watch_delayed(vhost, owner)
 
     def command(self, command: bytes) -> None:
-        change = decode_command(command)
-        self._broker.change(change)
-        if isinstance(change, TopologyCommand):
-            # Which exchanges go with their last binding was decided by the broker that wrote the entry; it wrote that
-            # down, too.
-            self._broker.state.vhosts[change.vhost].orphans.clear()
+        apply_command(self._broker, command)
+        if self._broker.on_command is not None:
+            self._broker.on_command(command)
+
+
+def apply_command(broker: "Broker", command: bytes) -> None:
+    """One that another broker has issued."""
+    change = decode_command(command)
+    broker.change(change)
+    if isinstance(change, TopologyCommand):
+        # Which exchanges go with their last binding was decided by the broker that wrote the entry; it wrote that down,
+        # too.
+        broker.state.vhosts[change.vhost].orphans.clear()

@@ -74,13 +74,23 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)
 
 
+def configuration_of(broker: "Broker") -> list[bytes]:
+    """The part of a snapshot that is no matter of messages, as a stream of its own."""
+    return [LENGTH.pack(len(encoded)) + encoded for encoded in map(_ENCODER.encode, _shared(broker, exact=True))]
+
+
+def _shared(broker: "Broker", *, exact: bool) -> list[Part]:
+    state = broker.state
+    head = Head(VERSION, broker.now_ms, state.next_queue_id, state.had_users, exact)
+    return [head, *(CommandPart(encode_command(command)) for command in commands_of(state))]
+
+
 class Snapshot:
     """To be made while the broker is `at_rest`."""
 
     def __init__(self, broker: "Broker", *, exact: bool) -> None:
         state = broker.state
-        self._parts: list[Part] = [Head(VERSION, broker.now_ms, state.next_queue_id, state.had_users, exact)]
-        self._parts += [CommandPart(encode_command(command)) for command in commands_of(state)]
+        self._parts = _shared(broker, exact=exact)
         self._parts += [
             QueueMark(queue_id, owner.kernel.next_sequence) for queue_id, (_, owner) in state.logged.items()
         ]

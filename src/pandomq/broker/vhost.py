@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.permissions import Access
+from pandomq.broker.permissions import ALL_RIGHTS, Access
 from pandomq.broker.policies import Change, Policies
 from pandomq.broker.queue import Queue
 from pandomq.broker.routing import Router
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 class Vhost:
     __slots__ = (
+        "_access_of_brokers",
         "_route_plans_max",
         "access",
         "connection_count",
@@ -47,6 +48,7 @@ class Vhost:
         self.policies = Policies()
         self.access: dict[str, Access] = {}
         """By user: of those who may enter."""
+        self._access_of_brokers: Access | None = None
         self.connection_count = 0
         self._route_plans_max = limits.route_plans_max
 
@@ -54,8 +56,15 @@ class Vhost:
         """Made when it is missing; then it allows nothing."""
         access = self.access.get(user)
         if access is None:
-            access = self.access[user] = Access(user, self.name, kernel.Routes(self._route_plans_max))
+            access = self.access[user] = Access(user, self.name, self._route_plans_max)
         return access
+
+    def access_of_brokers(self) -> Access:
+        """Of the other brokers of the cluster, which may do everything; it is in no listing."""
+        if self._access_of_brokers is None:
+            self._access_of_brokers = Access("", self.name, self._route_plans_max)
+            self._access_of_brokers.grant(ALL_RIGHTS)
+        return self._access_of_brokers
 
     def revoke(self, user: str) -> None:
         """Whatever the user was allowed here."""

@@ -55,7 +55,16 @@ class World:
         for command in GUEST:
             self.broker.change(command)
 
-    def connect(self, *, user: str = "guest", vhost: str = "/", notify: bool = True, channel_max: int = 2047) -> Peer:
+    def connect(
+        self,
+        *,
+        user: str = "guest",
+        vhost: str = "/",
+        notify: bool = True,
+        channel_max: int = 2047,
+        origin: str | None = None,
+        trunk: bool = False,
+    ) -> Peer:
         client = self.broker.connect(
             user=user,
             vhost=vhost,
@@ -64,6 +73,9 @@ class World:
             frame_max=FRAME_BYTES,
             channel_max=channel_max,
             now_ms=self.now_ms,
+            counted=origin is None,
+            origin=origin,
+            trunk=trunk,
         )
         return Peer(self, client)
 

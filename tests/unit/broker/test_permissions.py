@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq import kernel, limits, methods
+from pandomq import limits, methods
 from pandomq.broker import administration_views as views
 from pandomq.broker import permissions as permissions_module
 from pandomq.broker.commands import (
@@ -40,7 +40,7 @@ def world_with(write: str = ".*", read: str = ".*", user: str = "bob") -> tuple[
 
 
 def test_patterns_are_searched_for_and_no_pattern_matches_no_name() -> None:
-    access = Access("u", "/", kernel.Routes(10))
+    access = Access("u", "/", 10)
     access.grant(Permissions("^a", "", "b$"))
     assert access.allows(Right.CONFIGURE, "ab") and not access.allows(Right.CONFIGURE, "ba")
     assert access.allows(Right.WRITE, "") and not access.allows(Right.WRITE, "a")
@@ -48,7 +48,7 @@ def test_patterns_are_searched_for_and_no_pattern_matches_no_name() -> None:
 
 
 def test_without_a_grant_nothing_is_allowed() -> None:
-    access = Access("u", "/", kernel.Routes(10))
+    access = Access("u", "/", 10)
     assert not any(access.allows(right, name) for right in Right for name in ("", "a"))
     access.grant(Permissions(".*", ".*", ".*"))
     assert all(access.allows(right, "a") for right in Right)
@@ -58,7 +58,7 @@ def test_without_a_grant_nothing_is_allowed() -> None:
 
 def test_remembered_answers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permissions_module, "PERMISSION_ANSWERS_CACHED_MAX", 10)
-    access = Access("u", "/", kernel.Routes(10))
+    access = Access("u", "/", 10)
     access.grant(Permissions("^[0-4]", "", ""))
     access.grant_topic("x", TopicPermissions("^[0-4]", ""))
     for number in range(100):
