@@ -16,8 +16,8 @@ A client in `outcome.closing` has broken the protocol: the caller closes the con
 `disconnect`; the broker has already stopped to listen to it.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from pandomq import kernel
 from pandomq.broker.administration import Administration
@@ -27,7 +27,7 @@ from pandomq.broker.commands import Command, encode_command
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
-from pandomq.broker.dispatch import HANDLERS
+from pandomq.broker.dispatch import HANDLERS, Handler
 from pandomq.broker.faults import Faults
 from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
@@ -48,6 +48,8 @@ from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOp
 if TYPE_CHECKING:
     from random import Random
 
+    from pandomq.broker.queue import Queue
+
 Input: TypeAlias = "kernel.PublishRun | kernel.SettleRun | MethodInput"
 
 NO_ROUTE = 312
@@ -64,6 +66,10 @@ class Outcome(NamedTuple):
 
 
 class Broker:
+    client_type: ClassVar[type[Client]] = Client
+    channel_type: ClassVar[type[Channel]] = Channel
+    handlers: ClassVar[Mapping[type[Method], Handler]] = HANDLERS
+
     def __init__(
         self,
         *,
@@ -77,7 +83,7 @@ class Broker:
         self.encode = encode
         self.encode_payload = encode_payload
         self.limits = limits
-        self.engine = kernel.Engine(BrokerHooks(self))
+        self.engine = kernel.Engine(self.make_hooks())
         self.state = State(self.engine, random, limits)
         self.names = NameMaker(random)
         self.state_size = StateSize(self.state)
@@ -104,6 +110,10 @@ class Broker:
         """By how much the time that it is told is later than the cluster's."""
         self._clients_so_far = 0
         self._unsealed = False
+
+    def make_hooks(self) -> kernel.Hooks:
+        """Called once, before anything else is there."""
+        return BrokerHooks(self)
 
     # Clients come and go.
 
@@ -142,7 +152,7 @@ class Broker:
         if counted:
             tally.connection_count += 1
             home.connection_count += 1
-        client = Client(
+        client = self.client_type(
             self,
             self._clients_so_far,
             user=user,
@@ -228,7 +238,7 @@ class Broker:
         engine = self.engine
         for _ in range(self.limits.dead_letter_rounds_max):
             if engine.dead:
-                publish_dead(self, now_ms)
+                self.publish_dead(now_ms)
             if engine.returned:
                 self.return_unroutable()
             engine.deliver(now_ms)
@@ -244,6 +254,12 @@ class Broker:
             self.deleted_queues.clear()
         self._unsealed = False
         return Outcome(engine.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
+
+    def publish_dead(self, now_ms: int) -> None:
+        publish_dead(self, now_ms)
+
+    def private_queue_leaves(self, queue: "Queue") -> None:
+        """It is still there, with its bindings, and about to go: for who keeps an account of them."""
 
     def return_unroutable(self) -> None:
         """Before the confirms of what comes back, and before the reply to whatever the publisher asked after it."""
@@ -263,7 +279,7 @@ class Broker:
             elif channel.closing:
                 self._agree(channel, method)
             else:
-                handler = HANDLERS.get(type(method))
+                handler = self.handlers.get(type(method))
                 if handler is None:
                     raise command_invalid("unimplemented method")
                 handler(self, channel, method)
@@ -283,7 +299,7 @@ class Broker:
             return
         if not isinstance(method, ChannelOpen):
             raise channel_error("expected 'channel.open'")
-        channel = client.channels[number] = Channel(client, number)
+        channel = client.channels[number] = self.channel_type(client, number)
         client.tally.channel_count += 1
         channel.reply(ChannelOpenOk())
 

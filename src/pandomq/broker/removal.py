@@ -24,6 +24,7 @@ def delete_queue(broker: "Broker", queue: "Queue") -> list[kernel.Consumer]:
     if queue.owner is None:
         broker.issue(DeleteQueue(vhost.name, queue.name))
     else:
+        broker.private_queue_leaves(queue)
         queue.owner.remove_private_queue(queue)
         vhost.remove_queue(queue)
     for consumer in consumers:

@@ -27,6 +27,8 @@ class Router:
     ) -> None:
         """With the predeclared exchanges; `find_queue` looks a queue up by name, for the default exchange."""
         self.exchanges = {exchange.name: exchange for exchange in predeclared(find_queue)}
+        self.leads_to: Callable[[QueueDestination], bool] | None = None
+        """Other destinations than these are passed over, if it is given: set before the first message."""
         self._plans = RoutePlans(plans_max)
         self.binding_count = 0
         """Without those from the default exchange."""
@@ -118,7 +120,7 @@ class Router:
         passed = self._walk(exchange, (routing_key,), _NO_HEADERS, queues)
         if not all(self.exchanges[name].static for name in passed if name in self.exchanges):
             return None
-        plan = Plan([queue.kernel for queue in queues])
+        plan = Plan([queue.kernel for queue in self._chosen(queues)])
         self._plans.remember(plan, exchange.name, routing_key, (name for name in passed if name != exchange.name))
         return plan
 
@@ -131,7 +133,10 @@ class Router:
         """
         queues: dict[QueueDestination, None] = {}
         self._walk(exchange, routing_keys, headers, queues)
-        return list(queues)
+        return self._chosen(queues)
+
+    def _chosen(self, queues: Iterable[QueueDestination]) -> list[QueueDestination]:
+        return list(queues) if self.leads_to is None else list(filter(self.leads_to, queues))
 
     def _walk(
         self,

@@ -3,17 +3,19 @@
 Access is gone since 0-9-1, but old clients still ask for a ticket and wait for an answer.
 """
 
-from pandomq.methods.layout import Bit, Method, Short, ShortString, WireType, method
+from pandomq.methods.layout import Bit, LongString, Method, Short, ShortString, method
 
 
-@method(20, 10, synchronous=True, before=(WireType.SHORT_STRING,))
+@method(20, 10, synchronous=True)
 class ChannelOpen(Method, frozen=True):
-    pass
+    out_of_band: ShortString = ""
+    """AMQP 0-9-1 has no use for it. Brokers that stand for a client name its producer and count here."""
 
 
-@method(20, 11, before=(WireType.LONG_STRING,))
+@method(20, 11)
 class ChannelOpenOk(Method, frozen=True):
-    pass
+    channel_id: LongString = b""
+    """Here they are told how far the log knows that producer."""
 
 
 @method(20, 20, synchronous=True)
