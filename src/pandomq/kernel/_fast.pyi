@@ -20,6 +20,7 @@ some later `deliver`, in any order. Nothing else can be seen of it: whatever nee
 from collections.abc import Sequence
 from typing import Any, Final, final
 
+from pandomq.kernel._fast_inputs import Message, PublishRun, Scanner, SettleRun, routing_of
 from pandomq.kernel.constants import (
     CONFIRM,
     DELIVERY_LIMIT,
@@ -57,64 +58,6 @@ __all__ = [
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
-
-@final
-class Message:
-    """What was published, and where to. Immutable, shared by all queues that hold it."""
-
-    routing: bytes  # exchange and routing key as two AMQP short strings, as basic.deliver repeats them
-    header: bytes  # the content header's payload: class, weight, body size, flags, properties
-    body: bytes
-    body_size: int  # len(body), except for OVERSIZED
-    persistent: bool  # delivery mode 2
-    kept: bool  # the log has it, in logged queues: from the start if it is persistent, else since it was enqueued
-    priority: int  # 0 when absent
-    expiration_ms: int  # -1 when absent or not a number
-    special: int
-    def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
-    @property
-    def exchange(self) -> str: ...  # decoded with errors="surrogateescape"
-    @property
-    def routing_key(self) -> str: ...
-    def find_header(self, name: bytes) -> bytes | None:
-        """The raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed
-        tables."""
-
-def routing_of(exchange: str, routing_key: str) -> bytes:
-    """The bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
-
-@final
-class PublishRun:
-    """Consecutive complete publishes, on any channels, in the order in which they became complete."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> tuple[int, Message, int]: ...  # channel number, message, flags
-
-@final
-class SettleRun:
-    """Consecutive acks, nacks and rejects, on any channels."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: int, /) -> tuple[int, int, int, bool, bool]: ...
-    # channel number, method id (80 ack, 90 reject, 120 nack), delivery tag, multiple, requeue
-
-@final
-class Scanner:
-    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame
-    and incomplete contents.
-
-    What is wrong with them comes as one last ScanFault, after everything valid before it, and always ends the
-    connection; after that feed returns []. The codes are RabbitMQ's: 501 for what cannot be read (frames and the
-    methods of content and settlement), 504 for such a method on channel 0, 505 for a frame in a place where another
-    one is due. Frame.kind is 1 (method) or 8 (heartbeat); content frames never come as such.
-    """
-
-    frame_max: int  # octets, the whole frame; 0 means no limit was agreed (the caller sets the broker's own)
-    body_size_max: int
-    def __init__(self, frame_max: int, body_size_max: int) -> None: ...
-    def feed(self, data: bytes | bytearray | memoryview) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
-    @property
-    def buffered_bytes(self) -> int: ...  # kept for incomplete frames and contents
 
 @final
 class Plan:
@@ -209,6 +152,12 @@ class Engine:
         if a queue refused it."""
     def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
         """The message enters the queues at the places it got from `prepare`; between batches, too."""
+    def forward(self, channel: Channel, message: Message, flags: int) -> None:
+        """Writes a publish to the uplink of the channel's session, if it has one. In CONFIRM mode it is counted, and
+        kept until it is confirmed. `publish` does so itself for all that takes a plan, after it was put into the plan's
+        queues (then without MANDATORY); of the rest Hooks.publish takes care."""
+    def relay_confirms(self, session: Session, run: SettleRun) -> None:
+        """The root's confirms of what this session forwarded: its client gets them, as far as they are new."""
     def refuse(self, channel: Channel) -> None:
         """The channel's last counted publish will be nacked instead of acked."""
     def deliver(self, now_ms: int) -> None:
@@ -249,6 +198,7 @@ class Session:
 
     owner: Any
     routes: Routes
+    uplink: Session | None  # where publishes of this session and settlements of mirrors go; None: it is served here
     frame_max: int
     out_bytes_max: int  # consumers of this session rest while more than this waits in it
     writable: bool  # read only; see pause and resume
@@ -281,6 +231,14 @@ class Channel:
     def published_count(self) -> int: ...  # the last publish number counted (CONFIRM)
     @property
     def unconfirmed_count(self) -> int: ...
+    @property
+    def kept_count(self) -> int: ...  # forwarded, and kept to be sent again: all from the first unconfirmed one on
+    @property
+    def kept_bytes(self) -> int: ...  # their headers and bodies; Engine.held_bytes counts them, too
+    @property
+    def first_kept(self) -> int: ...  # its number; published_count + 1 if none is kept
+    def resend(self) -> None:
+        """Writes what is kept to the uplink again, in order; what was confirmed once is not confirmed again."""
     def __init__(self, session: Session, number: int, owner: Any) -> None: ...  # registers itself with the session
     def set_prefetch(self, prefetch_max: int) -> None: ...
     def hold(self) -> None:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from tests.unit.kernel import operations_of_batches, operations_on_clients, operations_on_pages, operations_on_queues
+from tests.unit.kernel import (
+    operations_of_batches,
+    operations_on_clients,
+    operations_on_pages,
+    operations_on_queues,
+    operations_on_relays,
+)
 from tests.unit.kernel.operations import OPERATIONS, SETTINGS
 from tests.unit.kernel.world import World
 
 Step = tuple[str, int, int, int]
 
-MODULES = (operations_of_batches, operations_on_clients, operations_on_pages, operations_on_queues)
+MODULES = (
+    operations_of_batches,
+    operations_on_clients,
+    operations_on_pages,
+    operations_on_queues,
+    operations_on_relays,
+)
 
 
 class Lockstep:

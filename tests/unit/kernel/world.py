@@ -42,11 +42,19 @@ class World:
 
     def publish(self, channel: Any, message: Any, flags: int) -> None:
         self.events.append(("publish", channel.owner, *self.name(message), message.special, message.body_size, flags))
+        relayed = channel.session.uplink is not None
         if channel.mode == self.kernel.TRANSACTION or flags & ~self.kernel.MANDATORY:
+            if relayed:
+                self.engine.forward(channel, message, flags)
             return
         plan = self.kernel.Plan(self.table.get(message.routing_key, []))
         self.plans.append(plan)
         channel.session.routes.put(message.routing, plan)
+        if relayed:
+            if plan.queues:
+                self.engine.enqueue(None, message, plan.queues, 0, self.now_ms)
+            self.engine.forward(channel, message, 0 if plan.queues else flags)
+            return
         accepted = self.engine.enqueue(channel, message, plan.queues, flags, self.now_ms)
         self.events.append(("accepted", accepted))
 
@@ -238,6 +246,7 @@ class World:
             channel.unacked_count,
             channel.published_count,
             channel.unconfirmed_count,
+            (channel.kept_count, channel.kept_bytes, channel.first_kept),
             channel.oldest_delivery_ms,
             channel.open,
             channel.outstanding(0, True),

@@ -8,6 +8,7 @@ cdef class Channel:
     cdef Window window
     cdef uint64_t last_tag
     cdef Confirms confirms
+    cdef Kept* kept  # NULL for most
     cdef Chain resting  # consumers that wait for the channel's credit, or for its release
     cdef readonly uint32_t prefetch_max
     cdef uint32_t credit_used  # unacked deliveries to consumers; what basic.get took does not count
@@ -28,6 +29,7 @@ cdef class Channel:
     def __dealloc__(self):
         window_free(&self.window)
         confirms_free(&self.confirms)
+        kept_free(self.kept)
 
     @property
     def unacked_count(self):
@@ -35,11 +37,12 @@ cdef class Channel:
 
     @property
     def published_count(self):
-        return self.confirms.published
+        return self.confirms.published + (self.kept.published if self.kept != NULL else 0)
 
     @property
     def unconfirmed_count(self):
-        return self.confirms.published - self.confirms.settled - early_ahead(self.confirms.early)
+        cdef uint64_t count = self.confirms.published - self.confirms.settled - early_ahead(self.confirms.early)
+        return count if self.kept == NULL else count + self.kept.used - self.kept.confirmed
 
     def consumers(self):
         return [] if self.subscriptions is None else list(self.subscriptions)
@@ -87,6 +90,21 @@ cdef class Channel:
         self.is_touched = True
         self.session.engine.touched_channels.append(self)
         return 0
+
+    @property
+    def kept_count(self):
+        return self.kept.used if self.kept != NULL else 0
+
+    @property
+    def kept_bytes(self):
+        return self.kept.bytes if self.kept != NULL else 0
+
+    @property
+    def first_kept(self):
+        return kept_first(self.kept) if self.kept != NULL else 1
+
+    def resend(self):
+        relay_resend(self)
 
     # --- deliveries
 
@@ -225,5 +243,6 @@ cdef class Channel:
         for consumer in self.consumers():
             consumer.cancel()
         self.recover(now_ms)
+        kept_clear(self)
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]

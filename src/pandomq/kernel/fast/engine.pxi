@@ -74,6 +74,9 @@ cdef class Engine:
         cdef Channel channel = None
         cdef RouteSlot* slot
         cdef Outlook outlook
+        if session.uplink is not None:
+            relay_publish(self, session, run, now_ms)
+            return
         outlook_begin(&outlook)
         for at in range(run.size):
             item = &run.items[at]
@@ -203,6 +206,12 @@ cdef class Engine:
         for queue, sequence, term in places:
             queue.admit(message, sequence, term, now_ms)
 
+    def forward(self, Channel channel not None, Message message not None, int flags):
+        relay_forward(channel, message, <uint16_t>flags)
+
+    def relay_confirms(self, Session session not None, SettleRun run not None):
+        relay_down(self, session, run)
+
     def refuse(self, Channel channel not None):
         if channel.mode == C_CONFIRM:
             confirms_refuse(channel)
@@ -214,30 +223,11 @@ cdef class Engine:
                 queue.restore(message, sequence, term, now_ms)
 
     def settle(self, Session session not None, SettleRun run not None, int64_t now_ms):
-        cdef size_t at
-        cdef Settlement* item
-        cdef Channel channel = None
-        for at in range(run.size):
-            item = &run.items[at]
-            if channel is None or channel.number != item.channel:
-                channel = session.channels.get(item.channel)
-                if channel is None:
-                    if not session.closed:
-                        self.hooks.unknown_channel(session, item.channel, C_BASIC, item.method_id)
-                    return
-            if not channel.open:
-                channel = None
-            elif channel.mode == C_TRANSACTION:
-                self.hooks.settle(channel, item.method_id, item.tag, item.multiple != 0, item.requeue != 0)
-                channel = None
-            elif not channel.settle(item.method_id, item.tag, item.multiple, item.requeue):
-                self.hooks.unknown_tag(channel, item.method_id, item.tag)
-                channel = None
+        settle_run(self, session, run)
 
     def settle_one(self, Channel channel not None, int method_id, uint64_t tag, bint multiple, bint requeue,
                    int64_t now_ms):
-        if not channel.settle(method_id, tag, multiple, requeue):
-            self.hooks.unknown_tag(channel, method_id, tag)
+        settle_alone(self, channel, method_id, tag, multiple, requeue)
 
     # --- what is held
 

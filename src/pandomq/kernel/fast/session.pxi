@@ -5,6 +5,7 @@ cdef class Session:
     cdef Engine engine
     cdef public object owner
     cdef public Routes routes
+    cdef public Session uplink
     cdef dict channels
     cdef Output output
     cdef public int64_t frame_max

@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import ACK, CONFIRM, NORMAL
+from pandomq.kernel.plain import relay
 from pandomq.kernel.plain.chain import Chain
 from pandomq.kernel.plain.confirms import Confirms
+from pandomq.kernel.plain.kept import Kept
 from pandomq.kernel.plain.window import Unacked, Window
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Channel:
         self.resting = Chain()
         self.window = Window()
         self.confirms = Confirms(self)
+        self.kept = Kept(session.engine)
         session.channels[number] = self
 
     @property
@@ -41,11 +44,12 @@ class Channel:
 
     @property
     def published_count(self) -> int:
-        return self.confirms.published
+        return self.confirms.published + self.kept.published
 
     @property
     def unconfirmed_count(self) -> int:
-        return self.confirms.published - self.confirms.settled - self.confirms.early.ahead_count
+        unsettled = self.confirms.published - self.confirms.settled - self.confirms.early.ahead_count
+        return unsettled + self.kept.unconfirmed_count
 
     def consumers(self) -> list["Consumer"]:
         return list(self.subscriptions)
@@ -69,6 +73,22 @@ class Channel:
         if self.session.engine.replicated:
             self.confirms.early.bar(self.confirms.published)
         self.touch()
+
+    @property
+    def kept_count(self) -> int:
+        return len(self.kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.kept.bytes
+
+    @property
+    def first_kept(self) -> int:
+        return self.kept.first
+
+    def resend(self) -> None:
+        for message, flags in self.kept.messages():
+            relay.write(self, message, flags)
 
     def touch(self) -> None:
         if not self.is_touched:
@@ -186,6 +206,7 @@ class Channel:
         for consumer in self.consumers():
             consumer.cancel()
         self.recover(now_ms)
+        self.kept.clear()
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]
 
@@ -194,4 +215,5 @@ class Channel:
         assert self.credit_used <= len(self.window)
         self.window.check()
         self.confirms.check()
+        self.kept.check()
         self.resting.check()

@@ -108,7 +108,7 @@ class Confirms:
             elif last >= first:
                 self._channel.session.engine.confirmed += last - first + 1
                 for number in range(first, last + 1):
-                    self._write(ACK, number, False)
+                    self.write(ACK, number, False)
                 self.early.went_ahead(first, last)
 
     def _settle(self, number: int) -> None:
@@ -116,7 +116,7 @@ class Confirms:
         while self._refused and self._refused[0] <= number:
             refused = self._refused.popleft()
             self._acknowledge(confirmed, refused - 1)
-            self._write(NACK, refused, False)
+            self.write(NACK, refused, False)
             confirmed = refused
         self._acknowledge(confirmed, number)
         self._settled_up_to(number)
@@ -130,9 +130,9 @@ class Confirms:
         count, last = self.early.left_of(after, number)
         if count > 0:
             self._channel.session.engine.confirmed += count
-            self._write(ACK, last, count > 1)
+            self.write(ACK, last, count > 1)
 
-    def _write(self, method_id: int, number: int, multiple: bool) -> None:
+    def write(self, method_id: int, number: int, multiple: bool) -> None:
         channel = self._channel
         if channel.open and channel.mode == CONFIRM:
             frame = SETTLEMENT_FRAME.pack(METHOD, channel.number, 13, BASIC, method_id, number, multiple, FRAME_END)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSACTION
+from pandomq.kernel.plain import relay
 from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
@@ -55,6 +56,9 @@ class Engine(EnginePaging):
     # --- in
 
     def publish(self, session: Session, run: PublishRun, now_ms: int) -> None:
+        if session.uplink is not None:
+            relay.publish(self, session, run, now_ms)
+            return
         hooks, channels, find = self.hooks, session.channels, session.routes.find
         for number, message, flags in run.items:
             channel = channels.get(number)
@@ -131,6 +135,12 @@ class Engine(EnginePaging):
             channel.confirms.early.needs_commit(channel.confirms.published)
         elif channel.mode == CONFIRM and not channel.confirms.early.is_barred(self.commit_index):
             self.prompt = True
+
+    def forward(self, channel: Channel, message: Message, flags: int) -> None:
+        relay.forward(channel, message, flags)
+
+    def relay_confirms(self, session: Session, run: SettleRun) -> None:
+        relay.relay_confirms(self, session, run)
 
     def refuse(self, channel: Channel) -> None:
         if channel.mode == CONFIRM:

@@ -28,6 +28,7 @@ class Session:
         self.routes = routes
         self.frame_max = frame_max
         self.out_bytes_max = out_bytes_max
+        self.uplink: Session | None = None
         self.writable = True
         self.closed = False
         self.is_dirty = False  # in the engine's list of sessions with outgoing bytes
