@@ -20,7 +20,8 @@ from pandomq.bench.clusters.stage import Stage, stage
 from pandomq.bench.load import Load
 from pandomq.bench.peers.comparison import insist_on_compiled_kernel
 from pandomq.bench.peers.ledger import Ledger
-from pandomq.bench.peers.machine import Machine, OtherWork, this_machine
+from pandomq.bench.peers.machine import Machine, this_machine
+from pandomq.bench.peers.other_work import OtherWork
 from pandomq.bench.peers.works import RATE, latency_figures
 from pandomq.bench.run import Show, measure
 from pandomq.bench.wire import BrokerRefused

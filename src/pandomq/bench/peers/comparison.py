@@ -18,7 +18,8 @@ from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PandoBroker, PeerBroker, RabbitBroker
 from pandomq.bench.peers.endurance import Endurance
 from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
-from pandomq.bench.peers.machine import Machine, OtherWork, this_machine
+from pandomq.bench.peers.machine import Machine, this_machine
+from pandomq.bench.peers.other_work import OtherWork
 from pandomq.bench.peers.rounds import Rounds
 from pandomq.bench.run import Show
 
