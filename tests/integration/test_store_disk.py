@@ -32,6 +32,7 @@ from pandomq.journal.effects import (
     Write,
 )
 from pandomq.journal.faults import DiskFullFault, InUseFault, ReadOnlyFault
+from pandomq.runtime import disk_runs
 from pandomq.runtime.disk import Disk
 from pandomq.runtime.disk_files import DirectoryFiles
 from pandomq.runtime.disk_lock import lock_holder
@@ -95,6 +96,15 @@ def test_more_files_than_may_be_open(files: DirectoryFiles) -> None:
         files.perform(Create(name))
         files.perform(Write(name, 0, (name.encode(),)))
     assert all(files.perform(Read(name, 0, 99)) == name.encode() for name in names)
+
+
+def test_what_is_joined_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_runs, "RUN_BYTES_MAX", 100)
+    log = FileName("log")
+    effects = [effect for at in range(0, 200, 40) for effect in (Write(log, at, (bytes(40),)), SyncFile(log))]
+    runs = list(joined(requests(*effects)))
+    assert [len(run.requests) for run in runs] == [4, 4, 2]
+    assert all(isinstance(run.effects[-1], SyncFile) for run in runs)
 
 
 def test_syncs_and_writes_are_joined() -> None:

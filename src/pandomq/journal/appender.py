@@ -50,6 +50,7 @@ class Appender:
         "_held",
         "_identity",
         "_marked_index",
+        "_moved_ms",
         "_open",
         "_outbox",
         "_points",
@@ -108,6 +109,8 @@ class Appender:
         self.now_ms = 0
         """As of the last tick, or later."""
         self._synced_ms = 0
+        self._moved_ms = 0
+        """When the disk last did something for the log."""
         self.last_index = self.last_term = self.chain = 0
         self.durable_index = 0
         """As the fsync policy has it."""
@@ -234,6 +237,7 @@ class Appender:
     def _safe(self, _result: Result) -> None:
         # Requests of the log's lane complete in order, so it is the oldest group.
         group = self._groups.popleft()
+        self._moved_ms = self.now_ms
         self.pending_bytes -= group.size_bytes
         if self._settings.fsync is Fsync.ALWAYS:
             self._advance_synced(group.last_index)
@@ -286,8 +290,9 @@ class Appender:
 
     @property
     def waiting_since_ms(self) -> int | None:
-        """When the oldest group that is not durable was meant for the disk, which may have had no file for it yet."""
-        return self._groups[0].issued_ms if self._groups else None
+        """Since when the disk does not move: when the oldest group that is not durable was meant for it (it may have
+        had no file for it yet), or when it was last done with one. A disk that is slow is not one that stalls."""
+        return max(self._groups[0].issued_ms, self._moved_ms) if self._groups else None
 
     def tick(self, now_ms: int) -> None:
         self.now_ms = now_ms

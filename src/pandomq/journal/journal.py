@@ -271,7 +271,7 @@ class Journal:
 
     @property
     def waiting_since_ms(self) -> int | None:
-        """Since when the disk owes the oldest sync; a disk that stalls shows here."""
+        """Since when the disk owes a sync and does not move; a disk that stalls shows here."""
         return self._appender.waiting_since_ms
 
     def append(self, term: Term, payload: bytes) -> LogIndex:
@@ -378,9 +378,9 @@ class Journal:
         assert chain is not None and term is not None
         return self.snapshots.begin(index, term, chain, self._examination.points, pages)
 
-    def pin(self, first_index: LogIndex | None, retained_bytes: int = 0) -> None:
-        """Entries from here on, and so much of the end, are kept for those who still have to read them."""
-        self._reclaimer.pin(first_index, retained_bytes)
+    def pin(self, first_index: LogIndex | None, retained_bytes: int = 0, wanted_from: LogIndex | None = None) -> None:
+        """Entries from here on, and so much of the end, stay; those from `wanted_from` on, unless they are too many."""
+        self._reclaimer.pin(first_index, retained_bytes, wanted_from)
 
     def view(self) -> JournalView:
         return JournalView(

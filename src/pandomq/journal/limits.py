@@ -55,6 +55,9 @@ INVENTORY_BODIES_MAX: Final = 500_000
 SENDING_IDLE_MS: Final = 60_000
 """A snapshot of which nobody has asked for a part for so long is kept no longer."""
 
+CATCH_UP_LOG_BYTES_MAX: Final = 16 * 1024 * MIB
+"""Of the log, kept for a broker that reads it and is behind; never more than is free. Past it, it gets a snapshot."""
+
 SPACE_CHECK_MS: Final = 1_000
 """How often the free space of the disk is asked for."""
 

@@ -1,7 +1,8 @@
 """Gives back the disk: segments that snapshots cover are deleted, and snapshots that newer ones replace.
 
 Only what two snapshots cover goes, so that a restart is possible without the newest one; if the disk is nearly full one
-has to do. Entries that someone still needs are pinned.
+has to do. Entries that someone still needs are pinned; those that someone reads who is far behind stay as long as there
+is room for twice as many.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pandomq.journal.effects import Delete, Effect, FileName, Lane, SyncDirectory
-from pandomq.journal.limits import SNAPSHOTS_KEPT
+from pandomq.journal.limits import CATCH_UP_LOG_BYTES_MAX, SNAPSHOTS_KEPT
 from pandomq.journal.names import snapshot_file
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.segment import Catalogue, Segment
@@ -33,6 +34,7 @@ class Reclaimer:
         "_read",
         "_retained_bytes",
         "_space",
+        "_wanted_from",
         "kept_index",
         "ready",
         "snapshots",
@@ -56,6 +58,7 @@ class Reclaimer:
         self._on_gone = on_gone
         self._pin_index: int | None = None
         self._retained_bytes = EVERYTHING if has_peers else 0
+        self._wanted_from = EVERYTHING
         self._doomed: list[FileName] = []
         self._doomed_snapshots: list[int] = []
         self._read: set[Segment] = set()
@@ -68,10 +71,12 @@ class Reclaimer:
         self.ready = False
         """The owner has replayed the log."""
 
-    def pin(self, index: int | None, retained_bytes: int = 0) -> None:
-        """Entries from this one on are needed; and the last ones, of this size, if the disk has room for them."""
+    def pin(self, index: int | None, retained_bytes: int = 0, wanted_from: int | None = None) -> None:
+        """Entries from this one on are needed; and the last ones, of this size, if the disk has room for them; and
+        those from `wanted_from` on, if it has much."""
         self._pin_index = index
         self._retained_bytes = retained_bytes
+        self._wanted_from = EVERYTHING if wanted_from is None else wanted_from
 
     @property
     def bound(self) -> int:
@@ -88,8 +93,12 @@ class Reclaimer:
             return False
         if segment.last_index > self.bound:
             return False
-        is_retained = not self._space.low and self._catalogue.bytes_after(segment.last_index) < self._retained_bytes
-        return not is_retained
+        if self._space.low:
+            return True
+        kept_bytes = self._retained_bytes
+        if segment.last_index >= self._wanted_from:
+            kept_bytes = max(kept_bytes, min(CATCH_UP_LOG_BYTES_MAX, self._space.free_bytes))
+        return self._catalogue.bytes_after(segment.last_index) >= kept_bytes
 
     def snapshot_saved(self, index: int) -> None:
         self.snapshots.insert(0, index)

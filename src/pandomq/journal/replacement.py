@@ -66,6 +66,7 @@ class Arrivals:
         "_states",
         "_task",
         "_todo",
+        "_unsynced_bytes",
         "bodies",
     )
 
@@ -91,6 +92,8 @@ class Arrivals:
         self._inventory: Inventory | None = None
         self._sizes: dict[FileName, int] = {}
         """Of the files that have been begun, by the names they will have."""
+        self._unsynced_bytes = 0
+        """Written since one of them was last synced."""
         self._failure = ""
         self._todo: deque[Work[None]] = deque()
         self._task: Task[None] | None = None
@@ -180,6 +183,11 @@ class Arrivals:
                 yield from perform(Write(arriving(file), 0, (encode_head(self._identity, number),)))
         yield from perform(Write(arriving(file), offset, (data,)))
         self._sizes[file] = max(self._sizes[file], offset + len(data))
+        self._unsynced_bytes += len(data)
+        if self._unsynced_bytes >= self._settings.bulk_sync_bytes:
+            # Left to one sync at the end, all of it would keep the log's waiting for as long as it takes.
+            self._unsynced_bytes = 0
+            yield from perform(SyncFile(arriving(file)))
 
     def _drop(self) -> Work[None]:
         files, self._sizes = self._sizes, {}

@@ -52,6 +52,7 @@ from pandomq.node.foundation import Foundation
 from pandomq.node.full_disk import FullDisk
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.opening import Opening
+from pandomq.node.pacing import Pacing
 from pandomq.node.paging import Paging
 from pandomq.node.replication import Replication
 from pandomq.node.snapshots import Snapshots
@@ -91,6 +92,7 @@ class DiskLog:
         self.closed = False
         self._full_disk = FullDisk(self.replication)
         self._behind = False
+        self._pacing = Pacing()
         self.appended_bytes = 0
         journal.open()
 
@@ -129,11 +131,22 @@ class DiskLog:
             self.foundation.tick(monotonic_ms)
             self._full_disk.tick(monotonic_ms)
             replication = self.replication
-            needed_from = replication.replica.needed_from if replication.in_office else None
-            self._journal.pin(needed_from, self._state_bytes if replication.has_peers and self._is_missed() else 0)
+            self._keep_log()
             if replication.in_office and replication.has_peers:
                 replication.notices.watch(replication.replica.view().peers, replication.linked)
                 self._say_time(now_ms)
+
+    def _keep_log(self) -> None:
+        """What others may still want of it."""
+        replication, replica = self.replication, self.replication.replica
+        stragglers = replica.stragglers if replication.in_office else []
+        needed_from = replica.needed_from if replication.in_office else None
+        wanted_from = min((straggler.first_index for straggler in stragglers), default=None)
+        retained_bytes = self._state_bytes if replication.has_peers and self._is_missed() else 0
+        self._journal.pin(needed_from, retained_bytes, wanted_from)
+        if self._pacing.is_due:
+            read_from = [straggler.first_index for straggler in stragglers if straggler.reads_log]
+            self._pacing.look(self._journal.bytes_after(LogIndex(min(read_from) - 1)) if read_from else None)
 
     def _is_missed(self) -> bool:
         """A member that is not there, or behind, will want the log from where it was. It gets that as long as it is
@@ -157,6 +170,7 @@ class DiskLog:
     def note_time(self, monotonic_ms: int) -> None:
         """To be told before anything else of that time."""
         self._time.monotonic_ms = monotonic_ms
+        self._pacing.note_time(monotonic_ms)
         self.replication.tick(monotonic_ms)
 
     @property
@@ -166,6 +180,8 @@ class DiskLog:
         if not replication.has_peers:
             return NEVER_MS
         wanted_ms = replication.replica.next_tick_ms - self._time.monotonic_ms
+        if (wait_ms := self._pacing.wait_ms) is not None:
+            wanted_ms = min(wanted_ms, wait_ms)
         return self._now_ms + min(replication.tick_ms, max(TICK_MS_MIN, wanted_ms))
 
     @property
@@ -180,6 +196,10 @@ class DiskLog:
             return LOW_ON_DISK
         waits = self.replication.in_office and self.replication.replica.holds_back
         return "waiting for backups" if waits else None
+
+    @property
+    def rests(self) -> bool:
+        return self.replication.in_office and self._pacing.resting
 
     @property
     def alarms(self) -> tuple[str, ...]:

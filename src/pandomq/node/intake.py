@@ -61,9 +61,7 @@ class Intake:
             match item:
                 case PublishRun():
                     work.append(item)
-                    reason = self._pressure.reason
-                    if reason is not None and not link.blocked:
-                        self._links.block(link, reason)
+                    self._pressure.published(link)
                 case SettleRun() | MethodInput():
                     work.append(item)
                 case Misgreeted(greeting):

@@ -31,6 +31,7 @@ class Link:
         "local",
         "login",
         "mechanism",
+        "paced",
         "peer",
         "reading_paused",
         "received_bytes",
@@ -73,12 +74,19 @@ class Link:
         """It published while an alarm was raised: it is not read from until the alarm ends."""
         self.behind = False
         """It does not take its answers: what it asked further waits, and it is not read from."""
+        self.paced = False
+        """It published while publishers rest for a moment: it is not read from until that is over."""
         self.reading_paused = False
         self.writing_paused = False
         """The socket's buffer is full: the client reads too slowly."""
         self.received_bytes = self.received_count = 0
         """Counted by reads and writes, not by frames."""
         self.sent_bytes = self.sent_count = 0
+
+    @property
+    def held(self) -> bool:
+        """There is a reason not to read from it."""
+        return self.blocked or self.behind or self.paced
 
     def count_received(self, size: int) -> None:
         self.received_bytes += size

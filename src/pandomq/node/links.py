@@ -37,6 +37,7 @@ class Links:
         "_broker",
         "_deadlines",
         "_dropped_peers",
+        "_paced",
         "_resting",
         "_resumed",
         "_talking",
@@ -55,6 +56,7 @@ class Links:
         self._talking: dict[Link, None] = {}
         self._resumed: list[Link] = []
         self._resting = False
+        self._paced: list[Link] = []
         self._dropped_peers: list[Link] = []
         self._deadlines: Deadlines[Link] = Deadlines(now_ms)
 
@@ -95,7 +97,7 @@ class Links:
         del self.of_client[link.client]
         link.client = None
         # Whatever it was kept waiting for, it is not any more; its close-ok or its end of file is to be read.
-        link.blocked = link.behind = False
+        link.blocked = link.behind = link.paced = False
         self._set_reading(link, paused=False)
 
     # Time.
@@ -152,7 +154,21 @@ class Links:
                 link.blocked = False
                 link.connection.unblock()
                 self.talk(link)
-                self._set_reading(link, paused=link.behind)
+                self._set_reading(link, paused=link.held)
+
+    def pace(self, link: Link) -> None:
+        """It published while publishers rest: TCP holds it back for a moment."""
+        link.paced = True
+        self._paced.append(link)
+        self._set_reading(link, paused=True)
+
+    def unpace_all(self) -> None:
+        if self._paced:
+            paced, self._paced = self._paced, []
+            for link in paced:
+                if link.paced and not link.gone:
+                    link.paced = False
+                    self._set_reading(link, paused=link.held or self._resting)
 
     def fall_behind(self, link: Link) -> None:
         """It has to take its answers before it may ask on."""
@@ -161,7 +177,7 @@ class Links:
 
     def catch_up(self, link: Link) -> None:
         link.behind = False
-        self._set_reading(link, paused=link.blocked)
+        self._set_reading(link, paused=link.held)
 
     def rest(self, *, resting: bool) -> None:
         """Nobody is read from for a while, or everybody again."""
@@ -169,7 +185,7 @@ class Links:
             self._resting = resting
             for link in self.present:
                 if link.client is not None:
-                    self._set_reading(link, paused=resting or link.blocked or link.behind)
+                    self._set_reading(link, paused=resting or link.held)
 
     def part(self, fault: ConnectionFault, writes: Writes, now_ms: int) -> None:
         """All links end, and the broker is not told: it ends with them. What it had to say to them goes unsaid."""
@@ -229,7 +245,7 @@ class Links:
             link.connection.wrote()
             link.count_sent(len(data))
             writes.append((link, data))
-        if link.reading_paused and not link.blocked and not link.behind and not self._resting:
+        if link.reading_paused and not link.held and not self._resting:
             self._set_reading(link, paused=False)
 
     def _take_own(self, link: Link, writes: Writes) -> None:

@@ -32,6 +32,10 @@ class Log(Protocol):
         """Why publishers are to wait; None if they are not."""
 
     @property
+    def rests(self) -> bool:
+        """Publishers are not to be read from for a moment, so that a backup can catch up."""
+
+    @property
     def alarms(self) -> tuple[str, ...]:
         """What is wrong with the cluster, by name."""
 
@@ -53,6 +57,7 @@ class MemoryLog:
     """Commits every entry at the end of its batch, and forgets it."""
 
     alarms: tuple[str, ...] = ()
+    rests = False
     __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "elections", "holds_back", "last_index")
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:

@@ -1,7 +1,8 @@
 """Whether publishers are held back, and why: messages take too much memory, the disk is full or far behind, or backups
-are missing.
+are missing. And whether they are to go slower for a while.
 
-Publishers are blocked one by one as they publish; all are let go at once when there is no reason left.
+Publishers are blocked one by one as they publish; all are let go at once when there is no reason left. The same goes
+for those who rest for a moment, who are not told.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pandomq.node.alarms import MemoryAlarm
 
 if TYPE_CHECKING:
     from pandomq import kernel
+    from pandomq.node.link import Link
     from pandomq.node.links import Links
     from pandomq.node.log import Log
 
@@ -34,6 +36,13 @@ class Pressure:
         """None if publishers may go on."""
         return "low on memory" if self.alarm.raised else self._log.holds_back
 
+    def published(self, link: Link) -> None:
+        reason = self.reason
+        if reason is not None and not link.blocked:
+            self._links.block(link, reason)
+        elif self._log.rests and not link.paced:
+            self._links.pace(link)
+
     def watch(self) -> None:
         """To be told when anything may have changed."""
         engine = self._engine
@@ -46,3 +55,5 @@ class Pressure:
         if self._was_there and not is_there:
             self._links.unblock_all()
         self._was_there = is_there
+        if not self._log.rests:
+            self._links.unpace_all()

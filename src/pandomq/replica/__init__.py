@@ -8,7 +8,7 @@ the order in which it must happen, and answered by completions. Entries are opaq
     roles                    roles/: one file each, the table of transitions, and which of them is whose
     who becomes root         votes, seniority, lease, quorum, membership
     when an entry is safe    commitment, in_sync
-    the log between brokers  replication, progress, appending; snapshot_in for who is too far behind
+    the log between brokers  replication, progress, appending, catching_up; snapshot_in for who is too far behind
     what a person asks for   hand_over, change, promotion
     the beginning            startup, dispatch; invariants is what always holds
 

@@ -62,6 +62,8 @@ HAND_OVER_MS: Final = 2_000
 """How long publishers wait for a hand-over before it is given up."""
 CHANGE_MS: Final = 60_000
 """How long new members may take to catch up before their change is given up."""
+AWAY_MS: Final = 60_000
+"""For so long what a backup needs that was catching up is remembered though it is silent."""
 PROBE_MS: Final = 1_000
 """How long a forced promotion waits for an answer of those who are said to be dead."""
 PROMOTION_TERM_STEP: Final = 1_000

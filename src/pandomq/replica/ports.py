@@ -27,7 +27,7 @@ class LogPort(Protocol):
 
     @property
     def waiting_since_ms(self) -> int | None:
-        """Since when the disk owes the oldest sync, on the clock of `Replica.tick`."""
+        """Since when the disk owes a sync and has done none, on the clock of `Replica.tick`."""
 
     def term_at(self, index: LogIndex) -> Term | None:
         """0 for index 0; None if that is no longer known."""

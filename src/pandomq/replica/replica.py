@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import change, dispatch, hand_over, lease, snapshot_in, startup
+from pandomq.replica import catching_up, change, dispatch, hand_over, lease, snapshot_in, startup
+from pandomq.replica.catching_up import Straggler
 from pandomq.replica.completions import (
     Completion,
     CutDone,
@@ -289,6 +290,12 @@ class Replica:
         peers = root.peers.values() if isinstance(root, Root) else ()
         last_index = self._core.tail.last_index
         return LogIndex(min((peer.received_index for peer in peers if peer.in_sync), default=last_index) + 1)
+
+    @property
+    def stragglers(self) -> list[Straggler]:
+        """Of a root: who is not in sync, and on the way to be."""
+        root = self._core.handlers
+        return catching_up.stragglers(self._core, root.peers.values()) if isinstance(root, Root) else []
 
     def view(self) -> ReplicaView:
         return view_of(self._core)

@@ -176,7 +176,8 @@ class Replication:
             return
         if self._core.now_ms - transfer.progress_ms > self._core.settings.lease_ms:
             transfer.progress_ms = self._core.now_ms
-            transfer.rewind(transfer.taken)
+            # Who has taken them all reads them over before it says so; the last one again finds out whether it does.
+            transfer.rewind(min(transfer.taken, max(transfer.next_number - 1, 0)))
         self._read_piece(peer, transfer)
 
     def snapshot_answered(self, peer: Progress, message: SnapshotAnswer) -> None:
@@ -191,6 +192,8 @@ class Replication:
             # Fewer than before if it had to begin again.
             transfer.taken = message.taken
             transfer.progress_ms = self._core.now_ms
+            # More than it was sent if the link broke on the way: it goes on from the last one that it has.
+            transfer.next_number = max(transfer.next_number, message.taken - 1)
         transfer.raw_to = max(transfer.raw_to, message.raw_to)
         if message.wanted is not None and message.wanted < transfer.next_number:
             transfer.rewind(message.wanted)

@@ -11,7 +11,7 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
     drift_percent: int = 10
     """By how much two monotonic clocks may differ in speed: backups keep their promise that much longer."""
     disk_stall_ms: int = 1_000
-    """A root whose disk owes a sync for longer resigns."""
+    """A root whose disk owes a sync, and has done none for longer, resigns."""
     min_copies: int = 2
     """Synced copies that a commit needs; never fewer than half of the primaries, never more than there are."""
     last_man_standing: bool = False

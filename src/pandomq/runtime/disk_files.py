@@ -9,6 +9,8 @@ import ctypes
 import errno
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -81,15 +83,21 @@ class DirectoryFiles:
                 self.forget(file)
                 os.unlink(file, dir_fd=self._directory_fd)
             case ListFiles():
-                with os.scandir(self._directory) as found:
-                    files = [FileInfo(FileName(entry.name), entry.stat().st_size) for entry in found if entry.is_file()]
-                return tuple(sorted(files))
+                return tuple(sorted(self._list()))
             case MeasureSpace():
                 space = os.fstatvfs(self._directory_fd)
                 return space.f_bavail * space.f_frsize
             case _:
                 assert_never(effect)
         return None
+
+    def _list(self) -> Iterator[FileInfo]:
+        with os.scandir(self._directory) as found:
+            for entry in found:
+                # Another lane may delete a file while this one looks.
+                with suppress(FileNotFoundError):
+                    if entry.is_file():
+                        yield FileInfo(FileName(entry.name), entry.stat().st_size)
 
     def sync(self, file: FileName) -> None:
         fd = self._fd(file)

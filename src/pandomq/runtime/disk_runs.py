@@ -3,14 +3,21 @@
 Writes and syncs of one file that follow each other become one run: writes that continue each other become one, and one
 sync at the end serves for all. All requests of a run are complete when it is: a sync later than asked for is still a
 sync of what came before. Everything else is a run of its own. The order of runs is that of the requests.
+
+A run is bounded: whoever waits for the first of many hears of it before all are done, and can tell a disk that is slow
+from one that does not move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pandomq.journal.effects import Effect, FileName, Request, SyncFile, Write
+from pandomq.limits import MIB
+
+RUN_BYTES_MAX: Final = 8 * MIB
+"""Written in one run, unless a single request is larger."""
 
 
 class Run(NamedTuple):
@@ -26,12 +33,20 @@ def joined(requests: list[Request]) -> Iterator[Run]:
         effect = requests[place].effect
         end = place + 1
         if isinstance(effect, Write | SyncFile):
+            size_bytes = _size_of(effect)
             while end < len(requests) and _continues(requests[end].effect, effect.file):
+                size_bytes += _size_of(requests[end].effect)
+                if size_bytes > RUN_BYTES_MAX:
+                    break
                 end += 1
             yield Run(_join(requests[place:end], effect.file), requests[place:end])
         else:
             yield Run([effect], requests[place:end])
         place = end
+
+
+def _size_of(effect: Effect) -> int:
+    return sum(map(len, effect.chunks)) if isinstance(effect, Write) else 0
 
 
 def _continues(effect: Effect, file: FileName) -> bool:
@@ -62,8 +77,7 @@ class _Stretch:
 
 
 def _add(stretches: list[_Stretch], write: Write) -> None:
-    size_bytes = sum(map(len, write.chunks))
-    end = write.offset + size_bytes
+    end = write.offset + _size_of(write)
     for place, stretch in enumerate(stretches):
         # It would move ahead of those that came before it: none of them may have written to the same place.
         overtaken = stretches[place + 1 :]

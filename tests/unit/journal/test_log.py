@@ -54,6 +54,22 @@ def test_a_failed_sync_is_final() -> None:
     assert not store.journal.take_requests()
 
 
+def test_a_disk_that_is_slow_moves_and_one_that_stalls_does_not() -> None:
+    store = Store()
+    store.open()
+    for number in range(3):
+        store.journal.note_time(1_000 + number)
+        store.append(b"x" * 5_000)
+        store.sync()
+    assert store.journal.waiting_since_ms == 1_000
+    store.journal.note_time(5_000)
+    while store.durable < 1:
+        store.step()
+    assert store.journal.waiting_since_ms == 5_000
+    store.settle()
+    assert store.journal.waiting_since_ms is None
+
+
 def test_a_large_entry_has_a_segment_of_its_own() -> None:
     store = Store()
     store.open()

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pandomq.ids import LogIndex, Term
+from pandomq.journal import reclaimer
 from pandomq.journal.effects import Lane, Request
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import SMALL, Store
@@ -93,6 +94,18 @@ def test_what_is_pinned_stays_whole() -> None:
     store.journal.pin(None)
     churn(store, 30, kept_every=10, random=Random(3))
     assert store.journal.first_index > 50
+
+
+def test_what_somebody_reads_stays_unless_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    store.open()
+    store.journal.pin(None, 0, LogIndex(50))
+    churn(store, 60, kept_every=10, random=Random(3))
+    assert store.journal.first_index <= 50
+    monkeypatch.setattr(reclaimer, "CATCH_UP_LOG_BYTES_MAX", 64 * 1024)
+    churn(store, 30, kept_every=10, random=Random(3))
+    assert store.journal.first_index > 50
+    assert store.journal.bytes_after(LogIndex(store.journal.first_index - 1)) > 32 * 1024
 
 
 def test_a_file_stays_while_it_is_read() -> None:

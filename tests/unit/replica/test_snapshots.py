@@ -6,7 +6,9 @@ import pytest
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import tail
+from pandomq.replica.catching_up import Straggler
 from pandomq.replica.effects import Alarm, AlarmKind
+from pandomq.replica.limits import SNAPSHOT_PIECES_IN_FLIGHT_MAX
 from pandomq.replica.messages import SnapshotPiece, decode
 from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.roles.transitions import Role
@@ -177,6 +179,68 @@ def test_a_crash_at_any_moment_of_the_replacement_leaves_members_that_fit_the_lo
     world.advance(3_000)
     assert late.plays(Role.BACKUP)
     assert world.committed("c") == world.committed("a")
+
+
+def deliver(world: World, late: Node, steps: int) -> list[int]:
+    """Lets time pass; the numbers of the pieces that reach the late one."""
+    numbers = []
+    for _ in range(steps):
+        for node in world.nodes.values():
+            message = decode(node.inbox[0][1]) if node is late and node.inbox else None
+            if isinstance(message, SnapshotPiece):
+                numbers.append(message.number)
+            if not (node.disk_step() or node.receive()):
+                node.tick()
+        world.now_ms += 1
+    return numbers
+
+
+def test_who_reads_over_what_it_got_is_not_sent_all_of_it_again() -> None:
+    world = World("abc")
+    late = behind(world)
+    begin_transfer(world, late)
+    while (incoming := late.replica._core.incoming) is None or not incoming.installing:
+        deliver(world, late, 1)
+    late.disk_works = False
+    last = incoming.taken - 1
+    assert last > 3
+    assert set(deliver(world, late, 5 * world.settings.lease_ms)) == {last}
+    late.disk_works = True
+    world.advance(2_000)
+    assert world.committed("c") == world.committed("a")
+
+
+def test_a_transfer_goes_on_where_a_link_broke() -> None:
+    world = World("abc")
+    late = behind(world, count=200)
+    begin_transfer(world, late)
+    while (incoming := late.replica._core.incoming) is None or incoming.taken < 10:
+        assert incoming is None or not incoming.whole
+        deliver(world, late, 1)
+    world.cut("a", "c", noticed=True)
+    world.heal()
+    again = deliver(world, late, 2_000)
+    # Until the receiver says what it has, as many are sent as may be on their way.
+    assert again[:SNAPSHOT_PIECES_IN_FLIGHT_MAX] == list(range(SNAPSHOT_PIECES_IN_FLIGHT_MAX))
+    assert min(again[SNAPSHOT_PIECES_IN_FLIGHT_MAX:]) > SNAPSHOT_PIECES_IN_FLIGHT_MAX
+    world.advance(2_000)
+    assert world.committed("c") == world.committed("a")
+
+
+def test_what_a_straggler_needs_is_known() -> None:
+    world = World("abc")
+    late = behind(world)
+    root = world["a"].replica
+    # It is away, perhaps only for a moment.
+    assert root.stragglers == [Straggler(NodeName("c"), LogIndex(3), reads_log=False)]
+    late.start()
+    seen: set[Straggler] = set()
+    for _ in range(3_000):
+        deliver(world, late, 1)
+        seen.update(root.stragglers)
+    snapshot_index = world["a"].store.durable.snapshot_index
+    assert Straggler(NodeName("c"), LogIndex(snapshot_index + 1), reads_log=False) in seen
+    assert root.stragglers == []
 
 
 def test_an_answer_to_a_heartbeat_does_not_end_a_transfer() -> None:
