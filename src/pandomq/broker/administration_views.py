@@ -68,7 +68,7 @@ def vhosts(broker: "Broker") -> Iterator[VhostView]:
 
 def vhost_view(vhost: "Vhost") -> VhostView:
     return VhostView(
-        vhost.name, vhost.description, vhost.tags, dict(vhost.limits), vhost.connection_count, len(vhost.queues)
+        vhost.name, vhost.description, vhost.tags, dict(vhost.limits), vhost.connection_count, vhost.queue_count
     )
 
 

@@ -21,6 +21,8 @@ class ConnectionView(msgspec.Struct, frozen=True):
     peer: str
     user: str
     vhost: str
+    origin: str | None
+    """The broker that it is a client of, if that is another one."""
     channels: int
     frame_max: int
     channel_max: int
@@ -87,6 +89,7 @@ def connection_view(client: "Client") -> ConnectionView:
         peer=client.peer,
         user=client.user,
         vhost=client.vhost.name,
+        origin=client.origin,
         channels=len(client.channels),
         frame_max=client.session.frame_max,
         channel_max=client.channel_max,
@@ -160,5 +163,5 @@ def counters(broker: "Broker") -> CountersView:
         held_bytes=engine.held_bytes,
         connections=len(broker.clients),
         channels=sum(len(client.channels) for client in broker.clients),
-        queues=sum(len(vhost.queues) for vhost in broker.state.vhosts.values()),
+        queues=sum(vhost.queue_count for vhost in broker.state.vhosts.values()),
     )

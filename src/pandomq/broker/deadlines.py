@@ -2,14 +2,15 @@
 
 from typing import TYPE_CHECKING, assert_never
 
+from pandomq import kernel
 from pandomq.broker.consumers import renew_time_limits
+from pandomq.broker.outlets import apart
 from pandomq.broker.publishing import enqueue, route
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.timers import Kind
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
-    from pandomq import kernel
     from pandomq.broker.broker import Broker
     from pandomq.broker.delayed import DelayedMessages
     from pandomq.broker.queue import Queue
@@ -67,7 +68,17 @@ def _send_delayed(broker: "Broker", vhost: "Vhost", waiting: "DelayedMessages", 
         return
     exchange = vhost.router.exchanges[waiting.exchange_name]
     for message in waiting.due(now_ms):
-        enqueue(broker, None, vhost, message, route(vhost, exchange, message))
+        queues = route(vhost, exchange, message)
+        if message.exchange == exchange.name:
+            enqueue(broker, None, vhost, message, queues)
+            continue
+        # It came here by way of another exchange. Other brokers route what comes out of their outlets from the exchange
+        # that it names; from that other one they would find queues that had their copies when it was published.
+        here, outlets = apart(queues)
+        enqueue(broker, None, vhost, message, here)
+        if outlets:
+            routing = kernel.routing_of(exchange.name, message.routing_key)
+            enqueue(broker, None, vhost, kernel.Message(routing, message.header, message.body), outlets)
     broker.timers.watch_delayed(vhost, waiting)
 
 

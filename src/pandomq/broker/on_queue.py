@@ -12,6 +12,7 @@ from pandomq.broker.binding import Binding
 from pandomq.broker.commands import BindQueue, DeclareQueue, UnbindQueue
 from pandomq.broker.levels import check_replication
 from pandomq.broker.naming import check_not_default, check_not_reserved, without_line_ends
+from pandomq.broker.outlets import OUTLET, Stub, add_outlet, check_outlet, claim, refuse_binding
 from pandomq.broker.permissions import Right
 from pandomq.broker.queue import NO_ARGUMENTS, Queue
 from pandomq.broker.queue_arguments import check_new, check_same, check_server_named
@@ -42,7 +43,7 @@ def declare(broker: "Broker", channel: "Channel", method: QueueDeclare) -> None:
     client = channel.client
     vhost = client.vhost
     name = without_line_ends(method.queue)
-    if name.startswith(reply_to.PSEUDO_QUEUE):
+    if name.startswith(reply_to.PSEUDO_QUEUE) and not (client.trunk and method.exclusive):
         answer = reply_to.declare(vhost, name)
         channel.last_queue = name
         if not method.no_wait:
@@ -65,7 +66,8 @@ def _declared(broker: "Broker", channel: "Channel", method: QueueDeclare, name: 
     client = channel.client
     vhost = client.vhost
     if name:
-        check_not_reserved("queue", name)
+        if client.origin is None:
+            check_not_reserved("queue", name)
     else:
         check_server_named(method.arguments)
         name = broker.names.queue()
@@ -75,7 +77,7 @@ def _declared(broker: "Broker", channel: "Channel", method: QueueDeclare, name: 
     queue = vhost.queues.get(name)
     if queue is not None:
         queue.check_declared_by(client, method.exclusive)
-        if (
+        if not isinstance(queue, Stub) and (
             queue.durable is not durable
             or queue.auto_delete is not method.auto_delete
             or method.arguments != queue.arguments
@@ -94,10 +96,15 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
         resource = f"queue '{name}' in vhost '{vhost.name}'"
         check_new(arguments, resource, durable=durable, exclusive=method.exclusive, auto_delete=method.auto_delete)
         check_replication(arguments, resource)
+        if OUTLET in arguments:
+            check_outlet(client, arguments, resource, exclusive=method.exclusive)
+            return add_outlet(broker, client, name)
         if "x-dead-letter-exchange" in arguments:
             demand(client, Right.READ, "queue", name)
             demand(client, Right.WRITE, "exchange", arguments["x-dead-letter-exchange"])
     check_queue(broker, vhost, name)
+    if method.exclusive and client.origin is not None:
+        return claim(broker, client, name, address=name.startswith(reply_to.ADDRESS_PREFIX))
     if method.exclusive:
         queue = Queue(
             vhost,
@@ -134,6 +141,8 @@ def delete(broker: "Broker", channel: "Channel", method: QueueDelete) -> None:
     name = without_line_ends(channel.queue_name(method.queue))
     demand(client, Right.CONFIGURE, "queue", name)
     queue = client.vhost.queues.get(name)
+    if queue is None and client.trunk:
+        queue = client.vhost.reply_queues.get(name)
     if queue is None:
         if not method.no_wait:
             channel.reply_when_settled(QueueDeleteOk(0))
@@ -171,6 +180,7 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
     exchange = vhost.exchange(method.exchange)
     queue = vhost.queue(name)
     queue.check_access(client)
+    refuse_binding(queue)
     exchange.check_binding(routing_key, method.arguments)
     binding = Binding.to_queue(method.exchange, queue, routing_key, method.arguments or NO_ARGUMENTS)
     if binding not in exchange.bindings():

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pandomq import kernel
 from pandomq.broker import access, delayed
 from pandomq.broker.content_header import expiration_of, spans_of, with_expiration
-from pandomq.broker.copies import routing_keys_of, without_bcc
+from pandomq.broker.copies import routing_keys_of
 from pandomq.broker.exchanges.message_headers import MessageHeaders
+from pandomq.broker.outlets import versions_of
 from pandomq.broker.permissions import Right
 from pandomq.broker.reply_to import addressed
 from pandomq.broker.users import IMPERSONATOR
@@ -47,7 +48,6 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
         message = _checked(channel, message)
         if special & kernel.SPECIAL_COPIES:
             routing_keys = routing_keys_of(message, read_headers(message.header))
-            message = without_bcc(message)
     if client.access.topics:
         keys = (message.routing_key,) if routing_keys is None else routing_keys
         access.demand_topic(client, Right.WRITE, exchange, keys)
@@ -56,17 +56,19 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
         names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
         channel.transaction.publish(message, names, flags & kernel.MANDATORY)
         return
-    plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
+    without = vhost.outlet_to(client.origin)
+    plan = vhost.router.plan(exchange, message.routing_key, without) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
         if not special:
             client.session.routes.put(message.routing, plan)
     else:
-        queues = route(vhost, exchange, message, routing_keys)
+        queues = route(vhost, exchange, message, routing_keys, without)
     if channel.transaction is not None:
         channel.transaction.publish(message, [_target(queue) for queue in queues], flags & kernel.MANDATORY)
-    else:
-        enqueue(broker, channel.kernel, vhost, message, queues, flags & kernel.MANDATORY)
+        return
+    for version, places in versions_of(message, queues):
+        enqueue(broker, channel.kernel, vhost, version, places, flags & kernel.MANDATORY)
 
 
 def _target(queue: kernel.Queue) -> "str | delayed.DelayedMessages":
@@ -106,11 +108,16 @@ def _delay(
 
 
 def route(
-    vhost: "Vhost", exchange: "Exchange", message: kernel.Message, routing_keys: Sequence[str] | None = None
+    vhost: "Vhost",
+    exchange: "Exchange",
+    message: kernel.Message,
+    routing_keys: Sequence[str] | None = None,
+    without: kernel.Queue | None = None,
 ) -> list[kernel.Queue]:
     """Where one message goes; `routing_keys` is given if there are more than its own."""
     keys = (message.routing_key,) if routing_keys is None else routing_keys
-    return [destination.kernel for destination in vhost.router.route(exchange, keys, MessageHeaders(message))]
+    found = [destination.kernel for destination in vhost.router.route(exchange, keys, MessageHeaders(message))]
+    return found if without is None else [queue for queue in found if queue is not without]
 
 
 def _checked(channel: "Channel", message: kernel.Message) -> kernel.Message:

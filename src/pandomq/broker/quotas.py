@@ -62,13 +62,13 @@ def channel_refusal(client: "Client") -> ConnectionFault | None:
 
 def check_queue(broker: "Broker", vhost: "Vhost", name: str) -> None:
     """Of a new queue. Raises ChannelFault (406)."""
-    limit = _reached(len(vhost.queues), 0, vhost.limits, MAX_QUEUES)
+    limit = _reached(vhost.queue_count, 0, vhost.limits, MAX_QUEUES)
     if limit is not None:
         raise precondition_failed(
             f"cannot declare queue '{name}': queue limit in vhost '{vhost.name}' ({limit}) is reached"
         )
     queues_max = broker.limits.queues_max
-    if queues_max and sum(len(other.queues) for other in broker.state.vhosts.values()) >= queues_max:
+    if queues_max and sum(other.queue_count for other in broker.state.vhosts.values()) >= queues_max:
         raise precondition_failed(f"cannot declare queue '{name}': queue limit in cluster ({queues_max}) is reached")
 
 

@@ -6,17 +6,32 @@ what an exchange does with a key finds the plans that passed it with that key, a
 
 from collections.abc import Iterable
 
-from pandomq.kernel import Plan
+from pandomq.kernel import Plan, Queue
 
 
 class _Remembered:
-    __slots__ = ("key", "plan", "source", "via")
+    __slots__ = ("_others", "key", "plan", "source", "via")
 
     def __init__(self, plan: Plan, source: str, key: str, via: tuple[str, ...]) -> None:
         self.plan = plan
+        self._others: dict[Queue, Plan] = {}
+        """The same without one of its queues: of other brokers' outlets, so they are few."""
         self.source = source
         self.key = key
         self.via = via
+
+    def without(self, queue: Queue) -> Plan:
+        other = self._others.get(queue)
+        if other is None:
+            queues = self.plan.queues
+            left = [one for one in queues if one is not queue]
+            other = self._others[queue] = self.plan if len(left) == len(queues) else Plan(left)
+        return other
+
+    def withdraw(self) -> None:
+        self.plan.withdraw()
+        for other in self._others.values():
+            other.withdraw()
 
 
 class RoutePlans:
@@ -32,9 +47,11 @@ class RoutePlans:
     def __len__(self) -> int:
         return self._count
 
-    def find(self, source: str, key: str) -> Plan | None:
+    def find(self, source: str, key: str, without: Queue | None = None) -> Plan | None:
         remembered = self._from.get(source, {}).get(key)
-        return None if remembered is None else remembered.plan
+        if remembered is None:
+            return None
+        return remembered.plan if without is None else remembered.without(without)
 
     def remember(self, plan: Plan, source: str, key: str, via: Iterable[str]) -> None:
         """`via` are the other exchanges it depends on. There must be no plan of this source and key."""
@@ -65,13 +82,13 @@ class RoutePlans:
     def withdraw_all(self) -> None:
         for plans in self._from.values():
             for remembered in plans.values():
-                remembered.plan.withdraw()
+                remembered.withdraw()
         self._from.clear()
         self._via.clear()
         self._count = 0
 
     def _forget(self, remembered: _Remembered) -> None:
-        remembered.plan.withdraw()
+        remembered.withdraw()
         self._count -= 1
         plans = self._from[remembered.source]
         del plans[remembered.key]

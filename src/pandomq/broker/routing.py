@@ -12,7 +12,7 @@ from pandomq.broker.binding import Binding, Destination, DestinationKind
 from pandomq.broker.exchanges.catalogue import predeclared
 from pandomq.broker.exchanges.exchange import Exchange, QueueDestination
 from pandomq.broker.route_plans import RoutePlans
-from pandomq.kernel import Plan
+from pandomq.kernel import Plan, Queue
 from pandomq.limits import EXCHANGE_HOPS_MAX, ROUTE_PLANS_CACHED_MAX
 
 _NO_HEADERS: Final[Mapping[str, object]] = {}
@@ -108,11 +108,14 @@ class Router:
 
     # Where messages go.
 
-    def plan(self, exchange: Exchange, routing_key: str) -> Plan | None:
-        """The way of every message with this key alone, or None if something on that way looks at more than the key."""
+    def plan(self, exchange: Exchange, routing_key: str, without: Queue | None = None) -> Plan | None:
+        """The way of every message with this key alone, or None if something on that way looks at more than the key.
+
+        `without`: the outlet of the broker that the messages come from. What matches it counts as matched.
+        """
         if not exchange.static:
             return None
-        plan = self._plans.find(exchange.name, routing_key)
+        plan = self._plans.find(exchange.name, routing_key, without)
         if plan is not None:
             return plan
         queues: dict[QueueDestination, None] = {}
@@ -122,7 +125,7 @@ class Router:
             return None
         plan = Plan([queue.kernel for queue in self._chosen(queues)])
         self._plans.remember(plan, exchange.name, routing_key, (name for name in passed if name != exchange.name))
-        return plan
+        return self._plans.find(exchange.name, routing_key, without)
 
     def route(
         self, exchange: Exchange, routing_keys: Sequence[str], headers: Mapping[str, object]

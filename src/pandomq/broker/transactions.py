@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pandomq import kernel
 from pandomq.broker.dead_letters import send_dead
 from pandomq.broker.delayed import DelayedMessages, set_expiration_aside
+from pandomq.broker.outlets import versions_of
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
@@ -134,7 +135,12 @@ class Transaction:
         self._clear()
         engine, now_ms, vhost = broker.engine, broker.now_ms, channel.client.vhost
         accepted = True
-        routed = [(message, _present(vhost, targets), flags) for message, targets, flags in publishes]
+        without = vhost.outlet_to(channel.client.origin)
+        routed = [
+            (version, places, flags)
+            for message, targets, flags in publishes
+            for version, places in versions_of(message, _present(vhost, targets, without))
+        ]
         keep = engine.replicated or _is_kept(routed) or _settles_kept(channel.kernel, settlements)
         admission = Admission(channel.client, now_ms, keep=keep)
         for message, present, flags in routed:
@@ -171,7 +177,8 @@ def _settles_kept(channel: kernel.Channel, settlements: Sequence[tuple[int, Sequ
     return any(not requeue and not kept.isdisjoint(tags) for _, tags, requeue in settlements)
 
 
-def _present(vhost: "Vhost", targets: Sequence[Target]) -> list[kernel.Queue]:
-    """The queues that have these names now."""
+def _present(vhost: "Vhost", targets: Sequence[Target], without: kernel.Queue | None) -> list[kernel.Queue]:
+    """The queues that have these names now, each once."""
     places = [vhost.find_destination(target) if isinstance(target, str) else target for target in targets]
-    return [place.kernel for place in places if place is not None and not place.kernel.deleted]
+    present = {place.kernel: None for place in places if place is not None and not place.kernel.deleted}
+    return [queue for queue in present if queue is not without]

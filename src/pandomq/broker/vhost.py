@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
+from pandomq.broker.outlets import Outlet, Stub
 from pandomq.broker.permissions import ALL_RIGHTS, Access
 from pandomq.broker.policies import Change, Policies
 from pandomq.broker.queue import Queue
@@ -26,6 +27,7 @@ class Vhost:
         "limits",
         "name",
         "orphans",
+        "outlets",
         "policies",
         "queues",
         "reply_queues",
@@ -42,6 +44,8 @@ class Vhost:
         self.queues: dict[str, Queue] = {}
         self.reply_queues: dict[str, Queue] = {}
         """Reachable through the default exchange only, and in no listing."""
+        self.outlets: dict[str, Outlet] = {}
+        """By the broker that they lead to; they are among the queues, too."""
         self.router = Router(self.find_destination, limits.route_plans_max)
         self.orphans: list[Exchange] = []
         """Auto-delete exchanges that lost their last binding: `removal` deletes them."""
@@ -90,7 +94,20 @@ class Vhost:
 
     def find_destination(self, name: str) -> Queue | None:
         """For the default exchange."""
-        return self.queues.get(name) or self.reply_queues.get(name)
+        queue = self.queues.get(name) or self.reply_queues.get(name)
+        if isinstance(queue, Stub):
+            return None if queue.outlet.kernel.deleted else queue.outlet
+        return queue
+
+    def outlet_to(self, broker: str | None) -> kernel.Queue | None:
+        """None if it has none here."""
+        outlet = None if broker is None else self.outlets.get(broker)
+        return None if outlet is None else outlet.kernel
+
+    @property
+    def queue_count(self) -> int:
+        """Of those that somebody has declared for their own sake."""
+        return len(self.queues) - len(self.outlets)
 
     def queue(self, name: str) -> Queue:
         """Raises ChannelFault (404)."""
@@ -113,7 +130,19 @@ class Vhost:
         """With its messages, consumers and bindings."""
         (self.queues if self.queues.get(queue.name) is queue else self.reply_queues).pop(queue.name)
         queue.kernel.delete()
-        self.orphans += self.router.queue_deleted(queue)
+        orphans = self.router.queue_deleted(queue)
+        if isinstance(queue, Outlet):
+            # The private queues behind it may be alive, and are bound again by the next one.
+            self._outlet_gone(queue)
+        else:
+            self.orphans += orphans
+
+    def _outlet_gone(self, outlet: Outlet) -> None:
+        if self.outlets.get(outlet.origin) is outlet:
+            del self.outlets[outlet.origin]
+        for queue in outlet.owner.private_queues if outlet.owner is not None else ():
+            if isinstance(queue, Stub) and queue.outlet is outlet:
+                self.router.queue_declared(queue.name)
 
     def close(self) -> None:
         """It was deleted: whoever still holds it finds it empty."""
@@ -121,6 +150,7 @@ class Vhost:
             queue.kernel.delete()
         self.queues.clear()
         self.reply_queues.clear()
+        self.outlets.clear()
         self.router.clear()
         self.orphans.clear()
         for user in list(self.access):

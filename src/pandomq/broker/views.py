@@ -7,6 +7,7 @@ import msgspec
 
 from pandomq.broker.binding import DestinationKind
 from pandomq.broker.levels import level_of
+from pandomq.broker.outlets import Outlet
 from pandomq.fieldtable import FieldTable
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class BindingView(msgspec.Struct, frozen=True):
 def queues(broker: "Broker") -> Iterator[QueueView]:
     for vhost in broker.state.vhosts.values():
         for queue in vhost.queues.values():
-            yield queue_view(queue, replicated=broker.has_copies)
+            if not isinstance(queue, Outlet):
+                yield queue_view(queue, replicated=broker.has_copies)
 
 
 def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
@@ -126,11 +128,13 @@ def exchange_view(vhost: str, exchange: "Exchange") -> ExchangeView:
 def bindings(broker: "Broker") -> Iterator[BindingView]:
     """With each queue's implicit one from the default exchange first, as RabbitMQ lists them."""
     for vhost in broker.state.vhosts.values():
-        for name in vhost.queues:
-            yield BindingView(vhost.name, "", name, DestinationKind.QUEUE.value, name, {}, name)
+        for name, queue in vhost.queues.items():
+            if not isinstance(queue, Outlet):
+                yield BindingView(vhost.name, "", name, DestinationKind.QUEUE.value, name, {}, name)
         for exchange in vhost.router.exchanges.values():
             for binding in exchange.bindings():
-                yield binding_view(vhost.name, binding)
+                if not isinstance(binding.destination, Outlet):
+                    yield binding_view(vhost.name, binding)
 
 
 def binding_view(vhost: str, binding: "Binding") -> BindingView:
