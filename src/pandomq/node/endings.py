@@ -5,23 +5,33 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from pandomq.methods import ConnectionClose
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pandomq.broker.client import Client
     from pandomq.errors import ConnectionFault
-    from pandomq.node.backlog import Backlog
     from pandomq.node.link import Link
     from pandomq.node.links import Links, Writes
 
 log = logging.getLogger("pandomq")
 
 
-class Endings:
-    __slots__ = ("_backlog", "_ends", "_links")
+def for_client(link: Link, fault: ConnectionFault) -> ConnectionFault:
+    """Of a tunnel, it concerns the client at its other end, not the way there: that a broker ends a connection says
+    elsewhere that it is not the root, or not for long, and the client is to stay."""
+    return fault if link.vouched is None else fault.at(ConnectionClose.class_id, ConnectionClose.method_id)
 
-    def __init__(self, links: Links, backlog: Backlog) -> None:
+
+class Endings:
+    __slots__ = ("_ends", "_links", "_may_part")
+
+    def __init__(self, links: Links, may_part: Callable[[Client], bool]) -> None:
+        """Who says good-bye goes once it `may_part`: it has heard what it asked for before."""
         self._links = links
-        self._backlog = backlog
+        self._may_part = may_part
         self._ends: list[tuple[Link, ConnectionFault | None]] = []
 
     def add(self, link: Link, fault: ConnectionFault | None) -> None:
@@ -41,7 +51,7 @@ class Endings:
 
     def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
         """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""
-        return fault is None and link.client in self._backlog
+        return fault is None and link.client is not None and not self._may_part(link.client)
 
     def carry_out(self, writes: Writes, now_ms: int) -> None:
         ends, self._ends = self._ends, []

@@ -13,6 +13,8 @@ from pandomq.wire.inputs import Faulted, Input, Login, Misgreeted, OpenVhost, Pe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.client import Client
     from pandomq.node.backlog import Batch
     from pandomq.node.endings import Endings
     from pandomq.node.link import Link
@@ -25,7 +27,7 @@ log = logging.getLogger("pandomq")
 
 
 class Intake:
-    __slots__ = ("_door", "_endings", "_links", "_pressure", "_reception", "batch")
+    __slots__ = ("_door", "_endings", "_links", "_pressure", "_reception", "_said")
 
     def __init__(
         self, reception: Reception, links: Links, endings: Endings, pressure: Pressure, door: PeerDoor | None
@@ -35,11 +37,14 @@ class Intake:
         self._links = links
         self._endings = endings
         self._pressure = pressure
-        self.batch: Batch = []
+        self._said: dict[Broker, Batch] = {}
 
-    def take_batch(self) -> Batch:
-        batch, self.batch = self.batch, []
-        return batch
+    def take_batch(self, broker: Broker) -> Batch:
+        """What the clients of this broker have said."""
+        return self._said.pop(broker, [])
+
+    def gather(self, client: Client, work: Sequence[PublishRun | SettleRun | MethodInput]) -> None:
+        self._said.setdefault(client.broker, []).append((client, work))
 
     def gather_ahead(self, let_in: Sequence[Ahead], now_ms: int) -> None:
         for link, inputs in let_in:
@@ -83,5 +88,5 @@ class Intake:
                 case _:
                     assert_never(item)
         if work and link.client is not None:
-            self.batch.append((link.client, work))
+            self.gather(link.client, work)
         return ahead

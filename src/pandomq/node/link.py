@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pandomq.node.proxy_header import read_proxy_header
 
@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from pandomq.cluster.hello import Hello
     from pandomq.wire.connection import Connection
     from pandomq.wire.inputs import Login
+
+
+class Vouched(NamedTuple):
+    """Whom a tunnel stands for."""
+
+    origin: str
+    """The broker that dialed it."""
+    peer: str
+    """The connection of its client there; of a trunk, a name of its own."""
+    trunk: bool
 
 
 class Link:
@@ -41,6 +51,7 @@ class Link:
         "socket",
         "tls",
         "unknown",
+        "vouched",
         "writing_paused",
     )
 
@@ -65,6 +76,8 @@ class Link:
         """While another broker proves that it is one."""
         self.hello: Hello | None = None
         """Of the broker at the other end, once it is proven; None for a client."""
+        self.vouched: Vouched | None = None
+        """Of a tunnel, once it is proven."""
         self.mechanism = ""
         """By which it logged in."""
         self.ended = False
@@ -113,7 +126,9 @@ class Link:
 
     @property
     def name(self) -> str:
-        """As RabbitMQ names connections."""
+        """As RabbitMQ names connections; a tunnel is named as the connection for which it stands."""
+        if self.vouched is not None:
+            return self.vouched.peer
         return f"{address_name(self.peer)} -> {address_name(self.local)}"
 
     @property

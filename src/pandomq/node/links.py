@@ -15,7 +15,8 @@ from pandomq.wire.pulse import NEVER_MS, Tick
 from pandomq.wire.states import State
 
 if TYPE_CHECKING:
-    from pandomq.broker.broker import Broker
+    from collections.abc import Iterable
+
     from pandomq.broker.client import Client
     from pandomq.errors import ConnectionFault
     from pandomq.node.incomplete import IncompleteMessages
@@ -34,7 +35,6 @@ Writes = list[tuple["Link", bytes]]
 
 class Links:
     __slots__ = (
-        "_broker",
         "_deadlines",
         "_dropped_peers",
         "_paced",
@@ -45,12 +45,14 @@ class Links:
         "incomplete",
         "of_client",
         "present",
+        "tunnels",
     )
 
-    def __init__(self, broker: Broker, incomplete: IncompleteMessages, now_ms: int) -> None:
-        self._broker = broker
+    def __init__(self, incomplete: IncompleteMessages, now_ms: int) -> None:
         self.incomplete = incomplete
         self.present: dict[Link, None] = {}
+        self.tunnels: dict[Link, None] = {}
+        """Those among them that other brokers have dialed for their clients."""
         self.of_client: dict[Client, Link] = {}
         self.controls: list[Control] = []
         self._talking: dict[Link, None] = {}
@@ -70,6 +72,15 @@ class Links:
         """It is another broker, not one of the clients; it is watched, and not counted."""
         del self.present[link]
 
+    def let_tunnel_pass(self, link: Link) -> None:
+        """It is one of the clients, but of another broker, and counted there."""
+        self.tunnels[link] = None
+
+    @property
+    def count(self) -> int:
+        """Of those who have come to this broker, let in or not."""
+        return len(self.present) - len(self.tunnels)
+
     def take_dropped_peers(self) -> list[Link]:
         dropped, self._dropped_peers = self._dropped_peers, []
         return dropped
@@ -87,13 +98,14 @@ class Links:
         if link.client is not None:
             self.let_go(link, now_ms)
         self.present.pop(link, None)
+        self.tunnels.pop(link, None)
         self._talking.pop(link, None)
         self.incomplete.forget(link)
 
     def let_go(self, link: Link, now_ms: int) -> None:
         """The broker's client goes; the link may stay to say good-bye."""
         assert link.client is not None
-        self._broker.disconnect(link.client, now_ms)
+        link.client.broker.disconnect(link.client, now_ms)
         del self.of_client[link.client]
         link.client = None
         # Whatever it was kept waiting for, it is not any more; its close-ok or its end of file is to be read.
@@ -148,13 +160,16 @@ class Links:
         self.talk(link)
         self._set_reading(link, paused=True)
 
+    def unblock(self, link: Link) -> None:
+        link.blocked = False
+        link.connection.unblock()
+        self.talk(link)
+        self._set_reading(link, paused=link.held)
+
     def unblock_all(self) -> None:
         for link in self.present:
             if link.blocked:
-                link.blocked = False
-                link.connection.unblock()
-                self.talk(link)
-                self._set_reading(link, paused=link.held)
+                self.unblock(link)
 
     def pace(self, link: Link) -> None:
         """It published while publishers rest: TCP holds it back for a moment."""
@@ -200,6 +215,7 @@ class Links:
                 link.ended = True
                 self.controls.append(Close(link))
         self.present.clear()
+        self.tunnels.clear()
         self.of_client.clear()
 
     def _set_reading(self, link: Link, *, paused: bool) -> None:
@@ -213,10 +229,11 @@ class Links:
         """The connection itself has something to send, beside what the broker sends."""
         self._talking[link] = None
 
-    def take_writes(self, writes: Writes) -> list[Client]:
-        """Adds what everybody has to send; returns the clients that have bytes but no link."""
+    def take_writes(self, dirty: Iterable[Client], writes: Writes) -> list[Client]:
+        """Adds what everybody has to send: these clients, of whichever broker, and the connections themselves. Returns
+        those of them that have no link."""
         linkless: list[Client] = []
-        for client in self._broker.take_dirty():
+        for client in dirty:
             link = self.of_client.get(client)
             if link is not None:
                 self.take(link, client, writes)

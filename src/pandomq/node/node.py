@@ -20,9 +20,9 @@ from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.commands import StartBroker
 from pandomq.errors import connection_forced
 from pandomq.ids import LogIndex
-from pandomq.node.backlog import Backlog, Batch
+from pandomq.node.desk import Desk
 from pandomq.node.disk_log import DiskLog
-from pandomq.node.endings import Endings
+from pandomq.node.endings import Endings, for_client
 from pandomq.node.incomplete import IncompleteMessages
 from pandomq.node.intake import Intake
 from pandomq.node.links import Links, Writes
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from pandomq.broker.administration import OnDone
-    from pandomq.broker.client import Client
     from pandomq.broker.commands import AdministrativeCommand
     from pandomq.journal.effects import Completion
     from pandomq.journal.journal import Journal
@@ -76,17 +75,17 @@ class Node:
         self._disk = None if journal is None else DiskLog(journal, self._broker, settings, random)
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
-        self._links = Links(self._broker, IncompleteMessages(settings), now_ms)
+        self._links = Links(IncompleteMessages(settings), now_ms)
         self.office = Office(self._disk, settings.cluster.http)
         self.peer_links = None if self._disk is None else linked_to_others(settings, self._links, self._disk, random)
-        door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links)
+        door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links, settings.message_bytes_max)
         self._reception = Reception(
             settings, self._broker, self._links, Secrets.draw(random), self.office, door, now_ms
         )
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
-        self._backlog = Backlog(self._may_go_on)
+        self._desk = Desk(self._broker, self._links)
         self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
-        self._endings = Endings(self._links, self._backlog)
+        self._endings = Endings(self._links, lambda client: client not in self._desk.backlog)
         self._intake = Intake(self._reception, self._links, self._endings, self._pressure, door)
         self.local_clients = LocalClients(self._broker, self.office)
         self._parting = Parting(self._links, self._endings, self.local_clients, self.office)
@@ -284,7 +283,7 @@ class Node:
         """False if there is no such connection."""
         link = self.views.find_link(name)
         if link is not None:
-            self._endings.add(link, connection_forced(reason))
+            self._endings.add(link, for_client(link, connection_forced(reason)))
         return link is not None
 
     # The step.
@@ -308,17 +307,17 @@ class Node:
             administered, self._administered = self._administered, []
             for command, on_done in administered:
                 self._broker.administration.submit(command, on_done, now_ms)
-        gathered = [*self._intake.take_batch(), *self.local_clients.take_batch()]
-        if gathered or self._backlog or self._broker.active:
-            self._handle(gathered, now_ms)
+        gathered = [*self._intake.take_batch(self._broker), *self.local_clients.take_batch()]
+        if self._desk.has_work(gathered):
+            self._commit(self._desk.handle(gathered, now_ms))
         if self._endings:
             self._endings.carry_out(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
         more = self._disk is not None and self._disk.work()
         self._pressure.watch()
-        for client in self._links.take_writes(writes):
+        for client in self._links.take_writes(self._broker.take_dirty(), writes):
             self.local_clients.wrote(client)
-        more = more or self._broker.active or self._backlog.ready or self._endings.ready
+        more = more or self._desk.ready or self._endings.ready
         return self._output(writes, more)
 
     def _output(self, writes: Writes, more: bool) -> Output:
@@ -353,7 +352,7 @@ class Node:
                 on_done(self.office.refusal())
             self._administered.clear()
             self._endings.carry_out(writes, now_ms)
-        self._links.take_writes(writes)
+        self._links.take_writes(self._broker.take_dirty(), writes)
         more = disk.follow()
         return self._output(writes, disk.work() or more or disk.replication.elected is not None)
 
@@ -367,26 +366,6 @@ class Node:
         controls, self._links.controls = self._links.controls, []
         return Output(writes, controls, False, (), self.peers.take_sends(), reason, said, asked)
 
-    def _handle(self, gathered: Batch, now_ms: int) -> None:
-        waited = self._backlog.clients()
-        outcome = self._broker.handle(self._backlog.join(gathered), now_ms)
-        self._backlog.add(outcome.rest)
-        self._commit(outcome)
-        for client, _ in outcome.rest:
-            link = self._links.of_client.get(client)
-            if link is not None:
-                self._links.fall_behind(link)
-        for client in waited:
-            link = self._links.of_client.get(client)
-            if link is not None and client not in self._backlog:
-                self._links.catch_up(link)
-
-    def _may_go_on(self, client: Client) -> bool:
-        link = self._links.of_client.get(client)
-        if client.gone or client.waits or link is None:
-            return client.gone or not client.waits
-        return not link.writing_paused and client.unwritten_bytes <= self._broker.limits.outgoing_bytes_max
-
     def _commit(self, outcome: Outcome) -> None:
         index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal, prompt=outcome.prompt)
         # Named before it can be committed: what waits must know for which index.
@@ -395,6 +374,6 @@ class Node:
         for client, fault in outcome.closing:
             link = self._links.of_client.get(client)
             if link is not None:
-                self._endings.add_first(link, fault)
+                self._endings.add_first(link, for_client(link, fault))
             else:
                 self.local_clients.failed(client, fault)

@@ -1,7 +1,7 @@
 """Where other brokers come in: the accepting end of a link, from its login to what is published on it.
 
 They log in with a mechanism of their own (`cluster.acceptance`), open one channel, and publish there. They have no
-user and no vhost, and are not counted among the clients.
+user and no vhost, and are not counted among the clients. Tunnels come in here, too, and are clients from then on.
 """
 
 from __future__ import annotations
@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING
 
 from pandomq import __version__
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
-from pandomq.cluster.hello import Objection, encode
+from pandomq.cluster.hello import LINK, TRUNK, Objection, encode
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind
+from pandomq.cluster.vouching import TUNNEL_AGREED, vouched_properties
 from pandomq.errors import ConnectionFault, channel_error, command_invalid
+from pandomq.ids import UserName
 from pandomq.kernel import OVERSIZED, PublishRun
 from pandomq.methods import ChannelOpen, ChannelOpenOk, MethodInput
-from pandomq.wire.inputs import Faulted, OpenVhost, PeerClosed
+from pandomq.node.link import Vouched
+from pandomq.wire.inputs import Faulted, Login, OpenVhost, PeerClosed
 from pandomq.wire.offer import Agreed, Offer
+from pandomq.wire.sasl import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pandomq.cluster.hello import Hello
     from pandomq.node.link import Link
     from pandomq.node.links import Links
     from pandomq.node.peer_links import PeerLinks
@@ -35,16 +40,20 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 class PeerDoor:
-    __slots__ = ("_links", "_offer", "_peers")
+    __slots__ = ("_links", "_offer", "_peers", "_tunnel_offer")
 
-    def __init__(self, links: Links, peers: PeerLinks) -> None:
+    def __init__(self, links: Links, peers: PeerLinks, message_bytes_max: int) -> None:
         self._links = links
         self._peers = peers
+        self.change_settings(message_bytes_max)
         self._offer = Offer(
             version=__version__,
             proposal=Agreed(CHANNEL, LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S),
             message_bytes_max=LINK_MESSAGE_BYTES_MAX,
         )
+
+    def change_settings(self, message_bytes_max: int) -> None:
+        self._tunnel_offer = Offer(version=__version__, proposal=TUNNEL_AGREED, message_bytes_max=message_bytes_max)
 
     def greet(self, link: Link, hello: bytes) -> list[Input]:
         """It says who it is. Returns what it had sent ahead."""
@@ -62,16 +71,26 @@ class PeerDoor:
         assert link.acceptance is not None, "only brokers are challenged"
         try:
             hello = link.acceptance.accept(response)
-            reason = self._peers.objection(hello, now_ms)
+            reason = None if hello.purpose != LINK else self._peers.objection(hello, now_ms)
             if reason is not None:
                 raise NotAccepted(reason, encode(Objection(reason, lasting=False)))
         except NotAccepted as refused:
             self._refuse(link, refused.reason, refused.answer)
             return []
-        link.acceptance, link.hello = None, hello
-        self._links.let_pass(link)
+        link.acceptance = None
         self._links.talk(link)
+        if hello.purpose != LINK:
+            return self._let_tunnel_in(link, hello)
+        link.hello = hello
+        self._links.let_pass(link)
         return link.connection.accept_login(self._offer)
+
+    def _let_tunnel_in(self, link: Link, hello: Hello) -> list[Input]:
+        """It stands for a client, whose password the broker has seen that dialed it; it is one of the clients then."""
+        link.vouched = Vouched(hello.name, hello.peer, trunk=hello.purpose == TRUNK)
+        link.login = Login(CLUSTER, UserName(hello.user), b"", vouched_properties(hello))
+        self._links.let_tunnel_pass(link)
+        return link.connection.accept_login(self._tunnel_offer)
 
     def _refuse(self, link: Link, reason: str, answer: bytes | None) -> None:
         log.warning("no link from %s: %s", link.peer_name, reason)

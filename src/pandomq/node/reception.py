@@ -73,6 +73,8 @@ class Reception:
         self._connections_max = settings.connections_max
         self.handshake_ms_max = settings.handshake_ms_max
         self._settings = settings
+        if self._door is not None:
+            self._door.change_settings(settings.message_bytes_max)
         self._make_offers()
 
     def announce(self, properties: Mapping[str, object]) -> None:
@@ -95,7 +97,7 @@ class Reception:
         """Whether one more may come while so many are on their way in."""
         # Some have yet to say that they are brokers, which are not counted among the clients.
         reserved = 0 if self._door is None else BROKERS_COMING_MAX
-        return len(self._links.present) + coming < self._connections_max + reserved
+        return self._links.count + coming < self._connections_max + reserved
 
     def accept(
         self,
@@ -115,7 +117,7 @@ class Reception:
         if through_proxy:
             link.before = b""
         if not self.has_room(0):
-            count = len(self._links.present)
+            count = self._links.count
             log.warning("refused %s: %d connections are open, which is the limit", link.peer_name, count)
             link.gone = True
             self._links.controls.append(Abort(link))
@@ -129,7 +131,7 @@ class Reception:
         if login.mechanism == CLUSTER:
             assert self._door is not None, "nobody else may choose it"
             return [(link, self._door.greet(link, login.password))]
-        if len(self._links.present) > self._connections_max:
+        if self._links.count > self._connections_max:
             self._links.drop(link, f"{self._connections_max} connections are open, which is the limit", now_ms)
             return []
         link.login = login
@@ -192,7 +194,7 @@ class Reception:
 
     def open(self, link: Link, request: OpenVhost, now_ms: int) -> list[Input]:
         """Returns what the client had sent ahead, if it may open the vhost."""
-        connection, login = link.connection, link.login
+        connection, login, vouched = link.connection, link.login, link.vouched
         assert login is not None
         link.login, link.mechanism = None, login.mechanism
         try:
@@ -209,9 +211,13 @@ class Reception:
                 frame_max=connection.agreed.frame_max,
                 channel_max=connection.agreed.channel_max,
                 now_ms=now_ms,
+                counted=vouched is None,
+                origin=None if vouched is None else vouched.origin,
+                trunk=vouched is not None and vouched.trunk,
             )
         except ConnectionFault as fault:
-            log.warning("connection %s refused: %s", link.peer_name, fault)
+            level = logging.WARNING if vouched is None else logging.INFO
+            log.log(level, "connection %s refused: %s", link.peer_name, fault)
             connection.close(fault, now_ms)
             self._links.watch(link)
             return []

@@ -108,7 +108,7 @@ class Views:
             held_messages=self._broker.engine.held_messages,
             held_bytes=self._broker.engine.held_bytes,
             memory_bytes_max=self._settings.memory_bytes_max,
-            connections=len(self._link_of),
+            connections=sum(link.vouched is None for link in self._link_of.values()),
             connections_max=self._settings.connections_max,
             log_index=int(self._log.last_index),
             log_bytes=self._log.appended_bytes,
@@ -285,13 +285,13 @@ class Views:
     # Clients.
 
     def connections(self) -> Iterator[LinkView]:
-        for link in list(self._links):
+        for link in self._named(None):
             if link.client is not None:
                 yield _link_view(link, link.client)
 
     def find_link(self, name: str) -> Link | None:
         """The open connection of that name. For the node: what comes back is alive."""
-        return next((link for link in self._links if link.client is not None and link.name == name), None)
+        return next((link for link in self._named(None) if link.client is not None and link.name == name), None)
 
     def connection(self, name: str) -> LinkView | None:
         link = self.find_link(name)
@@ -299,7 +299,7 @@ class Views:
 
     def client_sizes(self) -> Iterator[tuple[str, str, int]]:
         """Vhost, user and number of channels of each connection."""
-        for client in list(self._link_of):
+        for client in [client for client, link in self._link_of.items() if self._is_shown(link)]:
             yield client.vhost.name, client.user, len(client.channels)
 
     def channels(self, connection: str | None = None) -> Iterator[LinkChannelView]:
@@ -328,9 +328,14 @@ class Views:
         home = self._broker.state.vhosts.get(vhost)
         return None if home is None else home.queues.get(name)
 
+    def _is_shown(self, link: Link) -> bool:
+        """A tunnel shows as the connection for which it stands, unless that is one of this broker's own."""
+        vouched = link.vouched
+        return vouched is None or not (vouched.trunk or vouched.origin == self._settings.name)
+
     def _named(self, connection: str | None) -> Iterable[Link]:
         if connection is None:
-            return list(self._links)
+            return [link for link in self._links if self._is_shown(link)]
         link = self.find_link(connection)
         return () if link is None else (link,)
 

@@ -97,13 +97,13 @@ class Publisher:
         self.say(ConfirmSelect(False))
 
     def say(self, method: Method) -> None:
-        self.life.node._intake.batch.append((self.client, [MethodInput(1, method)]))
+        self.life.node._intake.gather(self.client, [MethodInput(1, method)])
         self.life.turn()
 
     def publish(self, queue: str, body: bytes, properties: Properties = PERSISTENT) -> None:
         header = encode_header(len(body), properties)
         octets = encode_content(1, BasicPublish("", queue), header, body, 4096)
-        self.life.node._intake.batch.append((self.client, list(self._scanner.feed(octets))))  # type: ignore[arg-type]
+        self.life.node._intake.gather(self.client, list(self._scanner.feed(octets)))  # type: ignore[arg-type]
 
     @property
     def confirmed(self) -> int:
