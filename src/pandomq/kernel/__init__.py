@@ -32,7 +32,7 @@ from pandomq.kernel.constants import (
     SPECIAL_USER_ID,
     TRANSACTION,
 )
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.hooks import Hooks, ReplayHooks
 
 PLAIN: Final = bool(os.environ.get("PANDOMQ_PLAIN")) or importlib.util.find_spec("pandomq.kernel._fast") is None
@@ -43,6 +43,7 @@ if TYPE_CHECKING or not PLAIN:
         KIND,
         Channel,
         Consumer,
+        DeliveryRun,
         Engine,
         Message,
         Page,
@@ -60,6 +61,7 @@ else:
         KIND,
         Channel,
         Consumer,
+        DeliveryRun,
         Engine,
         Message,
         Page,
@@ -100,6 +102,8 @@ __all__ = [
     "TRANSACTION",
     "Channel",
     "Consumer",
+    "Content",
+    "DeliveryRun",
     "Engine",
     "Frame",
     "Hooks",

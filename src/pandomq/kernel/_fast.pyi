@@ -20,7 +20,7 @@ some later `deliver`, in any order. Nothing else can be seen of it: whatever nee
 from collections.abc import Sequence
 from typing import Any, Final, final
 
-from pandomq.kernel._fast_inputs import Message, PublishRun, Scanner, SettleRun, routing_of
+from pandomq.kernel._fast_inputs import DeliveryRun, Message, PublishRun, Scanner, SettleRun, routing_of
 from pandomq.kernel.constants import (
     CONFIRM,
     DELIVERY_LIMIT,
@@ -46,15 +46,16 @@ from pandomq.kernel.constants import (
     SPECIAL_USER_ID,
     TRANSACTION,
 )
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.hooks import Hooks, ReplayHooks
 
 __all__ = [
     "CONFIRM", "DELIVERY_LIMIT", "DROP_HEAD", "EXPIRED", "IMMEDIATE", "KIND", "MANDATORY", "MAXLEN", "NEVER_MS",
     "NORMAL", "OVERSIZED", "RECORD_COMMAND", "RECORD_DEQUEUE", "RECORD_ENQUEUE", "REJECTED", "REJECT_PUBLISH",
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
-    "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Engine", "Frame", "Message", "Page",
-    "Plan", "PublishRun", "Queue", "Routes", "ScanFault", "Scanner", "Session", "SettleRun", "routing_of",
+    "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Content", "DeliveryRun", "Engine",
+    "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault", "Scanner", "Session", "SettleRun",
+    "routing_of",
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"

@@ -55,13 +55,14 @@ from pandomq.kernel.constants import (
     SPECIAL_USER_ID,
     TRANSACTION,
 )
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION, BadEntry
 from pandomq.limits import EXPIRATION_MS_MAX, FIELD_TABLE_DEPTH_MAX
 
 cdef class Message
 cdef class PublishRun
 cdef class SettleRun
+cdef class DeliveryRun
 cdef class Scanner
 cdef class Plan
 cdef class Routes
@@ -82,7 +83,9 @@ include "fast/slabs.pxi"
 include "fast/message.pxi"
 include "fast/known_routings.pxi"
 include "fast/runs.pxi"
+include "fast/deliveries.pxi"
 include "fast/contents.pxi"
+include "fast/arrivals.pxi"
 include "fast/scanner.pxi"
 include "fast/chain.pxi"
 include "fast/ring.pxi"
@@ -143,6 +146,8 @@ __all__ = [
     "TRANSACTION",
     "Channel",
     "Consumer",
+    "Content",
+    "DeliveryRun",
     "Engine",
     "Frame",
     "Message",

@@ -3,9 +3,7 @@
 There is no module of this name: both twins offer all of it themselves.
 """
 
-from typing import final
-
-from pandomq.kernel.faults import Frame, ScanFault
+from typing import Any, final
 
 @final
 class Message:
@@ -40,6 +38,14 @@ class PublishRun:
     def __getitem__(self, position: int, /) -> tuple[int, Message, int]: ...  # channel number, message, flags
 
 @final
+class DeliveryRun:
+    """Consecutive complete deliveries of another broker, on any channels."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int, /) -> tuple[int, bytes, int, bool, Message]: ...
+    # channel number, consumer tag, delivery tag, redelivered, message
+
+@final
 class SettleRun:
     """Consecutive acks, nacks and rejects, on any channels."""
 
@@ -56,11 +62,15 @@ class Scanner:
     connection; after that feed returns []. The codes are RabbitMQ's: 501 for what cannot be read (frames and the
     methods of content and settlement), 504 for such a method on channel 0, 505 for a frame in a place where another
     one is due. Frame.kind is 1 (method) or 8 (heartbeat); content frames never come as such.
+
+    An inward one is for what another broker sends: deliveries instead of publishes, other methods with content as
+    Content. There a body beyond body_size_max is a fault; else it becomes a publish with the flag OVERSIZED.
     """
 
     frame_max: int  # octets, the whole frame; 0 means no limit was agreed (the caller sets the broker's own)
     body_size_max: int
-    def __init__(self, frame_max: int, body_size_max: int) -> None: ...
-    def feed(self, data: bytes | bytearray | memoryview) -> list[PublishRun | SettleRun | Frame | ScanFault]: ...
+    def __init__(self, frame_max: int, body_size_max: int, inward: bool = False) -> None: ...
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Any]: ...
+    # list[PublishRun | SettleRun | Frame | ScanFault], or list[DeliveryRun | SettleRun | Content | Frame | ScanFault]
     @property
     def buffered_bytes(self) -> int: ...  # kept for incomplete frames and contents

@@ -27,7 +27,7 @@ from pandomq.kernel.constants import (
     SPECIAL_USER_ID,
     TRANSACTION,
 )
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.consumer import Consumer
 from pandomq.kernel.plain.engine import Engine
@@ -35,7 +35,7 @@ from pandomq.kernel.plain.message import Message, routing_of
 from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.routes import Plan, Routes
-from pandomq.kernel.plain.runs import PublishRun, SettleRun
+from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
 from pandomq.kernel.plain.scanner import Scanner
 from pandomq.kernel.plain.session import Session
 
@@ -68,6 +68,8 @@ __all__ = [
     "TRANSACTION",
     "Channel",
     "Consumer",
+    "Content",
+    "DeliveryRun",
     "Engine",
     "Frame",
     "Message",

@@ -73,4 +73,6 @@ FRAME_END: Final = 0xCE
 
 BASIC: Final = 60
 PUBLISH: Final = 40
+RETURN: Final = 50
 DELIVER: Final = 60
+GET_OK: Final = 71

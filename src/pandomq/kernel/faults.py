@@ -1,12 +1,15 @@
-"""What a scanner gives besides runs: frames for others to decode, and the fault that ends a connection.
+"""What a scanner gives besides runs: frames and contents for others to decode, the fault that ends a connection.
 
 Both twins build their faults here, in RabbitMQ's codes and words, so that the hot loops hold no text.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pandomq.errors import Fault, channel_error, frame_error, unexpected_frame
 from pandomq.kernel.constants import BASIC, PUBLISH
+
+if TYPE_CHECKING:
+    from pandomq.kernel._fast import Message
 
 OCTETS_SHOWN_MAX = 64
 """More of a bad frame would not fit a reply text anyway."""
@@ -18,6 +21,15 @@ class Frame(NamedTuple):
     kind: int
     channel: int
     payload: bytes
+
+
+class Content(NamedTuple):
+    """A method with content that came from a broker: basic.return or basic.get-ok."""
+
+    channel: int
+    payload: bytes
+    """The method's, as in a Frame."""
+    message: "Message"
 
 
 class ScanFault(NamedTuple):
@@ -90,3 +102,8 @@ def expected_body() -> ScanFault:
 
 def body_too_long(size: int, missing: int) -> ScanFault:
     return _scan_fault(frame_error(f"content body of {size} octets where {missing} are missing"), BASIC, PUBLISH)
+
+
+def body_too_large(size: int, size_max: int) -> ScanFault:
+    """From a broker, which knows what its peer takes."""
+    return _scan_fault(frame_error(f"content body of {size} octets, but at most {size_max} are taken"))

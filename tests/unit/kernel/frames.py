@@ -79,6 +79,46 @@ def publish(
     return b"".join(parts)
 
 
+def with_content(method: bytes, body: bytes, props: bytes, channel: int, chunk: int) -> bytes:
+    parts = [frame(1, channel, method), frame(2, channel, header_payload(len(body), props))]
+    parts += [frame(3, channel, body[at : at + chunk]) for at in range(0, len(body), chunk)]
+    return b"".join(parts)
+
+
+def deliver_method(
+    consumer: bytes = b"c", tag: int = 1, redelivered: bool = False, key: bytes = b"", exchange: bytes = b""
+) -> bytes:
+    return struct.pack(">HH", 60, 60) + short(consumer) + struct.pack(">QB", tag, redelivered) + routing(key, exchange)
+
+
+def return_method(key: bytes = b"k", exchange: bytes = b"", text: bytes = b"NO_ROUTE") -> bytes:
+    return struct.pack(">HHH", 60, 50, 312) + short(text) + routing(key, exchange)
+
+
+def get_ok_method(tag: int = 1, redelivered: bool = False, key: bytes = b"k", exchange: bytes = b"") -> bytes:
+    return struct.pack(">HHQB", 60, 71, tag, redelivered) + routing(key, exchange) + struct.pack(">I", 7)
+
+
+def routing(key: bytes, exchange: bytes = b"") -> bytes:
+    return short(exchange) + short(key)
+
+
+def deliver(
+    consumer: bytes = b"c",
+    tag: int = 1,
+    body: bytes = b"",
+    props: bytes = NO_PROPERTIES,
+    *,
+    channel: int = 1,
+    redelivered: bool = False,
+    key: bytes = b"k",
+    exchange: bytes = b"",
+    chunk: int = 1 << 30,
+) -> bytes:
+    """All frames of one delivery, as another broker sends them."""
+    return with_content(deliver_method(consumer, tag, redelivered, key, exchange), body, props, channel, chunk)
+
+
 def ack(tag: int, multiple: bool = False, *, channel: int = 1) -> bytes:
     return frame(1, channel, struct.pack(">HHQB", 60, 80, tag, multiple))
 

@@ -30,6 +30,12 @@ def flat(kernel: ModuleType, outputs: list[Any]) -> list[Any]:
         if isinstance(output, kernel.PublishRun):
             assert len(output) > 0
             values += [(channel, m.routing, m.header, m.body, m.body_size, flags) for channel, m, flags in output]
+        elif isinstance(output, kernel.DeliveryRun):
+            assert len(output) > 0
+            values += [(*item[:4], item[4].routing, item[4].header, item[4].body) for item in output]
+        elif isinstance(output, kernel.Content):
+            message = output.message
+            values.append((*output[:2], message.routing, message.header, message.body))
         elif isinstance(output, kernel.SettleRun):
             assert len(output) > 0
             values += list(output)

@@ -103,7 +103,7 @@ class Publisher:
     def publish(self, queue: str, body: bytes, properties: Properties = PERSISTENT) -> None:
         header = encode_header(len(body), properties)
         octets = encode_content(1, BasicPublish("", queue), header, body, 4096)
-        self.life.node._intake.gather(self.client, list(self._scanner.feed(octets)))  # type: ignore[arg-type]
+        self.life.node._intake.gather(self.client, list(self._scanner.feed(octets)))
 
     @property
     def confirmed(self) -> int:

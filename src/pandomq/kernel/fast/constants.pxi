@@ -30,6 +30,8 @@ cdef enum:
     C_NACK = 120
     C_BASIC = 60
     C_DELIVER = 60
+    C_RETURN = 50
+    C_GET_OK = 71
     C_METHOD = 1
     C_HEADER = 2
     C_BODY = 3

@@ -1,11 +1,12 @@
-# A publish whose header or body has not come yet.
+# A publish, or what another broker sends, whose header or body has not come yet.
 
 cdef enum:
     BODY_AT_ONCE_MAX = 1 << 20  # a larger body gets room as it comes: a peer can announce much and send nothing
 
 
 @cython.final
-cdef class Content:
+cdef class Incoming:
+    cdef bytes method  # the payload of what another broker sends, or the consumer tag of its delivery; None for a publish
     cdef bytes routing
     cdef bytes header  # None before it came
     cdef Traits traits
@@ -14,6 +15,9 @@ cdef class Content:
     cdef size_t capacity
     cdef uint64_t missing
     cdef uint64_t body_size
+    cdef uint64_t delivery_tag
+    cdef bint redelivered
+    cdef bint is_delivery
     cdef uint16_t flags
     cdef bint skipped  # too large: already reported, its body is thrown away
 
@@ -55,4 +59,15 @@ cdef class Content:
         cdef size_t buffered = PyBytes_GET_SIZE(self.routing) + self.size
         if self.header is not None:
             buffered += PyBytes_GET_SIZE(self.header)
+        if self.method is not None:
+            buffered += PyBytes_GET_SIZE(self.method)
         return buffered
+
+
+cdef inline bint routing_fits(const octet* payload, size_t size) noexcept nogil:
+    # Whether exchange, routing key and the octet of bits fill the arguments of a publish exactly.
+    cdef size_t key
+    if size <= 6:
+        return False
+    key = 7 + payload[6]
+    return key < size and key + 1 + payload[key] == size - 1

@@ -15,10 +15,12 @@ cdef class Scanner:
     cdef size_t tail_capacity
     cdef dict contents  # by channel number; None if there are none
     cdef bint failed
+    cdef bint inward
     # These live only during one feed.
     cdef list outputs
     cdef PublishRun publishes  # the last output, if it is a run of this kind
     cdef SettleRun settlements
+    cdef DeliveryRun deliveries
     cdef bytes last_header
     cdef Traits last_traits
     cdef PyObject* recent_headers[RECENT_HEADERS]  # owned; a publisher may take turns between a few
@@ -26,7 +28,8 @@ cdef class Scanner:
     cdef bint has_recent_headers
     cdef object fault
 
-    def __init__(self, int64_t frame_max, uint64_t body_size_max):
+    def __init__(self, int64_t frame_max, uint64_t body_size_max, bint inward=False):
+        self.inward = inward
         self.frame_max = frame_max
         self.body_size_max = body_size_max
 
@@ -39,7 +42,7 @@ cdef class Scanner:
         cdef size_t buffered = self.tail_size
         if self.contents is not None:
             for content in self.contents.values():
-                buffered += (<Content>content).buffered_bytes()
+                buffered += (<Incoming>content).buffered_bytes()
         return buffered
 
     def feed(self, data):
@@ -58,7 +61,7 @@ cdef class Scanner:
                 self.contents = None
         finally:
             PyBuffer_Release(&view)
-            self.outputs = self.publishes = self.settlements = self.fault = None
+            self.outputs = self.publishes = self.settlements = self.deliveries = self.fault = None
             self.last_header = None
             if self.has_recent_headers:
                 self.forget_headers()
@@ -80,7 +83,10 @@ cdef class Scanner:
             if payload_size + FRAME_OVERHEAD > size - offset:
                 break
             if kind == C_METHOD:
-                taken = self.whole_publish(data + offset, size - offset, number, payload_size)
+                if self.inward:
+                    taken = whole_delivery(self, data + offset, size - offset, number, payload_size)
+                else:
+                    taken = self.whole_publish(data + offset, size - offset, number, payload_size)
                 if taken:
                     offset += taken
                     continue
@@ -165,47 +171,58 @@ cdef class Scanner:
         # A publish whose frames follow each other in this read, as nearly all do. The octets it takes; 0 if anything
         # about it is out of the ordinary: then its frames are looked at one by one.
         cdef const octet* method = data + 7
-        cdef const octet* header = method + method_size + FRAME_OVERHEAD
         cdef const octet* end = data + size
+        cdef Message message
+        if method_size < 9 or load32(method) != (C_BASIC << 16 | C_PUBLISH) or not routing_fits(method, method_size):
+            return 0
+        message = self.whole_content(method + method_size, number, &end)
+        if message is None:
+            return 0
+        self.emit(number, message, method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
+        return end - data
+
+    cdef inline Message whole_content(self, const octet* method_end, uint16_t number, const octet** stop):
+        # The header and the body, if it has one, that follow a method's frame before `stop`, which becomes their end;
+        # None if they are not all there.
+        cdef const octet* header = method_end + FRAME_OVERHEAD
+        cdef const octet* end = stop[0]
+        cdef const octet* data
         cdef size_t header_size, body_size
         cdef Message message
-        if method_size < 9 or load32(method) != (C_BASIC << 16 | C_PUBLISH) or number == 0:
-            return 0
-        if end - header < PROPERTIES_OFFSET + 1 or method[method_size] != C_FRAME_END:
-            return 0
+        if end - header < PROPERTIES_OFFSET + 1 or method_end[0] != C_FRAME_END or number == 0:
+            return None
         if (header - 7)[0] != C_HEADER or load16(header - 6) != number or load32(header) != <uint32_t>C_BASIC << 16:
-            return 0
-        if not routing_fits(method, method_size) or self.content(number) is not None:
-            return 0
+            return None
+        if self.contents is not None and number in self.contents:
+            return None
         header_size = load32(header - 4)
         body_size = load64(header + 4)
         if header_size < PROPERTIES_OFFSET or header_size >= <size_t>(end - header) or body_size > self.body_size_max:
-            return 0
+            return None
         if header[header_size] != C_FRAME_END or (self.frame_max > 0 and header_size > <size_t>self.frame_max):
-            return 0
+            return None
         data = header + header_size + FRAME_OVERHEAD
         if body_size:
             if data > end or body_size >= <size_t>(end - data) or (data - 7)[0] != C_BODY or load16(data - 6) != number:
-                return 0
+                return None
             if load32(data - 4) != body_size or data[body_size] != C_FRAME_END:
-                return 0
+                return None
             if self.frame_max > 0 and body_size > <size_t>self.frame_max:
-                return 0
-            end = data + body_size + 1
+                return None
+            stop[0] = data + body_size + 1
         else:
-            end = header + header_size + 1
+            stop[0] = header + header_size + 1
         message = blank_message()
         message.header = self.shared_header(header, header_size)
         message_fill_body(message, data, body_size)
         message.set_traits(&self.last_traits)
-        self.emit(number, message, method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
-        return end - (method - 7)
+        return message
 
     # --- methods
 
     cdef int method(self, uint16_t number, const octet* payload, size_t size) except -1:
         cdef uint16_t method_id
-        cdef Content content
+        cdef Incoming content
         if size < 4:
             return self.fail(faults.unknown_frame(C_METHOD, copied(payload, size)))
         content = self.content(number)
@@ -216,26 +233,25 @@ cdef class Scanner:
             self.forget_content(number)
         method_id = load16(payload + 2)
         if load16(payload) == C_BASIC:
-            if method_id == C_PUBLISH:
+            if method_id == C_PUBLISH and not self.inward:
                 return self.publish(number, payload, size)
+            if self.inward and (method_id == C_DELIVER or method_id == C_RETURN or method_id == C_GET_OK):
+                return arrive(self, number, method_id, payload, size)
             if method_id == C_ACK or method_id == C_NACK or method_id == C_REJECT:
                 return self.settle(number, method_id, payload, size)
         self.add_output(Frame(C_METHOD, number, copied(payload, size)))
         return 0
 
     cdef int publish(self, uint16_t number, const octet* payload, size_t size) except -1:
-        cdef Content content
+        cdef Incoming content
         if not routing_fits(payload, size):
             return self.fail(faults.undecodable_method(copied(payload + 4, size - 4), C_BASIC, C_PUBLISH))
         if number == 0:
             return self.fail(faults.method_on_channel_0(C_BASIC, C_PUBLISH))
-        content = Content.__new__(Content)
+        content = Incoming.__new__(Incoming)
         content.routing = copied(payload + 6, size - 7)
         content.flags = payload[size - 1] & 3
-        if self.contents is None:
-            self.contents = {}
-        self.contents[number] = content
-        return 0
+        return self.await_content(number, content)
 
     cdef int settle(self, uint16_t number, uint16_t method_id, const octet* payload, size_t size) except -1:
         cdef Settlement* item
@@ -259,8 +275,14 @@ cdef class Scanner:
 
     # --- contents
 
-    cdef inline Content content(self, uint16_t number):
-        return None if self.contents is None else <Content>self.contents.get(number)
+    cdef inline Incoming content(self, uint16_t number):
+        return None if self.contents is None else <Incoming>self.contents.get(number)
+
+    cdef int await_content(self, uint16_t number, Incoming content) except -1:
+        if self.contents is None:
+            self.contents = {}
+        self.contents[number] = content
+        return 0
 
     cdef int forget_content(self, uint16_t number) except -1:
         del self.contents[number]
@@ -269,7 +291,7 @@ cdef class Scanner:
         return 0
 
     cdef int header(self, uint16_t number, const octet* payload, size_t size) except -1:
-        cdef Content content
+        cdef Incoming content
         if size < FLAGS_OFFSET:
             return self.fail(faults.unknown_frame(C_HEADER, copied(payload, size)))
         if number == 0:
@@ -287,6 +309,8 @@ cdef class Scanner:
         content.traits = self.last_traits
         content.missing = content.body_size = load64(payload + 4)
         if content.body_size > self.body_size_max:
+            if content.method is not None:
+                return self.fail(faults.body_too_large(content.body_size, self.body_size_max))
             content.skipped = True
             self.complete(number, content, NO_BYTES, content.flags | C_OVERSIZED)
         elif content.body_size == 0:
@@ -295,7 +319,7 @@ cdef class Scanner:
         return 0
 
     cdef int body(self, uint16_t number, const octet* payload, size_t size) except -1:
-        cdef Content content
+        cdef Incoming content
         if number == 0:
             return self.fail(faults.misplaced_frame(C_BODY, copied(payload, size)))
         content = self.content(number)
@@ -314,12 +338,14 @@ cdef class Scanner:
                 self.complete(number, content, content.take_body(), content.flags)
         return 0
 
-    cdef int complete(self, uint16_t number, Content content, bytes body, uint16_t flags) except -1:
+    cdef int complete(self, uint16_t number, Incoming content, bytes body, uint16_t flags) except -1:
         cdef Message message = Message.__new__(Message)
         message.header = content.header
         message.body = body
         message.body_size = content.body_size
         message.set_traits(&content.traits)
+        if content.method is not None:
+            return arrived(self, number, content, message)
         return self.emit(number, message, octets_of(content.routing), <uint16_t>PyBytes_GET_SIZE(content.routing),
                          flags)
 
@@ -329,6 +355,7 @@ cdef class Scanner:
         self.outputs.append(output)
         self.publishes = None
         self.settlements = None
+        self.deliveries = None
         return 0
 
     cdef inline int emit(self, uint16_t number, Message message, const octet* routing, uint16_t routing_size,
@@ -369,12 +396,3 @@ cdef class Scanner:
             Py_XDECREF(self.recent_headers[slot])
             self.recent_headers[slot] = NULL
         self.has_recent_headers = False
-
-
-cdef inline bint routing_fits(const octet* payload, size_t size) noexcept nogil:
-    # Whether exchange, routing key and the octet of bits fill the arguments of a publish exactly.
-    cdef size_t key
-    if size <= 6:
-        return False
-    key = 7 + payload[6]
-    return key < size and key + 1 + payload[key] == size - 1

@@ -7,13 +7,14 @@ import struct
 from typing import Final, NamedTuple
 
 from pandomq.kernel import faults
-from pandomq.kernel.constants import BASIC, BODY, FRAME_END, HEADER, OVERSIZED, PUBLISH
-from pandomq.kernel.faults import Frame, ScanFault
+from pandomq.kernel.constants import BASIC, BODY, DELIVER, FRAME_END, HEADER, OVERSIZED, PUBLISH
+from pandomq.kernel.faults import Content, Frame, ScanFault
+from pandomq.kernel.plain.arrivals import Arrival, read_arrival
 from pandomq.kernel.plain.fields import MALFORMED, PROPERTIES_OFFSET, Traits, traits_of
 from pandomq.kernel.plain.message import Message, make_message
-from pandomq.kernel.plain.runs import PublishRun, SettleRun
+from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
 
-Output = PublishRun | SettleRun | Frame | ScanFault
+Output = PublishRun | DeliveryRun | SettleRun | Content | Frame | ScanFault
 
 FRAME_START: Final = struct.Struct(">BHI")
 FRAME_OVERHEAD: Final = 8
@@ -33,12 +34,13 @@ class Broken(Exception):
         self.fault = fault
 
 
-class Content:
+class Incoming:
     """Collects what comes; `missing` octets of the body are still to come once there is a header."""
 
-    __slots__ = ("flags", "header", "missing", "parts", "routing", "skipped", "traits")
+    __slots__ = ("arrival", "flags", "header", "missing", "parts", "routing", "skipped", "traits")
 
-    def __init__(self, routing: bytes, flags: int) -> None:
+    def __init__(self, routing: bytes, flags: int, arrival: Arrival | None) -> None:
+        self.arrival = arrival  # None for a publish
         self.routing = routing
         self.flags = flags
         self.header: bytes | None = None
@@ -53,7 +55,8 @@ class Content:
 
     @property
     def buffered_bytes(self) -> int:
-        return len(self.routing) + len(self.header or NO_HEADER) + sum(map(len, self.parts))
+        method = self.arrival.size if self.arrival is not None else 0
+        return method + len(self.routing) + len(self.header or NO_HEADER) + sum(map(len, self.parts))
 
 
 class Whole(NamedTuple):
@@ -79,7 +82,7 @@ class Contents:
     body_size_max: int
 
     def __init__(self) -> None:
-        self._contents: dict[int, Content] = {}
+        self._contents: dict[int, Incoming] = {}
         self.outputs: list[Output] = []
         self.forget_last()
 
@@ -152,7 +155,15 @@ class Contents:
         if number == 0:
             raise Broken(faults.method_on_channel_0(BASIC, PUBLISH))
         routing = self._shared_routing(data[start + ROUTING_OFFSET : stop - 1])
-        self._contents[number] = Content(routing, data[stop - 1] & 3)
+        self._contents[number] = Incoming(routing, data[stop - 1] & 3, None)
+
+    def arrive(self, number: int, method_id: int, data: bytes, start: int, stop: int) -> None:
+        arrival = read_arrival(method_id, data[start:stop])
+        if arrival is None:
+            raise Broken(faults.undecodable_method(data[start + 4 : stop], BASIC, method_id))
+        if number == 0:
+            raise Broken(faults.method_on_channel_0(BASIC, method_id))
+        self._contents[number] = Incoming(self._shared_routing(arrival.routing), 0, arrival)
 
     def header(self, number: int, data: bytes, start: int, stop: int) -> None:
         if stop - start < HEADER_START.size:
@@ -172,12 +183,14 @@ class Contents:
         content.header = self._shared_header(data[start:stop])
         content.traits = self._last_traits
         content.missing = body_size
+        if body_size > self.body_size_max and content.arrival is not None:
+            raise Broken(faults.body_too_large(body_size, self.body_size_max))
         if body_size > self.body_size_max:
             content.skipped = True
             self._emit(number, content.message(b"", body_size), content.flags | OVERSIZED)
         elif body_size == 0:
             del self._contents[number]
-            self._emit(number, content.message(b"", 0), content.flags)
+            self._complete(number, content, content.message(b"", 0))
 
     def _shared_routing(self, routing: bytes) -> bytes:
         if routing != self._last_routing:
@@ -209,7 +222,21 @@ class Contents:
             del self._contents[number]
             if not content.skipped:
                 body = content.parts[0] if len(content.parts) == 1 else b"".join(content.parts)
-                self._emit(number, content.message(body, len(body)), content.flags)
+                self._complete(number, content, content.message(body, len(body)))
+
+    def _complete(self, number: int, content: Incoming, message: Message) -> None:
+        arrival = content.arrival
+        if arrival is None:
+            self._emit(number, message, content.flags)
+        elif arrival.method_id == DELIVER:
+            run = self.outputs[-1] if self.outputs else None
+            if not isinstance(run, DeliveryRun):
+                run = DeliveryRun()
+                self.outputs.append(run)
+            run.items.append((number, arrival.consumer_tag, arrival.delivery_tag, arrival.redelivered, message))
+        else:
+            # To the type checker a message is the contract's.
+            self.outputs.append(Content(number, arrival.payload, message))  # type: ignore[arg-type]
 
     def _emit(self, number: int, message: Message, flags: int) -> None:
         run = self.outputs[-1] if self.outputs else None

@@ -18,6 +18,21 @@ class PublishRun:
         return self.items[position]
 
 
+class DeliveryRun:
+    """Consecutive deliveries of another broker: channel number, consumer tag, delivery tag, redelivered, message."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, bytes, int, bool, Message]] = []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, position: int) -> tuple[int, bytes, int, bool, Message]:
+        return self.items[position]
+
+
 class SettleRun:
     """Consecutive settlements: channel number, method id, delivery tag, multiple, requeue."""
 

@@ -10,6 +10,7 @@ from typing import Final
 from pandomq.kernel import faults
 from pandomq.kernel.constants import ACK, BASIC, BODY, FRAME_END, HEADER, HEARTBEAT, METHOD, NACK, REJECT
 from pandomq.kernel.faults import Frame
+from pandomq.kernel.plain.arrivals import ARRIVAL_STARTS
 from pandomq.kernel.plain.contents import FRAME_OVERHEAD, FRAME_START, PUBLISH_START, Broken, Contents, Output
 from pandomq.kernel.plain.runs import SettleRun
 
@@ -20,8 +21,9 @@ SETTLE_STARTS: Final = {struct.pack(">HH", BASIC, method_id): method_id for meth
 class Scanner(Contents):
     """See the contract."""
 
-    def __init__(self, frame_max: int, body_size_max: int) -> None:
+    def __init__(self, frame_max: int, body_size_max: int, inward: bool = False) -> None:
         super().__init__()
+        self._inward = inward
         self.frame_max = frame_max
         self.body_size_max = body_size_max
         self._tail: bytearray | None = None
@@ -59,7 +61,7 @@ class Scanner(Contents):
             stop = offset + FRAME_OVERHEAD + size
             if stop > end:
                 break
-            if kind == METHOD:
+            if kind == METHOD and not self._inward:
                 whole = self.whole_publish(number, data, offset + 7, stop - 1)
                 if whole:
                     offset = whole
@@ -116,10 +118,14 @@ class Scanner(Contents):
         if stop - start < 4:
             raise Broken(faults.unknown_frame(METHOD, data[start:stop]))
         self.check_no_content(number)
-        if data.startswith(PUBLISH_START, start):
+        method_start = data[start : start + 4]
+        if method_start == PUBLISH_START and not self._inward:
             self.publish(number, data, start, stop)
             return
-        settlement = SETTLE_STARTS.get(data[start : start + 4])
+        if method_start in ARRIVAL_STARTS and self._inward:
+            self.arrive(number, ARRIVAL_STARTS[method_start], data, start, stop)
+            return
+        settlement = SETTLE_STARTS.get(method_start)
         if settlement is not None:
             self._settle(number, settlement, data, start, stop)
         else:
