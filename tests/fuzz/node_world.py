@@ -108,10 +108,10 @@ class NodeWorld:
                 case Close(link) | Abort(link):
                     self.hang_up(link.socket)
                     again = True
-                case PauseReading(link):
-                    link.socket.reading_paused = True
-                case ResumeReading(link):
-                    again = self._resume(link.socket) or again
+                case PauseReading(held):
+                    held.socket.reading_paused = True
+                case ResumeReading(held):
+                    again = self._resume(held.socket) or again
                 case VerifyPassword(attempt, question):
                     # The slow hash is not what is looked at here: every unknown password is wrong.
                     self.node.verified(attempt, question, fits=False, now_ms=self.now_ms)

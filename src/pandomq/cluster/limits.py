@@ -44,8 +44,6 @@ PEERS_MAX: Final = 288
 TUNNEL_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
 TUNNELS_DIALED_MAX: Final = 64
 """Under way at a time: after the root has gone those of all clients are dialed anew."""
-UPLINK_BYTES_MAX: Final = 1 * MIB
-"""What may wait for a tunnel's socket before its client is no longer read from."""
 
 # Time.
 LINK_HEARTBEAT_S: Final = 2

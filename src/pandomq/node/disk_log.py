@@ -108,6 +108,15 @@ class DiskLog:
         return self.open and (self.replication.has_peers or self.foundation.waiting is not None)
 
     @property
+    def applied_index(self) -> int:
+        """The broker has what is in the log up to there, while another broker is root."""
+        return self._applier.applied_index
+
+    @property
+    def commit_index(self) -> int:
+        return self._applier.commit_index
+
+    @property
     def cluster_id(self) -> str:
         return self._opening.cluster_id
 

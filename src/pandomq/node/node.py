@@ -20,6 +20,7 @@ from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.commands import StartBroker
 from pandomq.errors import connection_forced
 from pandomq.ids import LogIndex
+from pandomq.node.administered import Administered
 from pandomq.node.desk import Desk
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.endings import Endings, for_client
@@ -84,7 +85,7 @@ class Node:
         )
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
         self._desk = Desk(self._broker, self._links)
-        self._administered: list[tuple[AdministrativeCommand, OnDone]] = []
+        self._administered = Administered()
         self._endings = Endings(self._links, lambda client: client not in self._desk.backlog)
         self._intake = Intake(self._reception, self._links, self._endings, self._pressure, door)
         self.local_clients = LocalClients(self._broker, self.office)
@@ -277,7 +278,7 @@ class Node:
 
     def administer(self, command: AdministrativeCommand, on_done: OnDone) -> None:
         """Carried out with the next step; `on_done` is called from within one."""
-        self._administered.append((command, on_done))
+        self._administered.add(command, on_done)
 
     def close_connection(self, name: str, reason: str) -> bool:
         """False if there is no such connection."""
@@ -303,10 +304,7 @@ class Node:
         writes: Writes = []
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
-        if self._administered:
-            administered, self._administered = self._administered, []
-            for command, on_done in administered:
-                self._broker.administration.submit(command, on_done, now_ms)
+        self._administered.submit(self._broker.administration, now_ms)
         gathered = [*self._intake.take_batch(self._broker), *self.local_clients.take_batch()]
         if self._desk.has_work(gathered):
             self._commit(self._desk.handle(gathered, now_ms))
@@ -348,9 +346,7 @@ class Node:
             return self._leave(disk.replication.restart, now_ms)
         writes: Writes = []
         if not disk.replication.in_office:
-            for _, on_done in self._administered:
-                on_done(self.office.refusal())
-            self._administered.clear()
+            self._administered.refuse(self.office.refusal())
             self._endings.carry_out(writes, now_ms)
         self._links.take_writes(self._broker.take_dirty(), writes)
         more = disk.follow()
@@ -358,10 +354,7 @@ class Node:
 
     def _leave(self, reason: str, now_ms: int) -> Output:
         writes: Writes = []
-        fault = self._parting.leave(reason, writes, now_ms)
-        for _, on_done in self._administered:
-            on_done(fault)
-        self._administered.clear()
+        self._administered.refuse(self._parting.leave(reason, writes, now_ms))
         said, asked = ([], []) if self.peer_links is None else self.peer_links.part(reason)
         controls, self._links.controls = self._links.controls, []
         return Output(writes, controls, False, (), self.peers.take_sends(), reason, said, asked)

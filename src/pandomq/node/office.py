@@ -8,13 +8,14 @@ from pandomq.errors import ConnectionFault, connection_forced, not_allowed
 from pandomq.node.cluster_view import ROOT, is_in_step, own_role
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from pandomq.broker.broker import Broker
     from pandomq.node.disk_log import DiskLog
 
 
 class Office:
-    __slots__ = ("_disk", "_foundation", "_http", "_replication", "opened")
+    __slots__ = ("_disk", "_foundation", "_http", "_replication", "opened", "proxy")
 
     def __init__(self, disk: DiskLog | None, http: str = "") -> None:
         """Without a log on disk there are no other brokers. `http` is where clients find this one's."""
@@ -24,6 +25,8 @@ class Office:
         self._foundation = None if disk is None else disk.foundation
         self.opened = False
         """This broker is the root, and has all that it needs."""
+        self.proxy: Callable[[], Broker | None] = lambda: None
+        """Who serves clients in the root's name, if somebody does."""
 
     def open(self) -> None:
         self.opened = True
@@ -34,6 +37,20 @@ class Office:
         if self.opened and (self._replication is None or self._replication.serving):
             return None
         return connection_forced(self._explanation)
+
+    def host(self, broker: Broker, *, tunnel: bool) -> Broker:
+        """Who serves a client that comes now; this broker itself if it can. Raises ConnectionFault."""
+        refusal = self.refusal()
+        if refusal is None:
+            return broker
+        proxy = None if tunnel else self.proxy()
+        if proxy is None:
+            raise refusal
+        return proxy
+
+    @property
+    def takes_clients(self) -> bool:
+        return self.refusal() is None or self.proxy() is not None
 
     def mismatch(self, client_properties: Mapping[str, object]) -> ConnectionFault | None:
         """Of a client that names the cluster it wants, and has come to another one."""

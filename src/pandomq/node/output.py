@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pandomq.cluster.parcels import Octets
     from pandomq.journal.effects import Request
@@ -30,11 +30,11 @@ class Abort(NamedTuple):
 class PauseReading(NamedTuple):
     """Leave what the client sends in its socket: TCP holds it back."""
 
-    link: Link
+    link: Link | Dialed
 
 
 class ResumeReading(NamedTuple):
-    link: Link
+    link: Link | Dialed
 
 
 class VerifyPassword(NamedTuple):
@@ -57,6 +57,7 @@ class HangUp(NamedTuple):
 
 
 Control = Close | Abort | PauseReading | ResumeReading | VerifyPassword
+PeerControl = Dial | HangUp | PauseReading | ResumeReading
 
 
 class Output(NamedTuple):
@@ -75,5 +76,28 @@ class Output(NamedTuple):
     was asked for, a new journal and a new node take over its directory; clients have been told."""
     peer_writes: Sequence[tuple[Dialed, Octets]] = ()
     """As `writes`, on connections that were dialed to other brokers."""
-    peer_controls: Sequence[Dial | HangUp] = ()
+    peer_controls: Sequence[PeerControl] = ()
     """Carried out after these."""
+
+
+def carry_out(
+    control: Control | PeerControl, dial: Callable[[Dialed], None], verify: Callable[[Attempt, Question], None]
+) -> None:
+    """For runtimes, whose sockets all take the same calls."""
+    match control:
+        case Close(link):
+            link.socket.close()
+        case Abort(link):
+            link.socket.abort()
+        case PauseReading(link):
+            link.socket.pause_reading()
+        case ResumeReading(link):
+            link.socket.resume_reading()
+        case VerifyPassword(attempt, question):
+            verify(attempt, question)
+        case Dial(dialed):
+            dial(dialed)
+        case HangUp(dialed):
+            dialed.socket.close()
+        case _:
+            assert_never(control)

@@ -15,7 +15,7 @@ from pandomq.cluster.dialer import Dialer
 from pandomq.cluster.introduction import LinkRefused, Stage
 from pandomq.cluster.limits import REDIAL_MS_MAX, REDIAL_MS_MIN, REFUSED_REDIAL_MS
 from pandomq.node.dialed import Dialed
-from pandomq.node.output import Dial, HangUp
+from pandomq.node.output import Dial, HangUp, PeerControl
 
 if TYPE_CHECKING:
     from random import Random
@@ -83,7 +83,7 @@ class PeerDialing:
         self._random = random
         self.targets: dict[str, Target] = {}
         """By name, or by address where that is all that is known."""
-        self._controls: list[Dial | HangUp] = []
+        self._controls: list[PeerControl] = []
         self._talking: dict[DialedPeer, None] = {}
 
     # Where to.
@@ -228,6 +228,6 @@ class PeerDialing:
                 writes.append((dialed, data))
         self._talking.clear()
 
-    def take_controls(self) -> list[Dial | HangUp]:
+    def take_controls(self) -> list[PeerControl]:
         controls, self._controls = self._controls, []
         return controls

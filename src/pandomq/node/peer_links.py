@@ -16,7 +16,7 @@ from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
-from pandomq.node.output import Abort, Close, Dial, HangUp
+from pandomq.node.output import Abort, Close, HangUp, PeerControl
 from pandomq.node.peer import Peer
 from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
 from pandomq.replica.messages import BadMessage
@@ -74,7 +74,6 @@ class PeerLinks:
     def hello(self, expected: str = "") -> Hello:
         """For one connection."""
         settings = self._settings
-        own = next((member.address for member in settings.primaries if member.name == self._name), "")
         return Hello(
             oldest=OLDEST_VERSION,
             newest=VERSION,
@@ -83,12 +82,23 @@ class PeerLinks:
             life=self.life,
             expected=expected,
             cluster_id=self._disk.cluster_id,
-            address=own or settings.links or settings.advertise,
+            address=self._own_address,
             amqp=settings.advertise,
             http=settings.http,
             version=__version__,
             members=self._introductions(),
         )
+
+    @property
+    def _own_address(self) -> str:
+        settings = self._settings
+        own = next((member.address for member in settings.primaries if member.name == self._name), "")
+        return own or settings.links or settings.advertise
+
+    def place_of(self, name: str) -> str:
+        """Where a broker is dialed, this one among them; empty if that is not known."""
+        target = self.dialing.targets.get(name)
+        return self._own_address if name == self._name else "" if target is None else target.address
 
     def _introductions(self) -> tuple[tuple[str, str], ...]:
         """The primaries, for who knows only this broker; as many as fit."""
@@ -250,7 +260,7 @@ class PeerLinks:
         if dialed is not None:
             self.dialing.hang_up(dialed, reason, now_ms)
 
-    def part(self, reason: str) -> tuple[PeerWrites, list[Dial | HangUp]]:
+    def part(self, reason: str) -> tuple[PeerWrites, list[PeerControl]]:
         """This life of the broker ends. What it has said is still sent."""
         writes = self.take_writes()
         for peer in self._peers.values():

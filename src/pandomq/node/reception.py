@@ -135,7 +135,7 @@ class Reception:
             self._links.drop(link, f"{self._connections_max} connections are open, which is the limit", now_ms)
             return []
         link.login = login
-        if self._office.refusal() is not None:
+        if not self._office.takes_clients:
             # All it will hear is who serves. For that no password is needed, nor is there time to look at it.
             link.unknown = True
             self._links.talk(link)
@@ -198,12 +198,13 @@ class Reception:
         assert login is not None
         link.login, link.mechanism = None, login.mechanism
         try:
-            refusal = self._office.mismatch(login.client_properties) or self._office.refusal()
-            if refusal is not None:
-                raise refusal
+            mismatch = self._office.mismatch(login.client_properties)
+            if mismatch is not None:
+                raise mismatch
+            broker = self._office.host(self._broker, tunnel=vouched is not None)
             if link.unknown:
                 raise connection_forced("this broker has just become the root; connect again")
-            link.client = self._broker.connect(
+            link.client = broker.connect(
                 user=login.user,
                 vhost=request.vhost,
                 peer=link.name,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLObject
-from typing import Final, assert_never
+from typing import Final
 
 from pandomq import limits
 from pandomq.journal.faults import StoreFault
@@ -26,7 +26,7 @@ from pandomq.node.link import Link
 from pandomq.node.logins import Question
 from pandomq.node.node import Node
 from pandomq.node.offers import Place
-from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Output, carry_out
 from pandomq.node.view_records import ListenerView
 from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
@@ -268,25 +268,8 @@ class Server:
             link.socket.write(data)
         if output.peer_writes:
             self._write_to_peers(output.peer_writes)
-        for control in output.controls:
-            match control:
-                case Close(link):
-                    link.socket.close()
-                case Abort(link):
-                    link.socket.abort()
-                case PauseReading(link):
-                    link.socket.pause_reading()
-                case ResumeReading(link):
-                    link.socket.resume_reading()
-                case VerifyPassword(attempt, question):
-                    self._verify(attempt, question)
-                case _:
-                    assert_never(control)
-        for asked in output.peer_controls:
-            if isinstance(asked, Dial):
-                self._dialing.dial(asked.dialed)
-            else:
-                asked.dialed.socket.close()
+        for control in (*output.controls, *output.peer_controls):
+            carry_out(control, self._dialing.dial, self._verify)
         if output.restart is not None and self._stopping:
             # It lost its office on the way out, and has said good-bye: nothing is left to be put in order.
             self._parted = True

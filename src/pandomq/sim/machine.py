@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -21,7 +21,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Output, carry_out
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
@@ -35,6 +35,7 @@ from pandomq.sim.trace import Trace
 
 if TYPE_CHECKING:
     from pandomq.node.attempts import Attempt
+    from pandomq.node.dialed import Dialed
     from pandomq.node.logins import Question
     from pandomq.replica.replica import Replica
     from pandomq.sim.watch import Watch
@@ -324,25 +325,15 @@ class Machine(PeerSide):
         for link, data in output.writes:
             self._trace.crossed(self._border, data)
             link.socket.write(data)
-        for control in output.controls:
-            match control:
-                case Close(link):
-                    link.socket.close()
-                case Abort(link):
-                    link.socket.abort()
-                case PauseReading(link):
-                    link.socket.pause_reading()
-                case ResumeReading(link):
-                    link.socket.resume_reading()
-                case VerifyPassword(attempt, question):
-                    self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
-                case _:
-                    assert_never(control)
-        for asked in output.peer_controls:
-            if isinstance(asked, Dial):
-                self._network.dial(self, asked.dialed)
-            else:
-                asked.dialed.socket.close()
+
+        def dial(dialed: Dialed) -> None:
+            self._network.dial(self, dialed)
+
+        def verify(attempt: Attempt, question: Question) -> None:
+            self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
+
+        for control in (*output.controls, *output.peer_controls):
+            carry_out(control, dial, verify)
         if output.more:
             self._ask_step()
 

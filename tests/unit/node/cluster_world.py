@@ -151,13 +151,13 @@ class Machine:
             match control:
                 case Close(link) | Abort(link):
                     self.hang_up(link.socket)
-                case PauseReading(link):
-                    link.socket.reading_paused = True
-                case ResumeReading(link):
-                    link.socket.reading_paused = False
-                    unread, link.socket.unread = link.socket.unread, []
+                case PauseReading(held):
+                    held.socket.reading_paused = True
+                case ResumeReading(held):
+                    held.socket.reading_paused = False
+                    unread, held.socket.unread = held.socket.unread, []
                     for data in unread:
-                        self.receive(link.socket, data)
+                        self.receive(held.socket, data)
                     again = again or bool(unread)
                 case VerifyPassword(attempt, question):
                     node.verified(attempt, question, fits=question.fits(), now_ms=self.world.now_ms)

@@ -19,7 +19,7 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.dialed import Dialed
 from pandomq.node.link import Link
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Dial, Output
+from pandomq.node.output import Abort, Close, Dial, HangUp, Output
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import PeerLinkView
 from pandomq.replica.membership import Member
@@ -130,7 +130,7 @@ class Machine:
         for asked in output.peer_controls:
             if isinstance(asked, Dial):
                 self.world.dial(self, asked.dialed)
-            else:
+            elif isinstance(asked, HangUp):
                 asked.dialed.socket.close()
         if output.restart is not None:
             self.restarts.append(output.restart)

@@ -1,0 +1,144 @@
+"""The dialing end of a tunnel: logs in as a broker (`introduction`) that vouches for a client, and is one from then on.
+
+What the root says is given as inputs: runs of deliveries, confirms and contents as the kernel's inward scanner finds
+them, other methods decoded. What this end says beside heartbeats is written by its owner, frame by frame, without a
+detour through here (`wrote` tells of it).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pandomq.cluster.introduction import Introduction, Stage
+from pandomq.cluster.limits import LINK_MESSAGE_BYTES_MAX
+from pandomq.cluster.vouching import TUNNEL_AGREED
+from pandomq.errors import ConnectionFault
+from pandomq.kernel import Content, DeliveryRun, Frame, ScanFault, Scanner, SettleRun
+from pandomq.limits import FRAME_BYTES_MIN
+from pandomq.methods import (
+    ConnectionBlocked,
+    ConnectionClose,
+    ConnectionCloseOk,
+    ConnectionUnblocked,
+    Method,
+    MethodInput,
+)
+from pandomq.wire.codec import HEARTBEAT_FRAME, decode_method
+from pandomq.wire.offer import Agreed
+from pandomq.wire.pulse import NEVER_MS, next_beat_ms
+
+if TYPE_CHECKING:
+    from pandomq.cluster.hello import Hello
+
+
+class Held(NamedTuple):
+    """The root holds publishers back for this reason, or, if that is empty, no longer."""
+
+    reason: str
+
+
+class ClosedByRoot(NamedTuple):
+    """The root has ended the tunnel, and has its answer; nothing follows."""
+
+    reply_code: int
+    reply_text: str
+    class_id: int
+    method_id: int
+
+
+TunnelInput = DeliveryRun | Content | SettleRun | MethodInput | Held | ClosedByRoot
+
+
+class TunnelEnd(Introduction):
+    __slots__ = ("_name", "_scanner")
+
+    def __init__(self, key: bytes, own: Hello, vhost: str, now_ms: int) -> None:
+        """The connection is there. `own` has a nonce that was drawn for it alone, and says for whom it vouches."""
+        super().__init__(key, own, TUNNEL_AGREED, now_ms)
+        self._name = vhost
+        self._scanner: Scanner | None = None
+
+    @property
+    def let_in(self) -> bool:
+        """The connection is open, or was."""
+        return self._scanner is not None
+
+    @property
+    def due_ms(self) -> int:
+        """When `tick` is wanted next, if it was just called, or the handshake has just begun."""
+        match self.stage:
+            case Stage.OPEN:
+                return next_beat_ms(self.agreed.heartbeat_s, max(self._heard_ms, self._wrote_ms))
+            case Stage.OVER:
+                return NEVER_MS
+            case _:
+                return self._until_ms
+
+    def receive(self, data: bytes | memoryview) -> list[TunnelInput]:
+        """What these octets mean. Raises LinkRefused, after which there may still be something to send."""
+        if self.stage is Stage.OVER:
+            return []
+        if self._scanner is not None:
+            self._heard = True
+            return self._scan(self._scanner, data)
+        self._shake_hands(data)
+        return self._take_held()
+
+    def _take_held(self) -> list[TunnelInput]:
+        """What came right behind connection.open-ok."""
+        if self._scanner is None:
+            return []
+        held, self._held = self._held, b""
+        return self._scan(self._scanner, held)
+
+    # The handshake.
+
+    @property
+    def _vhost(self) -> str:
+        return self._name
+
+    def _suits(self, offered: Agreed) -> Agreed:
+        frame_max = min(offered.frame_max or TUNNEL_AGREED.frame_max, TUNNEL_AGREED.frame_max)
+        if frame_max < FRAME_BYTES_MIN:
+            raise self._end(f"it takes frames of {frame_max} bytes only")
+        return Agreed(offered.channel_max, frame_max, offered.heartbeat_s or TUNNEL_AGREED.heartbeat_s)
+
+    def _let_in(self) -> None:
+        self._scanner = Scanner(self.agreed.frame_max, LINK_MESSAGE_BYTES_MAX, inward=True)
+        self.stage = Stage.OPEN
+
+    # What the root says.
+
+    def _scan(self, scanner: Scanner, data: bytes | memoryview) -> list[TunnelInput]:
+        inputs: list[TunnelInput] = []
+        for item in scanner.feed(data):
+            match item:
+                case Frame():
+                    if item.kind != HEARTBEAT_FRAME and self.stage is Stage.OPEN:
+                        self._hear(item, inputs)
+                case ScanFault():
+                    raise self._end(f"it sent what cannot be read: {item.reply_text}", lasting=False)
+                case _:
+                    if self.stage is Stage.OPEN:
+                        inputs.append(item)
+        return inputs
+
+    def _hear(self, frame: Frame, inputs: list[TunnelInput]) -> None:
+        try:
+            method = decode_method(frame.payload)
+        except ConnectionFault as fault:
+            raise self._end(f"it said what cannot be read: {fault}", lasting=False) from None
+        inputs.append(MethodInput(frame.channel, method) if frame.channel else self._hear_of_connection(method))
+
+    def _hear_of_connection(self, method: Method) -> TunnelInput:
+        match method:
+            case ConnectionBlocked(reason):
+                return Held(reason)
+            case ConnectionUnblocked():
+                return Held("")
+            case ConnectionClose(reply_code, reply_text, class_id, method_id):
+                self._send(ConnectionCloseOk())
+                self.stage = Stage.OVER
+                return ClosedByRoot(reply_code, reply_text, class_id, method_id)
+            case _:
+                raise self._end(f"it said {method.amqp_name}, which has no place there")
