@@ -349,7 +349,8 @@ class DiskLog:
 
     def work(self) -> bool:
         """Does a bounded part of what there is to do; True if there is more for now."""
-        if not self.open or self.closed:
+        if not self.open or self.closed or self.replication.lingering is not None:
+            # Who lingers has entries in its log that its broker does not know.
             return False
         more = self._paging.turn()
         # A page that was not written yet is there already.

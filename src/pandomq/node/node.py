@@ -39,6 +39,7 @@ from pandomq.node.peer_links import linked_to_others
 from pandomq.node.pressure import Pressure
 from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Reception
+from pandomq.node.retirement import Retirement
 from pandomq.node.settings import NodeSettings, broker_limits
 from pandomq.node.views import Views
 from pandomq.wire.codec import encode_frame, encode_method
@@ -74,6 +75,7 @@ class Node:
             limits=broker_limits(settings),
         )
         self._disk = None if journal is None else DiskLog(journal, self._broker, settings, random)
+        self.retirement = Retirement(None if self._disk is None else self._disk.replication)
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(IncompleteMessages(settings), now_ms)
@@ -205,6 +207,7 @@ class Node:
         self._links.tick(now_ms)
         if self._disk is not None:
             self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
+            self.retirement.tick(now_ms if monotonic_ms is None else monotonic_ms)
             if self.peer_links is not None and self._disk.open:
                 self.peer_links.tick(now_ms)
 
@@ -345,7 +348,9 @@ class Node:
         if disk.replication.restart is not None:
             return self._leave(disk.replication.restart, now_ms)
         writes: Writes = []
-        if not disk.replication.in_office:
+        if disk.replication.lingering is not None and self.office.opened:
+            self._administered.refuse(self._parting.leave(str(disk.replication.notices.resignation), writes, now_ms))
+        if disk.replication.lingering is not None or not disk.replication.in_office:
             self._administered.refuse(self.office.refusal())
             self._endings.carry_out(writes, now_ms)
         self._links.take_writes(self._broker.take_dirty(), writes)

@@ -65,12 +65,6 @@ class Office:
         """It serves nobody, and has all that the root has said to be committed."""
         return self._replication is not None and is_in_step(self._replication)
 
-    @property
-    def has_heirs(self) -> bool:
-        """Another broker could be root in its place."""
-        replication = self._replication
-        return replication is not None and replication.in_office and replication.replicated and bool(replication.linked)
-
     def farewell(self, reason: str) -> ConnectionFault:
         return connection_forced(f"this broker is no longer the root ({reason}); {self._where_the_root_is}")
 
@@ -92,7 +86,7 @@ class Office:
         if waiting is not None:
             return f"this broker belongs to no cluster yet: {waiting}"
         role = ROOT if self._replication is None else own_role(self._replication)
-        if self._replication is None or self._replication.in_office or role == ROOT:
+        if self._replication is None or role == ROOT:
             return "this broker is the root, and will serve in a moment"
         return f"this broker is a {role}; {self._where_the_root_is}"
 

@@ -4,6 +4,8 @@
     elected       an entry of this broker's term is committed; what came before it is still being applied
     in office     the broker's own batches are proposed, and a commit releases what waited for it
 
+    lingering     it handed over: its log follows, and its broker does nothing any more, until the next one is in office
+
 From an office there is no way back: a broker that was in it may hold what never was committed. `restart` then says why
 this life ends, and from then on nothing is written, sent or released any more, as if it had crashed; the owner begins
 another one with what is on the disk. The same goes for a store that was replaced as a whole.
@@ -21,17 +23,10 @@ from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
 from pandomq.journal.events import EntriesRead, Entry, Recovered
 from pandomq.node.cluster_notices import ClusterNotices, OnEnded
+from pandomq.node.lingering import Lingering
 from pandomq.node.spoken import Spoken
 from pandomq.node.transfer import Transfer
-from pandomq.replica.completions import (
-    Completion,
-    CutDone,
-    Fetched,
-    HandOverPrepared,
-    Missing,
-    StateSaved,
-    Synced,
-)
+from pandomq.replica.completions import Completion, CutDone, HandOverPrepared, StateSaved, Synced
 from pandomq.replica.effects import (
     Alarm,
     AlarmKind,
@@ -97,7 +92,6 @@ class Replication:
         """While the first members are being saved."""
         self._own: list[tuple[int, LogEntry]] = []
         self._saves: dict[Ticket, int] = {}
-        self._fetches: dict[Ticket, Fetch] = {}
         self._cutting = self._wrote = False
         self.linked: set[str] = set()
         """Brokers to which there is a link."""
@@ -105,6 +99,7 @@ class Replication:
         self._serve: Serve | None = None
         self.in_office = False
         """The broker has finished its takeover, or is about to, and may propose."""
+        self.lingering: Lingering | None = None
         self.restart: str | None = None
         self.notices = ClusterNotices()
         self.transfer = Transfer(journal, self._complete)
@@ -177,6 +172,9 @@ class Replication:
         if self._runs and not (is_alone and monotonic_ms < self._ticked_ms + self.tick_ms):
             self._ticked_ms = monotonic_ms
             self.replica.tick(monotonic_ms)
+            self._carry_out()
+        if self.lingering is not None:
+            self.lingering.tick(monotonic_ms, linked=bool(self.linked))
             self._carry_out()
 
     def connected(self, peer: str) -> None:
@@ -293,14 +291,8 @@ class Replication:
 
     def entries_read(self, event: EntriesRead) -> None:
         """Raises CorruptFault."""
-        fetch = self._fetches.pop(event.ticket, None)
-        if fetch is None:
+        if not self.transfer.entries_read(event):
             self._applier.read(event)
-        elif event.entries:
-            entries = tuple(LogEntry(entry.term, entry.payload) for entry in event.entries)
-            self._complete(Fetched(fetch.peer, fetch.first_index, entries))
-        else:
-            self._complete(Missing(fetch.peer, fetch.first_index))
 
     def _complete(self, completion: Completion) -> None:
         if self.restart is None:
@@ -318,6 +310,8 @@ class Replication:
         if self._wrote and not self._is_over():
             self._wrote = False
             self._journal.sync()
+        if self.lingering is not None and self.lingering.over:
+            self._end("it has handed over")
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
@@ -325,12 +319,16 @@ class Replication:
                 self._wrote = True
                 last_index = self._journal.extend(term, payloads)
                 assert last_index == first_index + len(payloads) - 1
-                if not self.in_office:
+                if self.lingering is not None:
+                    self.lingering.wrote(first_index, payloads)
+                elif not self.in_office:
                     self._applier.written(first_index, term, payloads)
             case Committed(index):
                 self._journal.commit(index)
                 self._applier.commit_index = index
-                if self.in_office:
+                if self.lingering is not None:
+                    self.lingering.committed(index)
+                elif self.in_office:
                     self._broker.committed(index)
             case Send(peer, message):
                 if peer in self.linked:
@@ -338,11 +336,11 @@ class Replication:
             case Received(index):
                 if self.in_office:
                     self._broker.received(index)
-            case SaveState() | Cut() | Fetch() | SetAside():
+            case SaveState() | Cut() | SetAside():
                 self._change_store(effect)
             case RoleChanged() | Serve() | Resigned() | PrepareHandOver():
                 self._change_role(effect)
-            case ReadPiece() | TakePiece() | InstallSnapshot():
+            case Fetch() | ReadPiece() | TakePiece() | InstallSnapshot():
                 self.transfer.carry_out(effect)
             case Alarm() | MembersChanged() | ChangeEnded():
                 self.notices.take(effect)
@@ -350,7 +348,7 @@ class Replication:
             case _:
                 assert_never(effect)
 
-    def _change_store(self, effect: SaveState | Cut | Fetch | SetAside) -> None:
+    def _change_store(self, effect: SaveState | Cut | SetAside) -> None:
         journal = self._journal
         match effect:
             case SaveState(number, state):
@@ -359,11 +357,6 @@ class Replication:
                 self._applier.cut(first_index)
                 self._cutting = True
                 journal.truncate(first_index, keep_aside=keep_aside)
-            case Fetch(peer, first_index, bytes_max):
-                try:
-                    self._fetches[journal.read(first_index, bytes_max)] = effect
-                except LookupError:
-                    self.replica.completed(Missing(peer, first_index))
             case SetAside(reason):
                 log.warning("the store is set aside: %s", reason)
                 journal.arrivals.set_aside(self._now_ms)
@@ -376,8 +369,8 @@ class Replication:
                 self.notices.role_changed(self._name, role, term, root)
                 if role is not Role.ROOT:
                     self._serve = None
-                    if self.in_office:
-                        self.restart = self.notices.resignation or f"another broker was elected in term {term}"
+                if self.in_office:
+                    self._lose_office(role, term)
             case Serve():
                 self._serve = effect
             case Resigned(reason, successor):
@@ -387,6 +380,16 @@ class Replication:
                 self.replica.completed(HandOverPrepared(encode_delivered(self._broker)))
             case _:
                 assert_never(effect)
+
+    def _lose_office(self, role: Role, term: int) -> None:
+        if role is Role.BACKUP and self.notices.successor is not None:
+            self.lingering = self.lingering or Lingering(self._now_ms)
+        elif role is not Role.ROOT:
+            self._end(f"another broker was elected in term {term}")
+
+    def _end(self, reason: str) -> None:
+        self.lingering = None
+        self.restart = self.restart or self.notices.resignation or reason
 
     def store_replaced(self, reason: str) -> None:
         """By a snapshot, or by nothing. What the replica says next it says in its next life."""

@@ -1,18 +1,21 @@
-"""Snapshots from one broker to another: what the replica asks for is asked of the journal, and the answers go back."""
+"""Entries and snapshots from one broker to another: what the replica asks for is asked of the journal, and the answers
+go back.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, assert_never
 
-from pandomq.replica.completions import NoSnapshot, PieceRead, PieceTaken, SnapshotBad
-from pandomq.replica.effects import InstallSnapshot, ReadPiece, TakePiece
+from pandomq.replica.completions import Fetched, Missing, NoSnapshot, PieceRead, PieceTaken, SnapshotBad
+from pandomq.replica.effects import Fetch, InstallSnapshot, ReadPiece, TakePiece
+from pandomq.replica.entries import LogEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pandomq.journal.effects import Ticket
-    from pandomq.journal.events import PartRead, PartTaken
+    from pandomq.journal.events import EntriesRead, PartRead, PartTaken
     from pandomq.journal.journal import Journal
     from pandomq.replica.completions import Completion
 
@@ -25,11 +28,16 @@ class Transfer:
     def __init__(self, journal: Journal, complete: Callable[[Completion], None]) -> None:
         self._journal = journal
         self._complete = complete
-        self._wanted: dict[Ticket, ReadPiece | TakePiece | InstallSnapshot] = {}
+        self._wanted: dict[Ticket, Fetch | ReadPiece | TakePiece | InstallSnapshot] = {}
 
-    def carry_out(self, effect: ReadPiece | TakePiece | InstallSnapshot) -> None:
+    def carry_out(self, effect: Fetch | ReadPiece | TakePiece | InstallSnapshot) -> None:
         journal = self._journal
         match effect:
+            case Fetch(peer, first_index, bytes_max):
+                try:
+                    self._wanted[journal.read(first_index, bytes_max)] = effect
+                except LookupError:
+                    self._complete(Missing(peer, first_index))
             case ReadPiece(peer, source, number, lean):
                 try:
                     self._wanted[journal.sender.read(source, number, lean=lean)] = effect
@@ -41,6 +49,19 @@ class Transfer:
                 self._wanted[journal.arrivals.install(index, term)] = effect
             case _:
                 assert_never(effect)
+
+    def entries_read(self, event: EntriesRead) -> bool:
+        """False if they were not for another broker."""
+        effect = self._wanted.pop(event.ticket, None)
+        if effect is None:
+            return False
+        assert isinstance(effect, Fetch)
+        if event.entries:
+            entries = tuple(LogEntry(entry.term, entry.payload) for entry in event.entries)
+            self._complete(Fetched(effect.peer, effect.first_index, entries))
+        else:
+            self._complete(Missing(effect.peer, effect.first_index))
+        return True
 
     def part_read(self, event: PartRead) -> None:
         effect = self._wanted.pop(event.ticket)

@@ -43,8 +43,6 @@ GATHERED_BYTES_MAX: Final = 4 * limits.READ_CHUNK_BYTES
 """What is read before it is handled."""
 REPLICATED_BYTES_MAX: Final = limits.READ_CHUNK_BYTES
 """The same where batches travel to other brokers: heartbeats wait behind each of them."""
-HAND_OVER_S_MAX: Final = 3.0
-"""How long a root that is to stop tries to hand over."""
 DRAIN_S_MAX: Final = 2.0
 """How long a shutdown waits for clients to answer connection.close."""
 
@@ -337,19 +335,6 @@ class Server:
 
     # The end.
 
-    async def _hand_over(self) -> None:
-        """A root sees to it that another has its office, if one can have it in time; its clients hear who that is."""
-        deadline_s = self._loop.time() + HAND_OVER_S_MAX
-        ends: list[bool] = []
-        while self.node.office.has_heirs and not self._parted and self._loop.time() < deadline_s:
-            ends.clear()
-            self.node.peers.hand_over(None, lambda done, text: ends.append(done))
-            self._step()
-            while not (ends or self.failure.done()) and self._loop.time() < deadline_s:
-                await asyncio.sleep(0.01)
-            # It is refused while nobody is in sync, which may be over in a moment.
-            await asyncio.sleep(0.05)
-
     async def shut_down(self) -> None:
         """Stops accepting, tells the clients, waits a little for their answers, and closes."""
         for listener in self._listeners:
@@ -358,7 +343,10 @@ class Server:
         if self._renewal is not None:
             await self._renewal
         self._stopping = True
-        await self._hand_over()
+        self.node.retirement.begin()
+        self._step()
+        while not (self._parted or self.node.retirement.over or self.failure.done()):
+            await asyncio.sleep(0.01)
         if not self._parted:
             self.node.shut_down(self._clock.now_ms())
             self._step()
