@@ -43,6 +43,24 @@ def promoted_survivor(directory: Path) -> dict[str, Any]:
     return account.summary()
 
 
+def stopped_root_of_two(directory: Path) -> dict[str, Any]:
+    """Of two brokers the root is asked to end: it stays until the other one is in office, and that one stays there."""
+    account = Account()
+    with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
+        for _ in range(2):
+            root, heir = cluster.root, cluster.backups[0]
+            mark = heir.mark()
+            root.stop()
+            assert heir.lines(f"{heir.name} is root", mark), "it left before there was another"
+            assert heir.serves, heir.tail
+            root.start()
+            cluster.wait_until_whole()
+            load.wait_for_progress()
+            assert cluster.root is heir
+    assert account.broken == [], account.broken
+    return account.summary()
+
+
 def each_of_two_returns(directory: Path) -> dict[str, Any]:
     """With one of two gone nothing is confirmed; when it is back all goes on by itself."""
     account = Account()
@@ -164,6 +182,7 @@ def publish(cluster: Cluster, count: int = 10) -> None:
 
 CASES_ALONE: list[CaseAlone] = [
     promoted_survivor,
+    stopped_root_of_two,
     each_of_two_returns,
     wrong_key,
     foreign_store,

@@ -17,6 +17,12 @@ def test_of_two_brokers_a_person_promotes_the_survivor(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.proves("R37")
+def test_of_two_brokers_the_one_that_ends_leaves_the_other_in_office(tmp_path: Path) -> None:
+    cases.stopped_root_of_two(tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.proves("R10")
 def test_of_two_brokers_each_comes_back_by_itself(tmp_path: Path) -> None:
     cases.each_of_two_returns(tmp_path)
