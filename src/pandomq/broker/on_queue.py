@@ -174,7 +174,7 @@ def purge(broker: "Broker", channel: "Channel", method: QueuePurge) -> None:
 
 
 def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
-    name, routing_key = _binding_names(channel, method)
+    name, routing_key = binding_names(channel, method)
     client = channel.client
     vhost = client.vhost
     exchange = vhost.exchange(method.exchange)
@@ -196,7 +196,7 @@ def bind(broker: "Broker", channel: "Channel", method: QueueBind) -> None:
 
 def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
     """Of what is not bound, or not there, there is nothing to undo: no error."""
-    name, routing_key = _binding_names(channel, method)
+    name, routing_key = binding_names(channel, method)
     client = channel.client
     vhost = client.vhost
     queue = vhost.queues.get(name)
@@ -216,7 +216,8 @@ def unbind(broker: "Broker", channel: "Channel", method: QueueUnbind) -> None:
     _answer(channel, queue, QueueUnbindOk())
 
 
-def _binding_names(channel: "Channel", method: QueueBind | QueueUnbind) -> tuple[str, str]:
+def binding_names(channel: "Channel", method: QueueBind | QueueUnbind) -> tuple[str, str]:
+    """The queue's name and the routing key that are meant. Raises ChannelFault."""
     # Without any name the last declared queue is meant, and its name is also the routing key.
     name = channel.queue_name(method.queue)
     routing_key = method.routing_key if method.queue else method.routing_key or name

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
 
 
-def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags: int) -> None:
-    """Raises ChannelFault or ConnectionFault."""
+def checked(
+    broker: "Broker", channel: "Channel", message: kernel.Message, flags: int
+) -> "tuple[Exchange, kernel.Message, list[str] | None]":
+    """Where it is published to, the message as it may be routed, and its routing keys if there are more than its own.
+    Raises ChannelFault or ConnectionFault."""
     if flags & kernel.IMMEDIATE:
         raise not_implemented("immediate=true")
     if flags & kernel.OVERSIZED:
@@ -51,6 +54,14 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     if client.access.topics:
         keys = (message.routing_key,) if routing_keys is None else routing_keys
         access.demand_topic(client, Right.WRITE, exchange, keys)
+    return exchange, message, routing_keys
+
+
+def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags: int) -> None:
+    """Raises ChannelFault or ConnectionFault."""
+    exchange, message, routing_keys = checked(broker, channel, message, flags)
+    client = channel.client
+    vhost = client.vhost
     if channel.transaction is not None and exchange.name == "":
         # Whether there are such queues is a question for the commit.
         names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
@@ -60,7 +71,7 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     plan = vhost.router.plan(exchange, message.routing_key, without) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
-        if not special:
+        if not message.special:
             client.session.routes.put(message.routing, plan)
     else:
         queues = route(vhost, exchange, message, routing_keys, without)

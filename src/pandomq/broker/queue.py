@@ -94,7 +94,11 @@ class Queue:
             raise self.locked()
 
     def locked(self) -> Exception:
-        return resource_locked(
-            f"cannot obtain exclusive access to locked {self.resource}. It could be originally declared on another "
-            "connection or the exclusive property value does not match that of the original declaration."
-        )
+        return locked(self.resource)
+
+
+def locked(resource: str) -> Exception:
+    return resource_locked(
+        f"cannot obtain exclusive access to locked {resource}. It could be originally declared on another "
+        "connection or the exclusive property value does not match that of the original declaration."
+    )

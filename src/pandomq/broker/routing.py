@@ -134,9 +134,15 @@ class Router:
 
         As headers give MessageHeaders(message), which reads headers and properties only if somebody needs them.
         """
+        return self._chosen(self.destinations(exchange, routing_keys, headers))
+
+    def destinations(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: Mapping[str, object]
+    ) -> list[QueueDestination]:
+        """The same, whatever it `leads_to`."""
         queues: dict[QueueDestination, None] = {}
         self._walk(exchange, routing_keys, headers, queues)
-        return self._chosen(queues)
+        return list(queues)
 
     def _chosen(self, queues: Iterable[QueueDestination]) -> list[QueueDestination]:
         return list(queues) if self.leads_to is None else list(filter(self.leads_to, queues))

@@ -1,0 +1,107 @@
+"""What makes one configuration out of another: commands that undo, then commands that add.
+
+Both are given as the commands that make them of a fresh state (`state_commands`). Queues and exchanges that were
+deleted and declared anew are others, though the name is the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pandomq.broker.commands import (
+    BindExchange,
+    BindQueue,
+    Command,
+    DeclareExchange,
+    DeclareQueue,
+    DeleteExchange,
+    DeletePermissions,
+    DeletePolicy,
+    DeleteQueue,
+    DeleteTopicPermissions,
+    DeleteUser,
+    DeleteVhost,
+    PutLimits,
+    PutPermissions,
+    PutPolicy,
+    PutTopicPermissions,
+    PutUser,
+    PutVhost,
+    UnbindExchange,
+    UnbindQueue,
+)
+from pandomq.broker.state_commands import commands_of
+
+if TYPE_CHECKING:
+    from pandomq.broker.state import State
+
+_SETTINGS = PutUser | PutVhost | PutPermissions | PutTopicPermissions | PutPolicy | PutLimits
+"""What may be said again, to change it."""
+
+
+def commands_to_undo(state: "State", wanted: Sequence[Command]) -> Iterator[Command]:
+    """To be applied to the state while they are taken; in the order in which nothing hangs in the air."""
+    kept = {_identity(command) for command in wanted}
+    for command in reversed(list(commands_of(state))):
+        if _identity(command) not in kept:
+            yield from _undo(command)
+
+
+def commands_to_add(state: "State", wanted: Sequence[Command]) -> Iterator[Command]:
+    """After what had to go has gone."""
+    present = {_identity(command) for command in commands_of(state)}
+    for command in wanted:
+        # That there is no such vhost has been seen to.
+        if not isinstance(command, DeleteVhost) and (
+            isinstance(command, _SETTINGS) or _identity(command) not in present
+        ):
+            yield command
+
+
+def _identity(command: Command) -> tuple[object, ...]:
+    match command:
+        case DeclareQueue(vhost=vhost, name=name, queue_id=queue_id):
+            return "queue", vhost, name, queue_id
+        case PutUser(name=name):
+            return "user", name
+        case PutVhost(vhost=vhost):
+            return "vhost", vhost
+        case PutPermissions(vhost=vhost, user=user):
+            return "permissions", vhost, user
+        case PutTopicPermissions(vhost=vhost, user=user, exchange=exchange):
+            return "topic", vhost, user, exchange
+        case PutPolicy(vhost=vhost, name=name, operator=operator):
+            return "policy", vhost, name, operator
+        case PutLimits(scope=scope, name=name, values=values):
+            return "limits", scope, name, tuple(sorted(values))
+        case _:
+            fields: Any = command.__struct_fields__
+            return type(command), *(getattr(command, field) for field in fields)
+
+
+def _undo(command: Command) -> Iterator[Command]:
+    match command:
+        case DeclareExchange(vhost=vhost, name=name):
+            yield DeleteExchange(vhost, name)
+        case DeclareQueue(vhost=vhost, name=name):
+            yield DeleteQueue(vhost, name)
+        case BindQueue():
+            yield UnbindQueue(command.vhost, command.source, command.queue, command.routing_key, command.arguments)
+        case BindExchange():
+            yield UnbindExchange(
+                command.vhost, command.source, command.destination, command.routing_key, command.arguments
+            )
+        case PutUser(name=name):
+            yield DeleteUser(name)
+        case PutVhost(vhost=vhost):
+            yield DeleteVhost(vhost)
+        case PutPermissions(vhost=vhost, user=user):
+            yield DeletePermissions(vhost, user)
+        case PutTopicPermissions(vhost=vhost, user=user, exchange=exchange):
+            yield DeleteTopicPermissions(vhost, user, exchange)
+        case PutPolicy(vhost=vhost, name=name, operator=operator):
+            yield DeletePolicy(vhost, name, operator)
+        case PutLimits(scope=scope, name=name, values=values):
+            yield PutLimits(scope, name, dict.fromkeys(values))
+        case _:
+            # That there is no such vhost: whether there shall be one is said by what is wanted.
+            assert isinstance(command, DeleteVhost), command

@@ -1,0 +1,250 @@
+"""A client's channel on a front, and its other half at the root, which is opened when it is first needed."""
+
+from typing import TYPE_CHECKING, Any
+
+from pandomq import kernel
+from pandomq.broker.channel import Channel
+from pandomq.broker.consumers import Wishes
+from pandomq.cluster.proxy.mailbox import Mailbox
+from pandomq.errors import ChannelFault, precondition_failed
+from pandomq.kernel.constants import NACK
+from pandomq.methods import (
+    BasicCancel,
+    BasicDeliver,
+    BasicQos,
+    ChannelOpen,
+    ChannelOpenOk,
+    ConfirmSelect,
+    Method,
+    TxSelect,
+)
+
+if TYPE_CHECKING:
+    from pandomq.cluster.proxy.call import Call
+    from pandomq.cluster.proxy.front_client import FrontClient
+    from pandomq.cluster.proxy.lane import Lane, Question, Then
+    from pandomq.cluster.proxy.transactions import FrontTransaction
+
+PRODUCER_BITS = 63
+ROLLED_BACK = "the transaction was rolled back because the root changed"
+
+
+def unheeded(_method: Method, _message: "kernel.Message | None") -> None:
+    """For answers that nobody waits for."""
+
+
+class FrontChannel(Channel):
+    __slots__ = ("_boxes", "_taken", "commit_count", "in_doubt", "lane", "made_name", "producer", "reached")
+
+    client: "FrontClient"
+
+    def __init__(self, client: "FrontClient", number: int) -> None:
+        super().__init__(client, number)
+        self.lane: Lane | None = None
+        self.made_name = ""
+        """Of a queue that the root was asked for and has not confirmed."""
+        self.reached = False
+        """The root knows of it, or did until its tunnel broke."""
+        self.producer = 0
+        """Who publishes here, as the log knows it."""
+        self.commit_count = 0
+        """Transactions that the root was asked to commit."""
+        self.in_doubt: Call | None = None
+        """A commit whose answer never came."""
+        self._boxes: dict[Mailbox, None] = {}
+        """Those with a consumer, and others that hold what the client has not settled yet."""
+        self._taken: Mailbox | None = None
+        """For basic.get."""
+
+    # The way to the root.
+
+    def reach(self) -> "Lane | None":
+        """None: there is none now. Then the client asks again when there is."""
+        if not self.client.reach():
+            return None
+        if self.lane is None:
+            self.open_lane()
+            self._set_prefetch(self.prefetch_count)
+        return self.lane
+
+    def ask(self, method: Method, then: "Then") -> None:
+        """The client waits for the answer. Nothing happens if the root is out of reach: then it asks again."""
+        if self.reach() is not None:
+            self.client.call_root(self, method, then)
+
+    def open_lane(self) -> None:
+        tunnel = self.client.tunnel
+        assert tunnel is not None
+        if not self.producer:
+            self.producer = self.client.broker.random.getrandbits(PRODUCER_BITS) | 1
+        self.reached = True
+        lane = self.lane = tunnel.lane(self.number, self)
+        mode = self.kernel.mode
+        count = self.kernel.first_kept - 1 if mode == kernel.CONFIRM else self.commit_count
+        lane.ask(ChannelOpen(f"{self.producer}:{count}"), self._opened_above)
+        if mode == kernel.CONFIRM:
+            lane.tell(ConfirmSelect(no_wait=True))
+        elif mode == kernel.TRANSACTION:
+            lane.ask(TxSelect(), unheeded)
+
+    def _opened_above(self, method: Method, _message: "kernel.Message | None") -> None:
+        call, self.in_doubt = self.in_doubt, None
+        if call is None or not isinstance(method, ChannelOpenOk):
+            return
+        if int(method.channel_id or b"0") >= self.commit_count:
+            call.answer(method)
+        else:
+            call.end(lambda: self._fail(precondition_failed(ROLLED_BACK)))
+
+    def _set_prefetch(self, prefetch_count: int) -> None:
+        assert self.lane is not None
+        if prefetch_count:
+            self.lane.ask(BasicQos(0, prefetch_count, False), unheeded)
+        if self.kernel.prefetch_max:
+            self.lane.ask(BasicQos(0, self.kernel.prefetch_max, True), unheeded)
+
+    # The way is lost, and found again.
+
+    def detach(self) -> None:
+        """What was delivered stays with the client, and means nothing any more."""
+        self.lane = None
+        for box in list(self._boxes):
+            tag = self._tag_of(box)
+            box.renew()
+            if tag is None:
+                self._forget(box)
+            else:
+                self._listen(box, tag)
+        if self._taken is not None:
+            self._taken.close()
+            self._taken = None
+
+    def consuming(self) -> list[Mailbox]:
+        return [box for box in self._boxes if self._tag_of(box) is not None]
+
+    def resume(self, box: Mailbox) -> None:
+        """The root is another one, and shall deliver as before; unless the queue has gone meanwhile."""
+        assert self.lane is not None and box.consume is not None
+        if box.name not in self.client.vhost.queues:
+            self.cancelled_above(box.consume.consumer_tag)
+            return
+        self.lane.ask(BasicQos(0, box.prefetch_count, False), unheeded)
+        self.lane.ask(box.consume, unheeded)
+
+    def resume_all_else(self) -> None:
+        assert self.lane is not None
+        self.lane.ask(BasicQos(0, self.prefetch_count, False), unheeded)
+        if self.kernel.prefetch_max:
+            self.lane.ask(BasicQos(0, self.kernel.prefetch_max, True), unheeded)
+        self.kernel.resend()
+
+    # Mailboxes.
+
+    def open_box(self, box: Mailbox, tag: str) -> None:
+        """The root delivers there from now on."""
+        self._boxes[box] = None
+        self._listen(box, tag)
+
+    def _listen(self, box: Mailbox, tag: str) -> None:
+        consume = box.consume
+        assert consume is not None
+        consumer = kernel.Consumer(
+            self.kernel,
+            box.kernel,
+            tag.encode(),
+            consume.no_ack,
+            box.prefetch_count,
+            0,
+            Wishes(consume.exclusive, consume.arguments),
+        )
+        if tag in self.consumers:
+            self.pop_consumer(tag)
+        self.add_consumer(tag, consumer)
+
+    def _tag_of(self, box: Mailbox) -> str | None:
+        tag = None if box.consume is None else box.consume.consumer_tag
+        consumer = None if tag is None else self.consumers.get(tag)
+        return tag if consumer is not None and consumer.queue is box.kernel else None
+
+    def close_box(self, tag: str) -> None:
+        """The root delivers no more to this consumer. What it had delivered, and the client has not taken yet, goes
+        back; if nobody has to acknowledge it, it is gone from the root, and goes to the client now."""
+        consumer = self.pop_consumer(tag)
+        if consumer is None:
+            return
+        if consumer.no_ack:
+            self._pour_out(consumer.queue, tag)
+        else:
+            window: Any = self.kernel
+            window.give_back(consumer.queue)
+        consumer.cancel()
+        for other in list(self._boxes):
+            if self._tag_of(other) is None and not other.kernel.unacked_count:
+                self._forget(other)
+
+    def _pour_out(self, mirror: kernel.Queue, tag: str) -> None:
+        while (taken := mirror.take(self.kernel, True, self.client.broker.now_ms)) is not None:
+            delivery_tag, redelivered, message, _ = taken
+            method = BasicDeliver(tag, delivery_tag, redelivered, message.exchange, message.routing_key)
+            self.reply_with_content(method, message)
+
+    def _forget(self, box: Mailbox) -> None:
+        self._boxes.pop(box, None)
+        box.close()
+
+    def box_of_taken(self) -> Mailbox:
+        if self._taken is None:
+            self._taken = Mailbox(self, "")
+        return self._taken
+
+    @property
+    def mirrors(self) -> set[kernel.Queue]:
+        """The kernel queues of all mailboxes that there are."""
+        boxes: list[Any] = [*self._boxes]
+        if self._taken is not None:
+            boxes.append(self._taken)
+        return {box.kernel for box in boxes}
+
+    @staticmethod
+    def is_void(queue: kernel.Queue) -> bool:
+        """What came from there was an earlier root's."""
+        return queue.deleted and isinstance(queue.owner, Mailbox)
+
+    def recover_all(self, transaction: "FrontTransaction") -> None:
+        """The root has taken back all that it had delivered, settled by the transaction or not."""
+        broker = self.client.broker
+        mirrors = self.mirrors
+        rows = zip(self.kernel.outstanding(0, True), self.kernel.unacked(), strict=True)
+        held = {tag: row[0] for tag, row in rows}
+        window: Any = self.kernel
+        for tag, queue in held.items():
+            if queue in mirrors or self.is_void(queue):
+                transaction.is_void = transaction.is_void or transaction.is_settled(tag)
+                window.forget_tag(tag)
+            elif not transaction.is_settled(tag):
+                broker.engine.settle_one(self.kernel, NACK, tag, False, True, broker.now_ms)
+        for queue in mirrors:
+            queue.purge()
+
+    def part_from_kernel(self) -> None:
+        for box in list(self._boxes):
+            self._forget(box)
+        if self._taken is not None:
+            self._taken.close()
+            self._taken = None
+        super().part_from_kernel()
+
+    # What the root does by itself.
+
+    def closed_above(self, lane: "Lane", fault: ChannelFault, unanswered: "list[Question]") -> None:
+        self.lane = None
+        self.client.drop_call(self)
+        self._fail(fault)
+
+    def _fail(self, fault: ChannelFault) -> None:
+        self.client.broker.faults.close_channel(self, fault)
+
+    def cancelled_above(self, tag: str) -> None:
+        self.close_box(tag)
+        if self.client.cancel_notify and not self.closing:
+            self.reply(BasicCancel(tag, True))

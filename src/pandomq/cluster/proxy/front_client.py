@@ -1,0 +1,292 @@
+"""A client of a front, and the tunnel that stands for it at the root, once it needs one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from pandomq import kernel
+from pandomq.broker.client import Client
+from pandomq.cluster.limits import VOUCHED_PROPERTIES_BYTES_MAX
+from pandomq.cluster.proxy.call import Call
+from pandomq.cluster.proxy.limits import KEPT_BYTES_MAX, UPLINK_BYTES_MAX
+from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
+from pandomq.fieldtable import encode_table
+from pandomq.methods import ChannelCloseOk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pandomq.cluster.proxy.front import Front
+    from pandomq.cluster.proxy.front_channel import FrontChannel
+    from pandomq.cluster.proxy.lane import Then
+    from pandomq.cluster.proxy.trunk import Trunk
+    from pandomq.errors import ConnectionFault
+    from pandomq.methods import Method
+
+_CAPABILITIES: Final = {"consumer_cancel_notify": True}
+"""What the front itself has to be told, whether the client wants to or not."""
+
+
+class FrontClient(Client):
+    __slots__ = (
+        "_ages",
+        "_crowded",
+        "attached",
+        "attempt_count",
+        "call",
+        "closing_count",
+        "parted",
+        "parting_count",
+        "tunnel",
+        "wants_root",
+    )
+
+    broker: "Front"
+
+    def __init__(self, broker: "Front", number: int, **facts: Any) -> None:
+        super().__init__(broker, number, **facts)
+        self.tunnel: Tunnel | None = None
+        self.attached = False
+        """The tunnel is open, and the root knows all that it has to know of the client."""
+        self.wants_root = False
+        """What it says next needs the root."""
+        self.attempt_count = 0
+        """To get a tunnel, since the last one was open."""
+        self.call: Call | None = None
+        self.closing_count = 0
+        """Channels that the front has closed for a fault, and the root has not yet."""
+        self.parting_count = 0
+        self.parted = False
+        """The root knows all that the client has said before it said goodbye, and that it is gone."""
+        self._ages = 0
+        self._crowded = False
+
+    @property
+    def front_channels(self) -> "Iterator[FrontChannel]":
+        channels: Any = self.channels.values()
+        return iter(list(channels))
+
+    def next_age(self) -> int:
+        self._ages += 1
+        return self._ages
+
+    # Waiting.
+
+    @property
+    def asks_again(self) -> bool:
+        return self.wants_root or super().asks_again
+
+    @property
+    def waits(self) -> bool:
+        return (
+            self.call is not None
+            or self.wants_root
+            or self.closing_count > 0
+            or (self._crowded and self._is_crowded())
+            or super().waits
+        )
+
+    @property
+    def lacks_root(self) -> bool:
+        """It waits for nothing but a root."""
+        call = self.call
+        if call is not None and call.trunk is not None:
+            return not call.trunk.attached
+        return self.wants_root or (call is not None and call.method is not None and not self.attached)
+
+    def may_publish(self) -> bool:
+        """False: not now, there is no way to the root, or it is full. Then it waits."""
+        if not self.reach():
+            return False
+        self._crowded = self._is_crowded()
+        if self._crowded:
+            return False
+        for channel in self.front_channels:
+            if channel.lane is None and not channel.closing:
+                channel.reach()
+        return True
+
+    def _is_crowded(self) -> bool:
+        tunnel = self.tunnel
+        if tunnel is None:
+            return False
+        if tunnel.session.pending_bytes > UPLINK_BYTES_MAX:
+            return True
+        return sum(channel.kernel.kept_bytes for channel in self.channels.values()) > KEPT_BYTES_MAX
+
+    # Calls.
+
+    def call_root(self, channel: "FrontChannel", method: "Method", then: "Then") -> None:
+        assert self.call is None and channel.lane is not None
+        self.call = Call(channel, method=method, then=then)
+        channel.lane.ask(method, self.call.answer)
+
+    def call_trunk(self, channel: "FrontChannel", trunk: "Trunk", then: "Callable[[], None]") -> Call:
+        """The caller asks the trunk; whoever answers does it by `answered`."""
+        assert self.call is None
+        self.call = Call(channel, then=lambda _method, _message: then(), trunk=trunk)
+        self.broker.awaiting.kept_waiting(self)
+        return self.call
+
+    def drop_call(self, channel: "FrontChannel") -> None:
+        """The channel is closed: what was asked on it is answered by that."""
+        if self.call is not None and self.call.channel is channel:
+            self.call = None
+
+    # The tunnel.
+
+    def reach(self) -> bool:
+        """False: there is no way to the root now. It is looked for, and the client waits."""
+        if self.attached:
+            return True
+        self.wants_root = True
+        if self.tunnel is None and not self.broker.awaiting.is_due_to_dial(self):
+            self.dial()
+        return False
+
+    def dial(self) -> None:
+        if self.gone or self.failed or self.tunnel is not None:
+            return
+        trunk = self.broker.trunks.get(self.vhost)
+        if trunk is not None and trunk.follow(self):
+            return
+        self.attempt_count += 1
+        self.tunnel = Tunnel(
+            self.broker,
+            self,
+            purpose=TUNNEL,
+            user=self.user,
+            vhost=self.vhost.name,
+            peer=self.peer,
+            properties=self._vouched_properties(),
+        )
+        self.broker.wanted.append(self.tunnel)
+
+    def _vouched_properties(self) -> bytes:
+        properties = self.properties
+        named = properties.get("capabilities")
+        capabilities = {**named, **_CAPABILITIES} if isinstance(named, dict) else dict(_CAPABILITIES)
+        encoded = encode_table({**properties, "capabilities": capabilities})
+        if len(encoded) > VOUCHED_PROPERTIES_BYTES_MAX:
+            encoded = encode_table({"capabilities": dict(_CAPABILITIES)})
+        return encoded
+
+    def tunnel_opened(self) -> None:
+        assert self.tunnel is not None
+        self.attempt_count = 0
+        self.session.uplink = self.tunnel.session
+        self.attached = True
+        self.wants_root = False
+        self.broker.awaiting.has_root(self)
+        self._resume()
+
+    def _resume(self) -> None:
+        channels = [channel for channel in self.front_channels if channel.reached and not channel.closing]
+        for channel in channels:
+            channel.open_lane()
+        boxes = sorted(
+            ((box, channel) for channel in channels for box in channel.consuming()), key=lambda pair: pair[0].age
+        )
+        for box, channel in boxes:
+            channel.resume(box)
+        for channel in channels:
+            channel.resume_all_else()
+        call = self.call
+        if call is not None and call.method is not None and not call.is_commit:
+            lane = call.channel.lane
+            assert lane is not None
+            lane.ask(call.method, call.answer)
+
+    def tunnel_lost(self, reason: str) -> None:
+        self._detach()
+        needed = self.wants_root or any(channel.reached for channel in self.front_channels)
+        if needed and not self.gone and not self.failed:
+            # Whatever it says next was meant to come after what the root has not heard, or has forgotten.
+            self.wants_root = True
+            self.broker.awaiting.dial_later(self, self.attempt_count)
+            if self.call is not None:
+                self.broker.awaiting.kept_waiting(self)
+
+    def tunnel_refused(self, fault: "ConnectionFault") -> None:
+        self._detach()
+        self.broker.faults.close_client(self, fault)
+
+    def _detach(self) -> None:
+        self.tunnel = None
+        self.attached = False
+        self.session.uplink = None
+        self.closing_count = 0
+        for channel in self.front_channels:
+            channel.detach()
+        call = self.call
+        if call is not None and call.is_close:
+            # With the tunnel the channel has gone.
+            call.answer(ChannelCloseOk())
+        elif call is not None and call.is_commit:
+            call.channel.in_doubt = call
+        if self.parting_count:
+            self.parting_count = 0
+            self.parted = True
+
+    def hang_up(self) -> None:
+        if self.tunnel is not None:
+            self.tunnel.hang_up()
+            self.tunnel = None
+            self.attached = False
+            self.session.uplink = None
+
+    # What comes down the tunnel.
+
+    @property
+    def congested(self) -> bool:
+        return not self.session.writable or self.unwritten_bytes > self.broker.limits.outgoing_bytes_max
+
+    def take_run(self, run: "kernel.DeliveryRun | kernel.SettleRun") -> None:
+        engine: Any = self.broker.engine
+        if isinstance(run, kernel.DeliveryRun):
+            engine.mirror(self.session, run, self.broker.now_ms)
+        else:
+            engine.relay_confirms(self.session, run)
+
+    def take_return(self, number: int, payload: bytes, message: kernel.Message) -> None:
+        channel = self.channels.get(number)
+        if channel is not None and not channel.closing:
+            self.session.write_content(number, payload, message)
+
+    # Closing a channel for a fault found here.
+
+    def close_above(self, channel: "FrontChannel") -> None:
+        """The root is told; until it knows, nothing else is said of this client."""
+        lane, channel.lane = channel.lane, None
+        channel.reached = False
+        self.drop_call(channel)
+        if lane is not None:
+            self.closing_count += 1
+            lane.close(self._closed_above)
+
+    def _closed_above(self, _method: "Method", _message: kernel.Message | None) -> None:
+        self.closing_count -= 1
+
+    # Goodbye.
+
+    def part(self) -> bool:
+        """Closes all that it has at the root. True if there is nothing; otherwise `parted` says when it is done."""
+        if self.failed:
+            return self.parted
+        trunk = self.broker.trunks.get(self.vhost)
+        for channel in self.front_channels:
+            if channel.lane is not None:
+                self.parting_count += 1
+                channel.lane.close(self._one_parted)
+                channel.lane = None
+        self.call = None
+        self.broker.leave(self)
+        if trunk is not None and not trunk.is_quiet:
+            self.parting_count += 1
+            trunk.when_quiet(lambda: self._one_parted(None, None))
+        self.parted = not self.parting_count
+        return self.parted
+
+    def _one_parted(self, _method: "Method | None", _message: kernel.Message | None) -> None:
+        if self.parting_count:
+            self.parting_count -= 1
+            self.parted = not self.parting_count

@@ -1,0 +1,111 @@
+"""One channel of a tunnel, as the front uses it: what it asked on it, in order, and who waits for the answer.
+
+The root answers what is asked on a channel in the order in which it was asked. So the next answer belongs to the first
+question, whatever else (deliveries, returns, confirms) comes in between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from pandomq.errors import ChannelFault
+from pandomq.methods import BasicCancel, ChannelClose, ChannelCloseOk, Method
+
+if TYPE_CHECKING:
+    from pandomq import kernel
+    from pandomq.cluster.proxy.tunnel import Tunnel
+
+Then: TypeAlias = "Callable[[Method, kernel.Message | None], None]"
+"""Gets the answer, and the message that came with it (basic.get-ok)."""
+Failed: TypeAlias = "Callable[[ChannelFault], None]"
+
+
+class Question(NamedTuple):
+    method: Method | None
+    """None: nothing was asked; `then` is for whoever waits until all before is answered."""
+    then: Then
+    failed: Failed | None = None
+    """The root has closed the channel for it."""
+
+
+class Listener(Protocol):
+    """Whose lane it is."""
+
+    def closed_above(self, lane: Lane, fault: ChannelFault, unanswered: list[Question]) -> None:
+        """The root has closed the channel: the lane is no more. The first unanswered question may be the reason."""
+
+    def cancelled_above(self, tag: str) -> None:
+        """A consumer has lost its queue."""
+
+
+class Lane:
+    __slots__ = ("_awaited", "listener", "number", "tunnel")
+
+    def __init__(self, tunnel: Tunnel, number: int, listener: Listener) -> None:
+        self.tunnel = tunnel
+        self.number = number
+        self.listener = listener
+        self._awaited: deque[Question] = deque()
+
+    @property
+    def is_asking(self) -> bool:
+        return bool(self._awaited)
+
+    def tell(self, method: Method) -> None:
+        """What has no answer."""
+        self.tunnel.session.write(self.tunnel.front.encode(self.number, method))
+
+    def ask(self, method: Method, then: Then, failed: Failed | None = None) -> None:
+        self._awaited.append(Question(method, then, failed))
+        self.tell(method)
+
+    def when_quiet(self, then: Callable[[], None]) -> None:
+        """Once all that was asked so far is answered."""
+        if self._awaited:
+            self._awaited.append(Question(None, lambda _method, _message: then()))
+        else:
+            then()
+
+    def close(self, then: Then) -> None:
+        """It ends with the answer; what the root says meanwhile concerns nobody any more."""
+        self._awaited.clear()
+        self.ask(ChannelClose(200, "", 0, 0), then)
+
+    def hear(self, method: Method, message: kernel.Message | None = None) -> None:
+        if isinstance(method, ChannelClose):
+            self.tell(ChannelCloseOk())
+            self._end(method)
+        elif isinstance(method, BasicCancel):
+            self.listener.cancelled_above(method.consumer_tag)
+        elif self._awaited:
+            self._answer(method, message)
+
+    def _end(self, close: ChannelClose) -> None:
+        self.tunnel.forget(self)
+        unanswered = self.take_unanswered()
+        if unanswered and isinstance(unanswered[0].method, ChannelClose):
+            # Both have closed it at the same time. The root answers ours as well, and nobody listens.
+            unanswered[0].then(ChannelCloseOk(), None)
+        else:
+            fault = ChannelFault(close.reply_code, close.reply_text, close.failed_class_id, close.failed_method_id)
+            self.listener.closed_above(self, fault, unanswered)
+
+    def _answer(self, method: Method, message: kernel.Message | None) -> None:
+        first = self._awaited[0].method
+        if isinstance(first, ChannelClose) is not isinstance(method, ChannelCloseOk):
+            # An answer that the root gave before it knew that the channel was closed; or an answer to the close of the
+            # channel that had this number before.
+            return
+        question = self._awaited.popleft()
+        if isinstance(first, ChannelClose):
+            self.tunnel.forget(self)
+        question.then(method, message)
+        while self._awaited and self._awaited[0].method is None:
+            self._awaited.popleft().then(method, None)
+
+    def take_unanswered(self) -> list[Question]:
+        unanswered = list(self._awaited)
+        self._awaited.clear()
+        return unanswered

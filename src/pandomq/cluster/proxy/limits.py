@@ -1,0 +1,26 @@
+"""What a front may keep and how long it waits, by name."""
+
+from typing import Final
+
+from pandomq.limits import MIB, OUTGOING_HIGH_BYTES
+
+ROOT_WAIT_MS: Final = 15_000
+"""How long a client that asked something waits for a root, unless the configuration says otherwise (R15)."""
+FEED_WAIT_MS_MAX: Final = 5_000
+"""How long an answer of the root waits until the front knows of what it speaks, too."""
+REDIAL_MS_MIN: Final = 50
+REDIAL_MS_MAX: Final = 1_000
+"""How long a lost tunnel waits before it is wanted again; doubled after each attempt that failed."""
+UPLINK_BYTES_MAX: Final = OUTGOING_HIGH_BYTES
+"""What may wait to be written to a tunnel before its client is not read from."""
+KEPT_BYTES_MAX: Final = 16 * MIB
+"""Publishes of one client that the root has not confirmed; past it the client is not read from."""
+LETTERS_BYTES_MAX: Final = 64 * MIB
+"""Dead letters of private queues, in one vhost, that the root has not confirmed; past it new ones are dropped."""
+PRODUCERS_SEEN_MAX: Final = 131_072
+"""Channels on other brokers whose last number is remembered; past it the older half is forgotten. It matters only for
+what is sent twice, around a change of the root."""
+TRUNK_BYTES_MAX: Final = 512 * MIB
+"""What private queues may hold in memory before no more is taken from the root: it waits there, on the disk."""
+
+assert REDIAL_MS_MIN < REDIAL_MS_MAX < ROOT_WAIT_MS

@@ -1,0 +1,129 @@
+"""Class basic on a front, without what comes in runs."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pandomq.broker import on_basic, reply_to
+from pandomq.cluster.proxy import private_queues
+from pandomq.cluster.proxy.front_channel import unheeded
+from pandomq.cluster.proxy.mailbox import Mailbox
+from pandomq.cluster.proxy.on_queue import private_queue
+from pandomq.cluster.proxy.transactions import FrontTransaction
+from pandomq.errors import not_allowed, not_implemented
+from pandomq.kernel import NEVER_MS
+from pandomq.methods import (
+    BasicCancel,
+    BasicCancelOk,
+    BasicConsume,
+    BasicConsumeOk,
+    BasicGet,
+    BasicGetOk,
+    BasicQos,
+    BasicRecover,
+    BasicRecoverAsync,
+    BasicRecoverOk,
+)
+
+if TYPE_CHECKING:
+    from pandomq import kernel
+    from pandomq.cluster.proxy.front import Front
+    from pandomq.cluster.proxy.front_channel import FrontChannel
+    from pandomq.methods import Method
+
+
+def qos(front: "Front", channel: "FrontChannel", method: BasicQos) -> None:
+    """Here for private queues and for what the client holds in all, at the root for shared ones."""
+    on_basic.qos(front, channel, method)
+    if channel.lane is not None:
+        channel.lane.ask(method, unheeded)
+
+
+def consume(front: "Front", channel: "FrontChannel", method: BasicConsume) -> None:
+    name = channel.queue_name(method.queue)
+    tag = method.consumer_tag
+    if tag in channel.consumers:
+        raise not_allowed(f"attempt to reuse consumer tag '{tag}'")
+    tag = tag or front.names.consumer_tag()
+    if name == reply_to.PSEUDO_QUEUE:
+        private_queues.consume_replies(front, channel, method, tag)
+        return
+    if private_queue(channel, name) is not None:
+        on_basic.consume(front, channel, method)
+        return
+    # The root is always asked for an answer, and with a tag that will do for the next root as well.
+    question = msgspec.structs.replace(method, queue=name, consumer_tag=tag, no_wait=False)
+
+    def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
+        channel.open_box(Mailbox(channel, name, question), tag)
+        if not method.no_wait:
+            channel.reply(BasicConsumeOk(tag))
+
+    channel.ask(question, answered)
+
+
+def cancel(front: "Front", channel: "FrontChannel", method: BasicCancel) -> None:
+    tag = method.consumer_tag
+    consumer = channel.consumers.get(tag)
+    if consumer is None or not isinstance(consumer.queue.owner, Mailbox):
+        on_basic.cancel(front, channel, method)
+        return
+
+    def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
+        channel.close_box(tag)
+        if not method.no_wait:
+            channel.reply(BasicCancelOk(tag))
+
+    channel.ask(BasicCancel(tag), answered)
+
+
+def get(front: "Front", channel: "FrontChannel", method: BasicGet) -> None:
+    name = channel.queue_name(method.queue)
+    if private_queue(channel, name) is not None:
+        on_basic.get(front, channel, method)
+        return
+
+    def answered(answer: "Method", message: "kernel.Message | None") -> None:
+        if not isinstance(answer, BasicGetOk):
+            channel.reply(answer)
+            return
+        assert message is not None
+        box = channel.box_of_taken()
+        box.kernel.reinstate(message, answer.delivery_tag, 0, NEVER_MS, 0, answer.redelivered)
+        taken = box.kernel.take(channel.kernel, method.no_ack, front.now_ms)
+        assert taken is not None
+        reply = msgspec.structs.replace(answer, delivery_tag=taken[0])
+        channel.reply_with_content(reply, message)
+
+    channel.ask(msgspec.structs.replace(method, queue=name), answered)
+
+
+def recover(front: "Front", channel: "FrontChannel", method: BasicRecover) -> None:
+    _recover(front, channel, method)
+
+
+def recover_async(front: "Front", channel: "FrontChannel", method: BasicRecoverAsync) -> None:
+    _recover(front, channel, method)
+
+
+def _recover(front: "Front", channel: "FrontChannel", method: BasicRecover | BasicRecoverAsync) -> None:
+    """Each message goes back to where it came from. In a transaction the root must be asked in another way than by
+    settlements: those would wait for the commit."""
+    if not method.requeue:
+        raise not_implemented("requeue=false")
+    answers = isinstance(method, BasicRecover)
+    if channel.transaction is None or channel.lane is None:
+        # Without a way to the root there is nothing of it to recover, but what an earlier one had delivered.
+        channel.kernel.recover(front.now_ms)
+        if answers:
+            channel.reply(BasicRecoverOk())
+        return
+    transaction = channel.transaction
+    assert isinstance(transaction, FrontTransaction)
+
+    def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
+        channel.recover_all(transaction)
+        if answers:
+            channel.reply(BasicRecoverOk())
+
+    channel.ask(BasicRecover(True), answered)

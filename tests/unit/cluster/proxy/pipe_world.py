@@ -1,0 +1,248 @@
+"""A root and fronts in one process, joined by octets that go through real scanners; clients speak to either.
+
+`Cluster.settle` carries octets and commands back and forth until nobody has anything to say. The root can be thrown
+away: a second one is made of the first one's committed entries.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from pandomq import kernel
+from pandomq.broker.broker import Input
+from pandomq.broker.client import Client
+from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.revival import Revival
+from pandomq.cluster.proxy.front import Front
+from pandomq.cluster.proxy.tunnel import TRUNK, Tunnel
+from pandomq.errors import ConnectionFault
+from pandomq.fieldtable import decode_table
+from pandomq.methods import MethodInput
+from pandomq.wire import codec
+from tests.unit.broker.conversation import FRAME_BYTES, World
+
+ROUNDS_MAX = 200
+
+
+class Pipe:
+    """One tunnel: the front's end, and the root's client."""
+
+    def __init__(self, root: World, front: FrontWorld, tunnel: Tunnel) -> None:
+        self.tunnel = tunnel
+        self.root = root
+        self._down = kernel.Scanner(FRAME_BYTES, root.limits.message_bytes_max, inward=True)
+        self._up = kernel.Scanner(FRAME_BYTES, root.limits.message_bytes_max)
+        self.octets_up = 0
+        self.octets_down = 0
+        self.client = root.broker.connect(
+            user=tunnel.user,
+            vhost=tunnel.vhost,
+            peer=tunnel.peer,
+            client_properties=decode_table(tunnel.properties)[0] if tunnel.properties else {},
+            frame_max=FRAME_BYTES,
+            channel_max=2047,
+            now_ms=root.now_ms,
+            counted=False,
+            origin=front.name,
+            trunk=tunnel.purpose == TRUNK,
+        )
+        tunnel.opened(FRAME_BYTES)
+
+    def carry_up(self) -> bool:
+        octets = self.tunnel.session.take()
+        self.octets_up += len(octets)
+        if octets:
+            self.root.run([(self.client, _inputs(self._up, octets))])
+        return bool(octets)
+
+    def carry_down(self) -> bool:
+        octets = b"" if self.client.gone or self.tunnel.congested else self.client.session.take()
+        self.octets_down += len(octets)
+        if octets:
+            self.tunnel.receive(_inputs(self._down, octets))
+        return bool(octets)
+
+
+def _inputs(scanner: kernel.Scanner, octets: bytes) -> list[Any]:
+    inputs: list[Any] = []
+    for item in scanner.feed(octets):
+        if isinstance(item, kernel.Frame):
+            inputs.append(MethodInput(item.channel, codec.decode_method(item.payload)))
+        else:
+            assert not isinstance(item, kernel.ScanFault), item
+            inputs.append(item)
+    return inputs
+
+
+class FrontWorld(World):
+    """One front; `run` also carries what it has to say."""
+
+    broker: Front
+
+    def __init__(self, cluster: Cluster, name: str, limits: BrokerLimits) -> None:
+        super().__init__(limits=limits)
+        self.cluster = cluster
+        self.name = name
+        self.broker = Front(
+            node_name=name,
+            encode=codec.encode_frame,
+            encode_payload=codec.encode_method,
+            random=random.Random(name),
+            limits=limits,
+        )
+        self.pipes: list[Pipe] = []
+        self.index = 0
+
+    def run(self, batch: Sequence[tuple[Client, Sequence[Input]]]) -> None:
+        self.work(batch)
+        self.cluster.settle()
+
+    def work(self, batch: Sequence[tuple[Client, Sequence[Input]]] = ()) -> bool:
+        """One batch. False if there was nothing to do."""
+        for client, _ in self.waiting:
+            client.ask_again()
+        ready = [item for item in self.waiting if not self._must_wait(item[0])]
+        if not batch and not ready and not self.broker.active:
+            return False
+        behind = {client for client, _ in self.waiting if self._must_wait(client)}
+        late = [item for item in batch if item[0] in behind]
+        now = [*ready, *(item for item in batch if item[0] not in behind)]
+        outcome = self.broker.handle(now, self.now_ms)
+        waiting = [item for item in self.waiting if item[0] in behind] + late
+        self.waiting = [*waiting, *outcome.rest]
+        self.closed.update(outcome.closing)
+        return True
+
+    def dial(self, root: World | None) -> bool:
+        wanted = [tunnel for tunnel in self.broker.wanted if not tunnel.gone]
+        self.broker.wanted.clear()
+        if root is None:
+            self.broker.wanted += wanted
+            return False
+        for tunnel in wanted:
+            try:
+                self.pipes.append(Pipe(root, self, tunnel))
+            except ConnectionFault as fault:
+                tunnel.closed_by_root(fault.reply_code, fault.reply_text)
+        return bool(wanted)
+
+    def carry(self) -> bool:
+        moved = False
+        for pipe in list(self.pipes):
+            fault = pipe.root.closed.get(pipe.client)
+            moved = pipe.carry_up() or moved
+            moved = pipe.carry_down() or moved
+            if fault is not None:
+                pipe.root.broker.disconnect(pipe.client, self.now_ms)
+                pipe.tunnel.closed_by_root(fault.reply_code, fault.reply_text)
+                self.pipes.remove(pipe)
+        for tunnel in self.broker.ended:
+            for pipe in [pipe for pipe in self.pipes if pipe.tunnel is tunnel]:
+                pipe.carry_up()
+                pipe.root.broker.disconnect(pipe.client, self.now_ms)
+                pipe.root.run([])
+                self.pipes.remove(pipe)
+        self.broker.ended.clear()
+        return moved
+
+    def lose_tunnels(self) -> None:
+        """All connections to the root break, with what is under way."""
+        for pipe in self.pipes:
+            pipe.tunnel.session.take()
+            pipe.tunnel.lost("broken")
+        self.pipes.clear()
+
+    def pass_time(self, milliseconds: int) -> None:
+        end_ms = self.now_ms + milliseconds
+        while self.broker.next_deadline_ms <= end_ms:
+            self.now_ms = self.cluster.now_ms = max(self.now_ms, self.broker.next_deadline_ms)
+            outcome = self.broker.tick(self.now_ms)
+            self.closed.update(outcome.closing)
+            self.cluster.settle()
+        self.now_ms = end_ms
+        self.cluster.settle()
+
+    def trunk_octets_down(self) -> int:
+        return sum(pipe.octets_down for pipe in self.pipes if pipe.tunnel.purpose == TRUNK)
+
+
+class Cluster:
+    def __init__(self, *names: str, late: bool = False, limits: BrokerLimits | None = None) -> None:
+        self.limits = limits or BrokerLimits()
+        self.now_ms = 0
+        self.root: World | None = None
+        self._root = World(late=late, limits=self.limits)
+        self._commands: list[bytes] = []
+        self._entries: list[tuple[int, list[bytes]]] = []
+        """Committed ones of all roots, as far as they had commands."""
+        self.fronts = [FrontWorld(self, name, self.limits) for name in names or ("b",)]
+        for front in self.fronts:
+            front.broker.begin(self._root.broker.configuration())
+        self._serve(self._root)
+
+    @property
+    def front(self) -> FrontWorld:
+        return self.fronts[0]
+
+    def _serve(self, root: World) -> None:
+        self.root = self._root = root
+        root.broker.on_command = self._commands.append
+        self._fed = len(root.entries)
+
+    # The root goes, and comes.
+
+    def lose_root(self) -> None:
+        """It dies with all that is not committed."""
+        self.root = None
+        self._commands.clear()
+        for front in self.fronts:
+            front.lose_tunnels()
+        self.settle()
+
+    def find_root(self) -> World:
+        """A second one, of the first one's committed entries."""
+        old = self._root
+        new = World(limits=self.limits, seed=7)
+        new.now_ms = old.now_ms
+        revival = Revival(new.broker, lambda _place: None)
+        for index, entry in enumerate(old.entries[: old.committed_index], start=1):
+            new.entries.append(entry)
+            revival.apply(index, 1, entry)
+        new.committed_index = len(new.entries)
+        revival.finish(new.now_ms, takeover=True)
+        self._serve(new)
+        new.run([])
+        self.front.pass_time(2_000)
+        return new
+
+    def change_root(self) -> World:
+        self.lose_root()
+        return self.find_root()
+
+    # Octets and commands.
+
+    def settle(self) -> None:
+        for _ in range(ROUNDS_MAX):
+            moved = False
+            for front in self.fronts:
+                moved = front.dial(self.root) or moved
+                moved = front.carry() or moved
+            moved = self._feed() or moved
+            for front in self.fronts:
+                moved = front.work() or moved
+                moved = front.carry() or moved
+            if not moved:
+                return
+        raise AssertionError("they never come to rest")
+
+    def _feed(self) -> bool:
+        root = self.root
+        if root is None or not self._commands or root.committed_index < len(root.entries):
+            return False
+        commands, self._commands[:] = list(self._commands), []
+        for front in self.fronts:
+            front.index += 1
+            front.broker.follow(front.index, commands)
+        return True
