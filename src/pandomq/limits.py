@@ -67,6 +67,11 @@ READ_CHUNK_BYTES: Final = 256 * KIB
 CONNECTIONS_MAX: Final = 65_536
 CONFIGURATION_BYTES_MAX: Final = 256 * MIB
 """What all brokers of a cluster know, as it is in a snapshot: some million queues."""
+PRODUCERS_REMEMBERED_MAX: Final = 100_000
+"""Channels of clients of other brokers whose last publishes the log knows by number. Of those beyond it the ones that
+were silent for the longest are forgotten; what is sent again for one of them, after the root died, counts as new."""
+PRODUCER_REMEMBERED_MS: Final = 3_600_000
+"""The same for who was silent for so long. A broker sends again, or gives up, within root_wait_ms."""
 ROUTE_PLANS_CACHED_MAX: Final = 131_072
 """Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
 PAGING_BYTES: Final = 64 * MIB

@@ -54,7 +54,7 @@ class Administration:
             self._close(lambda client: client.user == command.name, f"user '{command.name}' is deleted")
             broker.tallies.pop(command.name, None)
         broker.issue(command)
-        broker.held.call_when_committed(lambda: on_done(None))
+        broker.held.call_when_settled(lambda: on_done(None))
 
     def bootstrap(self, user: str, password_hash: str, now_ms: int) -> None:
         """The first user, who may do everything in the vhost "/"; does nothing if there ever was one."""

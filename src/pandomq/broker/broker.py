@@ -23,17 +23,19 @@ from pandomq import kernel
 from pandomq.broker.administration import Administration
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
-from pandomq.broker.commands import Command, encode_command
+from pandomq.broker.commands import Command, NoteProducers, StartBroker, encode_command
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
 from pandomq.broker.dispatch import HANDLERS, Handler
+from pandomq.broker.entrance import enter
 from pandomq.broker.faults import Faults
 from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
-from pandomq.broker.quotas import Tally, channel_refusal, check_connection
+from pandomq.broker.producers import Producers
+from pandomq.broker.quotas import Tally, channel_refusal
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.snapshot import configuration_of
@@ -41,7 +43,7 @@ from pandomq.broker.state import State
 from pandomq.broker.state_size import StateSize
 from pandomq.broker.timers import Timers
 from pandomq.broker.transactions import Admission
-from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid, not_allowed
+from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid
 from pandomq.fieldtable import FieldTable
 from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, Method, MethodInput
 
@@ -88,6 +90,7 @@ class Broker:
         self.names = NameMaker(random)
         self.state_size = StateSize(self.state)
         self.held = HeldReplies()
+        self.producers = Producers(self)
         self.timers = Timers()
         self.deaths = DeathRegister()
         self.faults = Faults(self)
@@ -137,21 +140,8 @@ class Broker:
         a client of that broker, which has asked for its password; a `trunk` is that broker itself, and is not asked who
         it is.
         """
-        home = self.state.vhosts.get(vhost)
-        if home is None:
-            raise not_allowed(f"vhost {vhost} not found")
-        if counted:
-            check_connection(self, user, home)
-        access = home.access_of_brokers() if trunk else home.access.get(user)
-        if access is None or access.permissions is None:
-            raise not_allowed(f"access to vhost '{vhost}' refused for user '{user}'")
+        home, access, tally = enter(self, user, vhost, counted=counted, trunk=trunk)
         self._clients_so_far += 1
-        tally = Tally() if trunk else self.tallies.get(user)
-        if tally is None:
-            tally = self.tallies[user] = Tally()
-        if counted:
-            tally.connection_count += 1
-            home.connection_count += 1
         client = self.client_type(
             self,
             self._clients_so_far,
@@ -301,7 +291,12 @@ class Broker:
             raise channel_error("expected 'channel.open'")
         channel = client.channels[number] = self.channel_type(client, number)
         client.tally.channel_count += 1
-        channel.reply(ChannelOpenOk())
+        if client.origin is None or not method.out_of_band:
+            channel.reply(ChannelOpenOk())
+        else:
+            known = self.producers.open(channel, method.out_of_band)
+            # What it says of earlier batches is not said before those are committed.
+            channel.reply_when_committed(ChannelOpenOk(b"%d" % known))
 
     def _agree(self, channel: Channel, method: Method) -> None:
         # The broker has closed the channel. Until the client says that it knows, whatever it sent before it knew is
@@ -322,9 +317,16 @@ class Broker:
         self.state_size.issued(command, len(encoded))
         self._unsealed = True
         self.engine.log_command(encoded)
-        self.held.command_logged()
+        if not isinstance(command, StartBroker):
+            self.held.command_logged()
         if self.on_command is not None:
             self.on_command(encoded)
+
+    def note(self, command: NoteProducers) -> None:
+        """For the log, with this batch; nobody waits for it, and nobody outside hears of it."""
+        self.state.apply(command)
+        self._unsealed = True
+        self.engine.log_command(encode_command(command))
 
     def change(self, command: Command) -> None:
         """What a command means here, whether this broker issued it or found it in the log."""

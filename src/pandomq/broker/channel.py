@@ -14,6 +14,7 @@ from pandomq.errors import not_found
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
     from pandomq.broker.held_replies import HeldReply
+    from pandomq.broker.producers import Producer
     from pandomq.broker.queue import Queue
     from pandomq.broker.transactions import Transaction
     from pandomq.methods import Method
@@ -31,6 +32,7 @@ class Channel:
         "last_queue",
         "number",
         "prefetch_count",
+        "producer",
         "reply_queue",
         "timeout_ms",
         "transaction",
@@ -47,6 +49,8 @@ class Channel:
         """Of consumers yet to come."""
         self._consumers: dict[str, kernel.Consumer] | None = None
         self.transaction: Transaction | None = None
+        self.producer: Producer | None = None
+        """Of clients of other brokers, if those named one."""
         self.reply_queue: Queue | None = None
         """Where the answers to amq.rabbitmq.reply-to come."""
         self.timeout_ms = 0
@@ -92,12 +96,13 @@ class Channel:
             client.session.write(octets)
 
     def reply_when_settled(self, method: "Method") -> None:
-        """A reply that speaks of shared state: it waits while the last change of that is not committed."""
+        """A reply that speaks of shared state: it waits until the last change of that is committed, and in force
+        everywhere."""
         client = self.client
         broker = client.broker
         octets = broker.encode(self.number, method)
-        if self.held_count or broker.held.commands_uncommitted:
-            broker.held.hold(self, octets)
+        if self.held_count or broker.held.commands_unsettled:
+            broker.held.hold(self, octets, shared=True)
         else:
             client.session.write(octets)
 

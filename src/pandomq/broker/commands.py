@@ -171,6 +171,14 @@ class StartBroker(_Command, frozen=True, tag="start"):
     name: str
 
 
+class NoteProducers(_Command, frozen=True, tag="producers"):
+    """The entry holds what these had to say, up to these numbers."""
+
+    now_ms: int
+    last: list[tuple[int, int]]
+    """Producer and number."""
+
+
 AdministrativeCommand = (
     PutUser
     | DeleteUser
@@ -185,7 +193,7 @@ AdministrativeCommand = (
     | PutLimits
 )
 
-Command = TopologyCommand | AdministrativeCommand | StartBroker
+Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Command)

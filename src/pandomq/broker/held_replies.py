@@ -4,26 +4,34 @@ A reply whose handler changed shared state waits until the batch's entry is comm
 channel wait behind it; the kernel keeps the channel's deliveries back meanwhile, and the confirms of later publishes.
 Entries are committed in order, so one line of replies for the whole broker is enough, and within it a channel's
 replies stay in order.
+
+What speaks of shared state also waits until the last change of that is in force on every broker that serves clients
+(R16). Those form a second line, so that nothing else waits with them but what follows them on their channels.
 """
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pandomq.broker.channel import Channel
     from pandomq.kernel import Message
 
+EVERYTHING: Final = 2**63 - 1
+"""An index above all others."""
+
 
 class HeldReply:
-    __slots__ = ("channel", "content", "index", "octets")
+    __slots__ = ("channel", "content", "index", "octets", "shared", "shared_index")
 
-    def __init__(self, channel: "Channel", octets: bytes, content: "Message | None") -> None:
+    def __init__(self, channel: "Channel", octets: bytes, content: "Message | None", *, shared: bool) -> None:
         self.channel = channel
+        self.shared = shared
+        """It speaks of what all brokers share."""
         self.octets = octets
         """A whole frame, or the payload of a method whose content follows."""
         self.content = content
-        self.index = 0
+        self.index = self.shared_index = 0
 
     @property
     def size_bytes(self) -> int:
@@ -36,39 +44,65 @@ class HeldReply:
 class HeldCall:
     """Somebody inside the process who waits for the commit."""
 
-    __slots__ = ("_on_committed", "index")
+    __slots__ = ("_on_committed", "index", "shared", "shared_index")
+    channel: "Final[Channel | None]" = None
 
-    def __init__(self, on_committed: Callable[[], None]) -> None:
+    def __init__(self, on_committed: Callable[[], None], *, shared: bool = False) -> None:
         self._on_committed = on_committed
-        self.index = 0
+        self.shared = shared
+        self.index = self.shared_index = 0
 
     def give(self) -> None:
         self._on_committed()
 
 
 class HeldReplies:
-    __slots__ = ("_commands_in_batch", "_line", "_unsealed", "commands_index", "committed_index", "sealed_index")
+    __slots__ = (
+        "_commands_in_batch",
+        "_line",
+        "_second_line",
+        "_second_line_channels",
+        "_unsealed",
+        "applied_index",
+        "commands_index",
+        "committed_index",
+        "sealed_index",
+    )
 
     def __init__(self) -> None:
         self._unsealed: list[HeldReply | HeldCall] = []
         self._line: deque[HeldReply | HeldCall] = deque()
+        self._second_line: deque[tuple[int, HeldReply | HeldCall]] = deque()
+        """Committed; each with the index that has to be applied, which never falls."""
+        self._second_line_channels: dict[Channel | None, int] = {}
+        """How many of them each has."""
         self._commands_in_batch = False
         self.sealed_index = 0
         self.commands_index = 0
         """Of the last entry that changed shared state."""
         self.committed_index = 0
+        self.applied_index = EVERYTHING
+        """Up to here changes are in force wherever clients are served."""
 
     def command_logged(self) -> None:
         self._commands_in_batch = True
 
     @property
-    def commands_uncommitted(self) -> bool:
-        """Shared state has changed in a way that could still be lost: who speaks of it must wait."""
-        return self._commands_in_batch or self.commands_index > self.committed_index
+    def commands_unsettled(self) -> bool:
+        """Shared state has changed in a way that could still be lost, or is not known everywhere: who speaks of it must
+        wait."""
+        return self._commands_in_batch or self.commands_index > min(self.committed_index, self.applied_index)
 
-    def hold(self, channel: "Channel", octets: bytes, content: "Message | None" = None) -> None:
+    @property
+    def settled_index(self) -> int:
+        """Clients may have been told of changes up to this entry, unless some broker was known to lack them."""
+        return min(self.commands_index, self.committed_index)
+
+    def hold(
+        self, channel: "Channel", octets: bytes, content: "Message | None" = None, *, shared: bool = False
+    ) -> None:
         """The reply waits for this batch's entry; if the batch writes none, for the last one before it."""
-        reply = HeldReply(channel, octets, content)
+        reply = HeldReply(channel, octets, content, shared=shared)
         self._unsealed.append(reply)
         channel.client.held_bytes += reply.size_bytes
         channel.held_count += 1
@@ -76,6 +110,10 @@ class HeldReplies:
 
     def call_when_committed(self, on_committed: Callable[[], None]) -> None:
         self._unsealed.append(HeldCall(on_committed))
+
+    def call_when_settled(self, on_settled: Callable[[], None]) -> None:
+        """The same for who speaks of shared state."""
+        self._unsealed.append(HeldCall(on_settled, shared=True))
 
     @property
     def is_unsealed(self) -> bool:
@@ -89,8 +127,9 @@ class HeldReplies:
                 self.commands_index = index
         self._commands_in_batch = False
         if self._unsealed:
-            for reply in self._unsealed:
-                reply.index = self.sealed_index
+            for held in self._unsealed:
+                held.index = self.sealed_index
+                held.shared_index = self.commands_index if held.shared else 0
             self._line.extend(self._unsealed)
             self._unsealed.clear()
             self._release()
@@ -100,6 +139,13 @@ class HeldReplies:
         if self._line:
             self._release()
 
+    def applied_everywhere(self, index: int) -> None:
+        """Changes up to this entry are in force wherever clients are served. It may fall: who begins to serve has all
+        that was settled before."""
+        self.applied_index = index
+        if self._second_line:
+            self._release_second()
+
     def replayed(self, index: int) -> None:
         """An entry that another broker wrote, or this one in an earlier life, was applied."""
         self.sealed_index = self.commands_index = self.committed_index = index
@@ -107,7 +153,28 @@ class HeldReplies:
     def _release(self) -> None:
         line = self._line
         while line and line[0].index <= self.committed_index:
-            line.popleft().give()
+            held = line.popleft()
+            if held.shared_index > self.applied_index or held.channel in self._second_line_channels:
+                self._put_in_second(held)
+            else:
+                held.give()
+
+    def _put_in_second(self, held: HeldReply | HeldCall) -> None:
+        before = self._second_line[-1][0] if self._second_line else 0
+        self._second_line.append((max(before, held.shared_index), held))
+        if held.channel is not None:
+            waiting = self._second_line_channels
+            waiting[held.channel] = waiting.get(held.channel, 0) + 1
+
+    def _release_second(self) -> None:
+        line, waiting = self._second_line, self._second_line_channels
+        while line and line[0][0] <= self.applied_index:
+            _, held = line.popleft()
+            if held.channel is not None:
+                waiting[held.channel] -= 1
+                if not waiting[held.channel]:
+                    del waiting[held.channel]
+            held.give()
 
     def __len__(self) -> int:
-        return len(self._line) + len(self._unsealed)
+        return len(self._line) + len(self._unsealed) + len(self._second_line)

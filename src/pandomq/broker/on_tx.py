@@ -22,7 +22,10 @@ def select(broker: "Broker", channel: "Channel", method: TxSelect) -> None:
 
 
 def commit(broker: "Broker", channel: "Channel", method: TxCommit) -> None:
-    if not _transaction(channel).commit(broker, channel):
+    transaction = _transaction(channel)
+    if channel.producer is not None:
+        broker.producers.committed(channel)
+    if not transaction.commit(broker, channel):
         raise precondition_failed("partial tx completion")
     # What comes back of a transaction comes before its commit-ok.
     broker.return_unroutable()

@@ -14,6 +14,7 @@ from pandomq.broker.copies import routing_keys_of
 from pandomq.broker.exchanges.message_headers import MessageHeaders
 from pandomq.broker.outlets import versions_of
 from pandomq.broker.permissions import Right
+from pandomq.broker.queue import Queue
 from pandomq.broker.reply_to import addressed
 from pandomq.broker.users import IMPERSONATOR
 from pandomq.errors import access_refused, not_implemented, precondition_failed, syntax_error
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
     from pandomq.broker.exchanges.exchange import Exchange
-    from pandomq.broker.queue import Queue
     from pandomq.broker.vhost import Vhost
 
 

@@ -71,6 +71,7 @@ def consumer_left(broker: "Broker", consumer: kernel.Consumer) -> None:
 def leave_channel(broker: "Broker", channel: "Channel") -> None:
     """Consumers go, unacked messages go back to their queues, an open transaction is forgotten."""
     consumers = list(channel.consumers.values())
+    broker.producers.left(channel)
     channel.transaction = None
     channel.reply_queue = None
     channel.kernel.close(broker.now_ms)

@@ -7,7 +7,7 @@ durable queues; consumers, private queues and transient messages are not in the 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import TopologyCommand, decode_command
+from pandomq.broker.commands import Command, NoteProducers, TopologyCommand, decode_command
 from pandomq.broker.delayed import DelayedMessages
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ class Replay:
         self._broker.timers.watch_delayed(vhost, owner)
 
     def command(self, command: bytes) -> None:
-        apply_command(self._broker, command)
-        if self._broker.on_command is not None:
+        change = apply_command(self._broker, command)
+        if self._broker.on_command is not None and not isinstance(change, NoteProducers):
             self._broker.on_command(command)
 
 
-def apply_command(broker: "Broker", command: bytes) -> None:
+def apply_command(broker: "Broker", command: bytes) -> Command:
     """One that another broker has issued."""
     change = decode_command(command)
     broker.change(change)
@@ -59,3 +59,4 @@ def apply_command(broker: "Broker", command: bytes) -> None:
         # Which exchanges go with their last binding was decided by the broker that wrote the entry; it wrote that down,
         # too.
         broker.state.vhosts[change.vhost].orphans.clear()
+    return change

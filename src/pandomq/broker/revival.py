@@ -12,7 +12,17 @@ from pandomq import kernel
 from pandomq.broker.commands import DeleteExchange, DeleteQueue, decode_command
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.hand_over import mark_delivered
-from pandomq.broker.snapshot import VERSION, CommandPart, Head, KeptMessage, KeptPage, QueueMark, StoredAt, read_parts
+from pandomq.broker.snapshot import (
+    VERSION,
+    CommandPart,
+    Head,
+    KeptMessage,
+    KeptPage,
+    KeptProducers,
+    QueueMark,
+    StoredAt,
+    read_parts,
+)
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -45,6 +55,9 @@ class Revival:
                     self._take_head(part)
                 case CommandPart():
                     broker.change(decode_command(part.command))
+                case KeptProducers(rows):
+                    for row in rows:
+                        broker.state.producers.note(*row)
                 case QueueMark():
                     queue = broker.state.logged[part.queue_id][1].kernel
                     queue.next_sequence = max(queue.next_sequence, part.next_sequence)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
 
-VERSION: Final = 2
+VERSION: Final = 3
+PRODUCERS_PER_PART: Final = 1000
 LENGTH: Final = struct.Struct("<I")
 
 Place = tuple[int, int, int, int, int, bool]
@@ -68,7 +69,12 @@ class KeptMessage(msgspec.Struct, frozen=True, array_like=True, tag="message"):
     body: bytes
 
 
-Part = Head | CommandPart | QueueMark | KeptPage | KeptMessage
+class KeptProducers(msgspec.Struct, frozen=True, array_like=True, tag="producers"):
+    rows: list[tuple[int, int, int]]
+    """As `ProducerTable.rows` has them."""
+
+
+Part = Head | CommandPart | KeptProducers | QueueMark | KeptPage | KeptMessage
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)
@@ -91,6 +97,9 @@ class Snapshot:
     def __init__(self, broker: "Broker", *, exact: bool) -> None:
         state = broker.state
         self._parts = _shared(broker, exact=exact)
+        producers = state.producers.rows()
+        for first in range(0, len(producers), PRODUCERS_PER_PART):
+            self._parts.append(KeptProducers(producers[first : first + PRODUCERS_PER_PART]))
         self._parts += [
             QueueMark(queue_id, owner.kernel.next_sequence) for queue_id, (_, owner) in state.logged.items()
         ]

@@ -19,6 +19,7 @@ from pandomq.broker.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    NoteProducers,
     StartBroker,
     TopologyCommand,
     UnbindExchange,
@@ -26,6 +27,7 @@ from pandomq.broker.commands import (
 )
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.exchanges.catalogue import make_exchange
+from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
 from pandomq.broker.users import User
 from pandomq.broker.vhost import Vhost
@@ -46,6 +48,7 @@ class State:
         "had_users",
         "logged",
         "next_queue_id",
+        "producers",
         "users",
         "vhosts",
     )
@@ -61,12 +64,16 @@ class State:
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
+        self.producers = ProducerTable()
         self.changed_queues: list[Queue] = []
         """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
 
     def apply(self, command: Command) -> None:
         if isinstance(command, TopologyCommand):
             self._apply_topology(self.vhosts[command.vhost], command)
+        elif isinstance(command, NoteProducers):
+            for producer, number in command.last:
+                self.producers.note(producer, number, command.now_ms)
         elif not isinstance(command, StartBroker):
             apply_administrative(self, command)
 

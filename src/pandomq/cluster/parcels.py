@@ -27,6 +27,8 @@ class Kind(Enum):
     """Election and the log (`replica.messages`)."""
     FOUNDING = "founding"
     """How a cluster begins (`founding_messages`)."""
+    SERVING = "serving"
+    """Who may serve clients (`serving`)."""
 
 
 _PUBLISHES: Final = {kind: encode_frame(CHANNEL, BasicPublish("", kind.value)) for kind in Kind}

@@ -16,12 +16,14 @@ from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
 from pandomq.cluster.parcels import Kind
+from pandomq.cluster.serving import BadServingMessage, ServingMessage, decode_serving
 from pandomq.node.output import Abort, Close, HangUp, PeerControl
 from pandomq.node.peer import Peer
 from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
 from pandomq.replica.messages import BadMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from pandomq.node.disk_log import DiskLog
@@ -66,6 +68,8 @@ class PeerLinks:
         self._resumed: list[DialedPeer] = []
         self._news: list[Up | Down | Mail] = []
         self._outgoing: list[tuple[str, Kind, bytes]] = []
+        self.on_serving: Callable[[str, ServingMessage], None] | None = None
+        """Hears what others say of serving clients."""
 
     @property
     def key(self) -> bytes:
@@ -299,9 +303,13 @@ class PeerLinks:
                     self._replication.received(mail.name, mail.data)
                 case Kind.FOUNDING:
                     self._disk.foundation.received(mail.name, mail.data)
+                case Kind.SERVING:
+                    message = decode_serving(mail.data)
+                    if self.on_serving is not None:
+                        self.on_serving(mail.name, message)
                 case _:
                     assert_never(mail.kind)
-        except (BadMessage, BadFoundingMessage) as bad:
+        except (BadMessage, BadFoundingMessage, BadServingMessage) as bad:
             peer = self._peers.get(mail.name)
             if peer is not None and peer.linked:
                 self._unlink(peer, f"it sent what cannot be read: {bad}", now_ms, by_peer=False)

@@ -24,7 +24,11 @@ def follower_of(world: World) -> World:
     revival = Revival(other.broker, no_pages)
     for piece in world.broker.configuration():
         revival.take(piece)
-    world.broker.on_command = lambda command: apply_command(other.broker, command)
+
+    def follow(command: bytes) -> None:
+        apply_command(other.broker, command)
+
+    world.broker.on_command = follow
     return other
 
 

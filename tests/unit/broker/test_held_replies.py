@@ -3,6 +3,7 @@
 import pytest
 
 from pandomq import methods
+from pandomq.broker.commands import PutUser
 from pandomq.broker.limits import BrokerLimits
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
@@ -268,3 +269,56 @@ def test_who_has_too_much_coming_back_is_heard_again_after_the_commit() -> None:
         world.commit()
         heard += len(peer.hear())
     assert heard == 11
+
+
+def test_what_speaks_of_shared_state_waits_until_it_is_in_force_everywhere() -> None:
+    world = World()
+    peer, other = world.peer(), world.peer()
+    world.broker.held.applied_everywhere(0)
+    done: list[object] = []
+    assert peer.send(methods.QueueDeclare("new")).heard() == []
+    world.broker.administration.submit(PutUser("ann", "", "scrypt", ()), done.append, world.now_ms)
+    world.run([])
+    assert not done
+    # Nothing else waits for other brokers, and even who changes nothing waits if it speaks of what others lack.
+    assert len(other.send(methods.QueueDeclare("mine", exclusive=True)).heard()) == 1
+    assert len(other.publish("", "mine").send(methods.TxSelect(), methods.TxCommit()).heard()) == 2
+    assert other.send(methods.ExchangeDeclare("amq.direct", "direct", durable=True)).heard() == []
+    world.broker.held.applied_everywhere(1)
+    assert [type(method) for method in peer.heard()] == [methods.QueueDeclareOk]
+    assert other.heard() == []
+    world.broker.held.applied_everywhere(2)
+    assert done == [None]
+    assert [type(method) for method in other.heard()] == [methods.ExchangeDeclareOk]
+    assert len(world.broker.held) == 0
+    assert len(peer.send(methods.QueueDeclare("new", passive=True)).heard()) == 1
+
+
+def test_what_waits_for_other_brokers_keeps_the_order_of_its_channel() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q")
+    world.broker.held.applied_everywhere(1)
+    peer.consume("q", "t")
+    peer.heard()
+    peer.send(methods.QueueDeclare("new"), methods.BasicQos(), methods.QueuePurge("q")).publish("", "q", b"m")
+    assert peer.heard() == []
+    world.broker.held.applied_everywhere(2)
+    world.run([])
+    assert [type(method) for method in peer.heard()] == [
+        methods.QueueDeclareOk,
+        methods.BasicQosOk,
+        methods.QueuePurgeOk,
+        methods.BasicDeliver,
+    ]
+    assert peer.client.held_bytes == 0
+
+
+def test_who_left_meanwhile_is_not_told() -> None:
+    world = World()
+    peer = world.peer()
+    world.broker.held.applied_everywhere(0)
+    peer.send(methods.QueueDeclare("new"))
+    peer.leave()
+    world.broker.held.applied_everywhere(1)
+    assert len(world.broker.held) == 0

@@ -1,0 +1,90 @@
+"""Serving leases of one broker: as the root it gives them, and holds back what is not in force everywhere; as a broker
+with clients of its own it asks for them (see `serving_leases`).
+
+Times are monotonic. In each step `note_time` comes first, before what others said is told; `turn` after committed
+entries were given to the front, and before the front handles anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from pandomq.cluster.serving import Report, ServingMessage, encode_serving
+from pandomq.kernel import NEVER_MS
+from pandomq.node.serving_leases import FrontLease, ServingLeases
+
+if TYPE_CHECKING:
+    from pandomq.broker.held_replies import HeldReplies
+    from pandomq.node.replication import Replication
+
+Send = Callable[[str, bytes], None]
+
+
+class Serving:
+    __slots__ = ("_applied_index", "_held", "_leases", "_now_ms", "_own", "_replication", "_send")
+
+    def __init__(self, replication: Replication, held: HeldReplies, lease_ms: int, send: Send) -> None:
+        """`held` are the replies of this process's main broker; `send` takes a broker's name and a parcel."""
+        self._replication = replication
+        self._held = held
+        self._leases = ServingLeases(lease_ms)
+        self._own = FrontLease(lease_ms)
+        self._send = send
+        self._now_ms = 0
+        self._applied_index: int | None = None
+        """Of the front; None if it serves nobody."""
+
+    def note_time(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def took_office(self, others: Iterable[str]) -> None:
+        """This broker is root now; these may have leases from the last one, which is not among them."""
+        self._leases.begin(others, self._now_ms)
+        self._release()
+
+    def received(self, name: str, message: ServingMessage) -> None:
+        """From another broker."""
+        if not isinstance(message, Report):
+            self._own.granted(name, message)
+        elif self._replication.serving:
+            grant = self._leases.heard(name, message, self._held.settled_index, self._now_ms)
+            self._release()
+            if grant is not None:
+                self._send(name, encode_serving(grant))
+
+    def turn(self, applied_index: int | None) -> None:
+        """The front has applied changes up to this entry; None if there is none that has clients."""
+        news, self._applied_index = applied_index != self._applied_index, applied_index
+        if self._replication.in_office:
+            self._release()
+            return
+        root = self._replication.notices.root
+        if root is None:
+            self._own.give_up()
+        elif applied_index is not None and (news or self._own.ask_at(root) <= self._now_ms):
+            self._send(root, encode_serving(self._own.ask(root, applied_index, self._now_ms)))
+        elif applied_index is None and news:
+            self._send(root, encode_serving(self._own.leave()))
+
+    def _release(self) -> None:
+        everywhere = self._leases.applied_everywhere(self._now_ms)
+        if self._applied_index is not None:
+            everywhere = min(everywhere, self._applied_index)
+        self._held.applied_everywhere(everywhere)
+
+    @property
+    def holds(self) -> bool:
+        """Before each batch: whether the front may handle what its clients say. The root's own front serves while the
+        root does."""
+        if self._replication.in_office:
+            return self._replication.serving
+        return self._applied_index is not None and self._own.holds(self._applied_index, self._now_ms)
+
+    @property
+    def next_ms(self) -> int:
+        """When `turn` is wanted, if nothing happens."""
+        if self._replication.in_office:
+            return self._leases.next_ms
+        root = self._replication.notices.root
+        return NEVER_MS if root is None or self._applied_index is None else self._own.ask_at(root)
