@@ -2,6 +2,9 @@
 
 With two brokers it always does, and with three while one of them is away. Whoever takes over writes an entry about it
 (`DiskLog.take_office`) and serves once that is committed; so the first entry that is not the replica's own tells.
+
+Even then it may be the only one so far that the next root has heard from: who leaves at once would cost it its lease.
+So it stays half a lease longer, in which the others have answered as well if they are there.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ LINGER_MS: Final = 2_000
 
 
 class Lingering:
-    __slots__ = ("_awaited_index", "_until_ms", "over")
+    __slots__ = ("_awaited_index", "_lease_ms", "_now_ms", "_until_ms", "over")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, lease_ms: int) -> None:
+        self._now_ms = now_ms
+        self._lease_ms = lease_ms
         self._until_ms = now_ms + LINGER_MS
         self._awaited_index: int | None = None
         self.over = False
@@ -31,9 +36,11 @@ class Lingering:
 
     def committed(self, index: int) -> None:
         if self._awaited_index is not None and index >= self._awaited_index:
-            self.over = True
+            self._awaited_index = None
+            self._until_ms = min(self._until_ms, self._now_ms + self._lease_ms // 2)
 
     def tick(self, now_ms: int, *, linked: bool) -> None:
         """`linked`: somebody is there to wait for."""
+        self._now_ms = now_ms
         if now_ms >= self._until_ms or not linked:
             self.over = True

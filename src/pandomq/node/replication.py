@@ -383,7 +383,7 @@ class Replication:
 
     def _lose_office(self, role: Role, term: int) -> None:
         if role is Role.BACKUP and self.notices.successor is not None:
-            self.lingering = self.lingering or Lingering(self._now_ms)
+            self.lingering = self.lingering or Lingering(self._now_ms, self._settings.replica.lease_ms)
         elif role is not Role.ROOT:
             self._end(f"another broker was elected in term {term}")
 
