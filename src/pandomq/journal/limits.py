@@ -4,6 +4,8 @@ The format's own bounds are constants; what a user may configure is in `JournalS
 part of the contract.
 """
 
+from __future__ import annotations
+
 import enum
 from typing import Final
 
@@ -44,6 +46,12 @@ CHAIN_STRIDE_FIRST: Final = 256
 READ_BYTES_MAX: Final = 64 * MIB
 """Bytes that one read brings at most, unless a single entry is larger."""
 
+SECONDARY_SEGMENT_BYTES: Final = 1 * MIB
+SECONDARY_SLOT_SHARE_BYTES: Final = 64
+"""Most entries of a secondary are nearly empty."""
+SECONDARY_LOG_BYTES: Final = 1 * MIB
+"""Of payloads, between two snapshots."""
+
 PAGE_WRITE_BYTES_MAX: Final = 4 * MIB
 """Pages that are written in one go, unless one is larger."""
 PLACES_PER_PIECE: Final = 65_536
@@ -75,6 +83,7 @@ class Fsync(enum.Enum):
 
 class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
     segment_bytes: int = 64 * MIB
+    slot_share_bytes: int = SLOT_SHARE_BYTES
     fsync: Fsync = Fsync.ALWAYS
     fsync_interval_ms: int = 200
     snapshot_log_bytes: int = 256 * MIB
@@ -107,10 +116,21 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.fsync_interval_ms < 1:
             raise ValueError(f"fsync_interval_ms must be at least 1, not {self.fsync_interval_ms}")
 
+    def of_secondary(self) -> JournalSettings:
+        """Its log is small, and it has nothing that others do not have: a sync of every entry would be wasted."""
+        return msgspec.structs.replace(
+            self,
+            segment_bytes=min(self.segment_bytes, SECONDARY_SEGMENT_BYTES),
+            slot_share_bytes=SECONDARY_SLOT_SHARE_BYTES,
+            snapshot_log_bytes=min(self.snapshot_log_bytes, SECONDARY_LOG_BYTES),
+            reserve_bytes=0,
+            fsync=Fsync.INTERVAL if self.fsync is Fsync.ALWAYS else self.fsync,
+        )
+
     @property
     def slot_count(self) -> int:
         """A whole number of sectors of slots."""
-        return max(SLOTS_MIN, self.segment_bytes // SLOT_SHARE_BYTES // 16 * 16)
+        return max(SLOTS_MIN, self.segment_bytes // self.slot_share_bytes // 16 * 16)
 
 
 assert TRANSACTION_BYTES_MAX < ENTRY_BYTES_MAX, "a transaction is one entry"

@@ -55,6 +55,7 @@ if TYPE_CHECKING or not PLAIN:
         Session,
         SettleRun,
         routing_of,
+        without_messages,
     )
 else:
     from pandomq.kernel._plain import (
@@ -73,6 +74,7 @@ else:
         Session,
         SettleRun,
         routing_of,
+        without_messages,
     )
 
 __all__ = [
@@ -119,4 +121,5 @@ __all__ = [
     "Session",
     "SettleRun",
     "routing_of",
+    "without_messages",
 ]

@@ -55,10 +55,14 @@ __all__ = [
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
     "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Content", "DeliveryRun", "Engine",
     "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault", "Scanner", "Session", "SettleRun",
-    "routing_of",
+    "routing_of", "without_messages",
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
+
+def without_messages(entry: bytes) -> bytes:
+    """The commands of a log entry, with its time: what a broker needs that has the configuration and no messages.
+    Raises BadEntry."""
 
 @final
 class Plan:

@@ -114,6 +114,7 @@ include "fast/relay.pxi"
 include "fast/settling.pxi"
 include "fast/log.pxi"
 include "fast/replay.pxi"
+include "fast/excerpt.pxi"
 include "fast/paging.pxi"
 include "fast/engine.pxi"
 
@@ -161,4 +162,5 @@ __all__ = [
     "Session",
     "SettleRun",
     "routing_of",
+    "without_messages",
 ]

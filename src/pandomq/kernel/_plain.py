@@ -31,6 +31,7 @@ from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.consumer import Consumer
 from pandomq.kernel.plain.engine import Engine
+from pandomq.kernel.plain.excerpt import without_messages
 from pandomq.kernel.plain.message import Message, routing_of
 from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue import Queue
@@ -83,4 +84,5 @@ __all__ = [
     "Session",
     "SettleRun",
     "routing_of",
+    "without_messages",
 ]

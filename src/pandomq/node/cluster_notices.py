@@ -86,6 +86,8 @@ class ClusterNotices:
 
     def watch(self, backups: Sequence[PeerView], linked: Collection[str]) -> None:
         """On a root, from time to time: who keeps up with it is worth a line."""
+        for name in self._in_sync.keys() - {peer.name for peer in backups}:
+            del self._in_sync[name]
         for peer in backups:
             before, now = self._in_sync.get(peer.name), peer.in_sync and peer.name in linked
             self._in_sync[peer.name] = now
@@ -101,6 +103,10 @@ class ClusterNotices:
     def advertise(self, name: str, address: str) -> None:
         if address and self.advertised.get(name) != address:
             self.advertised[name], self.changed = address, True
+
+    def forget(self, name: str) -> None:
+        """It is gone, and was no member."""
+        self.advertised.pop(name, None)
 
     def ask(self, on_ended: OnEnded) -> None:
         """Said before the replica is asked; one ChangeEnded will answer."""

@@ -35,7 +35,7 @@ def members_of(replication: Replication, journal: Journal, own_address: str) -> 
     addresses = {name: replication.notices.address_of(name) for name in replication.notices.membership.members}
     addresses[view.name] = own_address or addresses.get(view.name, "")
     peers = {peer.name: peer for peer in view.peers}
-    for name in peers:
+    for name in (*peers, *view.observers):
         addresses.setdefault(name, replication.notices.address_of(name))
     return tuple(
         _own(view, addresses[name], in_sync=view.role is Role.ROOT or is_in_step(replication))
@@ -67,6 +67,7 @@ def _other(
     linked = name in replication.linked
     if peer is None:
         role = ROOT if name == view.root else BACKUP if linked else ABSENT
+        role = SECONDARY if linked and name in view.observers else role
         return MemberView(name, role, address, True if role == ROOT else None, None, None, None)
     role = SECONDARY if peer.observer else LEARNER if peer.joining or not peer.voter else BACKUP
     if not linked:
@@ -74,8 +75,9 @@ def _other(
     if peer.received_index == 0 and not linked:
         # It has not been heard of since this root was elected.
         return MemberView(name, role, address, False, None, None, None)
-    lag_bytes = 0 if peer.synced_index >= view.last_index else journal.bytes_after(LogIndex(peer.synced_index))
+    in_sync = linked and peer.in_sync
+    # A secondary gets little of the log: only if it lacks something of that there is a sense in counting.
+    has_all = peer.synced_index >= view.last_index or (peer.observer and in_sync)
+    lag_bytes = 0 if has_all else journal.bytes_after(LogIndex(peer.synced_index))
     commit_index = min(peer.synced_index, view.commit_index)
-    # Secondaries are never counted for a commit; whether they keep up is worth knowing all the same.
-    in_sync = linked and (peer.in_sync or (peer.observer and peer.received_index >= view.commit_index))
     return MemberView(name, role, address, in_sync, peer.received_index, commit_index, lag_bytes)

@@ -47,6 +47,7 @@ from pandomq.limits import MIB
 from pandomq.node.applier import Applier
 from pandomq.node.cluster_time import ClusterTime
 from pandomq.node.cluster_view import LEARNER, members_of, own_role
+from pandomq.node.configuration_source import ConfigurationSource
 from pandomq.node.elections import Elections
 from pandomq.node.foundation import Foundation
 from pandomq.node.full_disk import FullDisk
@@ -82,6 +83,9 @@ class DiskLog:
         self._time = ClusterTime(broker, self._revival)
         self._applier = Applier(journal, self._revival)
         self.replication = Replication(settings.name, settings.cluster, journal, broker, self._applier, random)
+        self._configuration = self.replication.transfer.configuration = ConfigurationSource(
+            settings.name, journal, broker
+        )
         self.foundation = Foundation(settings.name, settings.cluster, journal, random)
         self._opening = Opening(
             journal, broker, self._paging, self._revival, self._applier, self.replication, self.foundation
@@ -356,6 +360,7 @@ class DiskLog:
         # A page that was not written yet is there already.
         self.hear()
         more = self._snapshots.work(self._now_ms) or more
+        self._configuration.work(self._now_ms, in_office=self.replication.in_office)
         # A log that has nothing to write is closed at once.
         self.hear()
         return more

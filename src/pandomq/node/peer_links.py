@@ -14,7 +14,7 @@ from pandomq import __version__
 from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
-from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX
+from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX, REASON_BYTES_MAX
 from pandomq.cluster.parcels import Kind
 from pandomq.cluster.serving import BadServingMessage, ServingMessage, decode_serving
 from pandomq.node.output import Abort, Close, HangUp, PeerControl
@@ -157,6 +157,7 @@ class PeerLinks:
         if peer.dialed is None and peer.accepted is None and not self._is_member(peer.name):
             self._peers.pop(peer.name, None)
             self.dialing.forget(peer.name)
+            self._replication.notices.forget(peer.name)
 
     # One direction: this broker has dialed.
 
@@ -187,6 +188,9 @@ class PeerLinks:
 
     def objection(self, hello: Hello, now_ms: int) -> str | None:
         """Why who proved to be this broker is not let in all the same; None if it is."""
+        if self._settings.observer and not self._is_member(hello.name) and hello.name not in self.dialing.targets:
+            # Whom it dials itself may be a member of whom it has not heard yet.
+            return f"{self._name} is a secondary, and is linked to primaries only: {self._where_primaries_are}"
         peer = self._peers.get(hello.name)
         if peer is None:
             return "this broker is linked to as many others as it can be" if len(self._peers) >= PEERS_MAX else None
@@ -197,6 +201,11 @@ class PeerLinks:
             # Its machine is gone, or the way to it, and this is its successor.
             return None
         return f"another broker named {hello.name} is linked to {self._name}"
+
+    @property
+    def _where_primaries_are(self) -> str:
+        named = ", ".join(f"{name} at {address}" for name, address in self._introductions())
+        return named[: REASON_BYTES_MAX // 8] or "it knows none yet"
 
     def accepted(self, link: Link, hello: Hello, now_ms: int) -> None:
         """The broker that said this hello, and proved it, publishes on this connection."""

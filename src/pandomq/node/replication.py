@@ -23,6 +23,7 @@ from pandomq.ids import LogIndex, NodeName
 from pandomq.journal import hard_state as stored
 from pandomq.journal.events import EntriesRead, Entry, Recovered
 from pandomq.node.cluster_notices import ClusterNotices, OnEnded
+from pandomq.node.excerpts import Commands
 from pandomq.node.lingering import Lingering
 from pandomq.node.spoken import Spoken
 from pandomq.node.transfer import Transfer
@@ -81,12 +82,11 @@ class Replication:
     def __init__(
         self, name: str, settings: ClusterSettings, journal: Journal, broker: Broker, applier: Applier, random: Random
     ) -> None:
-        self._name = NodeName(name)
-        self._settings = settings
+        self._name, self._settings = NodeName(name), settings
         self._journal = journal
         self._broker = broker
         self._applier = applier
-        self.replica = Replica(self._name, settings.replica, journal, random, observer=settings.observer)
+        self.replica = Replica(self._name, settings.replica, journal, random, Commands(), observer=settings.observer)
         self._now_ms = self._ticked_ms = 0
         self._facts: StoreFacts | None = None
         """While the first members are being saved."""

@@ -17,27 +17,39 @@ if TYPE_CHECKING:
     from pandomq.journal.effects import Ticket
     from pandomq.journal.events import EntriesRead, PartRead, PartTaken
     from pandomq.journal.journal import Journal
+    from pandomq.node.configuration_source import ConfigurationSource
     from pandomq.replica.completions import Completion
 
 log = logging.getLogger("pandomq")
 
 
 class Transfer:
-    __slots__ = ("_complete", "_journal", "_wanted")
+    __slots__ = ("_complete", "_journal", "_wanted", "configuration")
 
     def __init__(self, journal: Journal, complete: Callable[[Completion], None]) -> None:
         self._journal = journal
+        self.configuration: ConfigurationSource | None = None
+        """Told by the owner; without it secondaries get everything."""
         self._complete = complete
         self._wanted: dict[Ticket, Fetch | ReadPiece | TakePiece | InstallSnapshot] = {}
 
     def carry_out(self, effect: Fetch | ReadPiece | TakePiece | InstallSnapshot) -> None:
         journal = self._journal
         match effect:
-            case Fetch(peer, first_index, bytes_max):
+            case Fetch(peer, first_index, bytes_max, excerpts):
                 try:
+                    if excerpts and self.configuration is not None:
+                        self.configuration.check(first_index)
                     self._wanted[journal.read(first_index, bytes_max)] = effect
                 except LookupError:
                     self._complete(Missing(peer, first_index))
+            case ReadPiece(peer, source, number, _, True) if self.configuration is not None:
+                part = self.configuration.read(source, number)
+                if part is None:
+                    self._complete(NoSnapshot(peer, source))
+                else:
+                    place = (part.source, part.index, part.term, number)
+                    self._complete(PieceRead(peer, *place, part.data, part.last))
             case ReadPiece(peer, source, number, lean):
                 try:
                     self._wanted[journal.sender.read(source, number, lean=lean)] = effect

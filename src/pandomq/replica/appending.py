@@ -10,11 +10,12 @@ from __future__ import annotations
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
 from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.excerpts import excerpt_of, is_for
 from pandomq.replica.messages import Append, Appended, Refused
 
 
 def receive(core: Core, root: NodeName, append: Append) -> None:
-    if core.emptying:
+    if core.emptying or not is_for(core, excerpts=append.excerpts):
         return
     if is_installing(core):
         if append.prompt:
@@ -30,7 +31,8 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
     if (conflict is not None or fresh) and not make_way(core, append, conflict):
         return
     if fresh:
-        core.write(fresh)
+        # A root that does not know yet that this is a secondary has sent everything.
+        core.write([excerpt_of(core.excerpts, entry) for entry in fresh] if core.observer else fresh)
     reached = LogIndex(append.prev_index + len(append.entries))
     core.matched_index = max(core.matched_index, reached)
     core.commit(commit_limit(append, reached))

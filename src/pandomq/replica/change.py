@@ -71,6 +71,10 @@ def refusal(root: Root, members: tuple[Member, ...]) -> str | None:
         return reason
     if root.change is not None or core.membership.joint:
         return "another change is under way"
+    for member in members:
+        peer = root.peers.get(member.name)
+        if peer is not None and peer.observer and member.name not in core.membership.names:
+            return f"{member.name} runs as a secondary: start it again as a primary"
     joint = core.membership.toward(members)
     if len(joint.names) > MEMBERS_MAX:
         return f"old and new primaries together are more than {MEMBERS_MAX}"

@@ -15,6 +15,7 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.effects import Alarm, AlarmKind, Committed, Cut, MembersChanged, RoleChanged, SetAside, Write
 from pandomq.replica.entries import EpochBegins, LogEntry, Members, decode_entry, is_own
+from pandomq.replica.excerpts import Excerpts
 from pandomq.replica.hard_state import HardState
 from pandomq.replica.membership import Membership
 from pandomq.replica.messages import Greeting, Header, Message
@@ -35,12 +36,20 @@ NOBODY = Membership(())
 
 class Core:
     def __init__(
-        self, name: NodeName, settings: ReplicaSettings, port: LogPort, chance: Chance, *, observer: bool
+        self,
+        name: NodeName,
+        settings: ReplicaSettings,
+        port: LogPort,
+        chance: Chance,
+        excerpts: Excerpts,
+        *,
+        observer: bool,
     ) -> None:
         self.name = name
         self.settings = settings
         self.port = port
         self.chance = chance
+        self.excerpts = excerpts
         self.observer = observer
         self.outbox = Outbox()
         self.now_ms = 0
@@ -119,7 +128,7 @@ class Core:
     def membership(self, membership: Membership) -> None:
         self._membership = membership
         self.others = sorted(membership.names - {self.name})
-        self.tail.wanted = bool(self.others)
+        self.tail.wanted = bool(self.others) and not self.observer
 
     def may_be_needed(self) -> bool:
         """Among the voters, or among those whom a change that is not known to be committed replaces: until it is, what

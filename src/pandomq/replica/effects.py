@@ -56,6 +56,9 @@ class Fetch(msgspec.Struct, frozen=True):
     peer: NodeName
     first_index: LogIndex
     bytes_max: int
+    excerpts: bool = False
+    """Only excerpts of them are needed. If there are many it is better to answer Missing: those of a snapshot are
+    less."""
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -131,6 +134,8 @@ class ReadPiece(msgspec.Struct, frozen=True):
     number: int
     lean: bool = False
     """What the peer may have already need not be in it, as long as it can tell what is missing."""
+    excerpts: bool = False
+    """What a secondary gets, instead of everything."""
 
 
 class TakePiece(msgspec.Struct, frozen=True):

@@ -35,6 +35,10 @@ UNCOMMITTED_BYTES_MAX: Final = 64 * MIB
 """Proposed and not committed; past it publishers are to be held back."""
 HELD_MESSAGES_MAX: Final = 1024
 """Messages that wait for the hard state to be saved; the oldest go first: a message may be lost at any time."""
+EXCERPTS_GATHERED: Final = 64
+"""Entries that say nothing to secondaries and wait for one that does, or for a heartbeat."""
+EXCERPTS_KEPT: Final = 256
+"""Excerpts in memory for secondaries that keep up."""
 
 # Snapshots between brokers.
 SNAPSHOT_PIECES_IN_FLIGHT_MAX: Final = 4
@@ -69,5 +73,6 @@ PROBE_MS: Final = 1_000
 PROMOTION_TERM_STEP: Final = 1_000
 """A new epoch's terms begin this much higher, so that the two sides of a split rarely use the same number."""
 
+assert EXCERPTS_GATHERED < EXCERPTS_KEPT
 assert APPEND_BYTES_MAX < IN_FLIGHT_BYTES_MAX < TAIL_BYTES_MAX
 assert CANDIDACY_JITTER_MS < CANDIDACY_STEP_MS, "chance must not turn seniority around"

@@ -67,6 +67,8 @@ class Append(Header, frozen=True, array_like=True, tag=4):
     commit_index: LogIndex
     prompt: bool
     """Answer at once that the entries are received; when they are synced there is an answer in any case."""
+    excerpts: bool = False
+    """They are what a secondary gets of them."""
 
 
 class Appended(Header, frozen=True, array_like=True, tag=5):
@@ -124,6 +126,8 @@ class SnapshotPiece(Header, frozen=True, array_like=True, tag=10):
     data: bytes
     checksum: int
     last: bool
+    excerpts: bool = False
+    """It is what a secondary gets."""
 
 
 class SnapshotAnswer(Header, frozen=True, array_like=True, tag=11):

@@ -109,6 +109,8 @@ def refusal(core: Core, dead: Sequence[NodeName], epoch_id: str) -> str | None:
     # One in doubt may do it: if all are, nobody else can. In the new epoch it has promised nothing yet.
     if core.observer or core.emptying or not names:
         return "this broker's own store is empty"
+    if core.record.excerpts:
+        return "this broker's own store is that of a secondary: it has no messages"
     if core.name not in names or core.name in dead:
         return "this broker is not among the primaries that are left"
     if not set(dead) <= names:

@@ -52,6 +52,8 @@ class Record(msgspec.Struct, frozen=True):
     floor: Position | None = None
     """Its log was damaged and had reached up to here: it votes as if it still did (D12)."""
     arriving: Arriving | None = None
+    excerpts: bool = False
+    """The log holds what a secondary gets of it."""
 
     @property
     def membership(self) -> Membership | None:

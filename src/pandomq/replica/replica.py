@@ -37,6 +37,7 @@ from pandomq.replica.completions import (
 )
 from pandomq.replica.core import Core
 from pandomq.replica.effects import ChangeEnded, Effect
+from pandomq.replica.excerpts import Excerpts, Whole
 from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.invariants import check
 from pandomq.replica.limits import GREETING_MS
@@ -67,11 +68,12 @@ class Replica:
         settings: ReplicaSettings,
         log: LogPort,
         chance: Chance,
+        excerpts: Excerpts | None = None,
         *,
         observer: bool = False,
     ) -> None:
         """Begins as recovering: it answers nobody. `log` is not asked before `recovered`."""
-        self._core = core = Core(name, settings, log, chance, observer=observer)
+        self._core = core = Core(name, settings, log, chance, excerpts or Whole(), observer=observer)
         core.new_follower = choice.new_follower
         core.new_root = Root
         core.handlers = Recovering(core)

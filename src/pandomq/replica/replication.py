@@ -15,6 +15,7 @@ from pandomq.replica.core import Core
 from pandomq.replica.effects import Fetch, ReadPiece
 from pandomq.replica.entries import LogEntry
 from pandomq.replica.messages import Append, Refused, SnapshotAnswer, SnapshotPiece
+from pandomq.replica.news import News
 from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.record import encode_record
 
@@ -24,6 +25,7 @@ class Replication:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self.news = News(core)
         self.prompt_index = LogIndex(0)
         """Up to here somebody waits for the entries to be received."""
 
@@ -32,11 +34,14 @@ class Replication:
     def send(self, peer: Progress) -> None:
         """Whatever fits into the window."""
         tail = self._core.tail
-        while peer.phase is not Phase.SNAPSHOT and peer.has_room and peer.next_index <= tail.last_index:
+        while peer.phase is not Phase.SNAPSHOT and peer.has_room and peer.next_index <= self._end_for(peer):
             if peer.next_index < tail.first_index:
                 self._fetch(peer)
                 return
             self._append(peer, tail.entries_from(peer.next_index, self._append_bytes(peer)))
+
+    def _end_for(self, peer: Progress) -> LogIndex:
+        return self.news.end_for(peer) if peer.observer else self._core.tail.last_index
 
     def _append_bytes(self, peer: Progress) -> int:
         return min(self._core.settings.append_bytes, peer.window_bytes)
@@ -46,6 +51,8 @@ class Replication:
         if peer.phase is Phase.PROBING and peer.next_index >= self._core.tail.first_index:
             self._append(peer, self._core.tail.entries_from(peer.next_index, self._append_bytes(peer)))
             return
+        if peer.observer and self._send_gathered(peer):
+            return
         # The entry before is one that the peer is known to have, so that it never has to refuse.
         index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
         self._send(peer, index, (), prompt=True)
@@ -54,10 +61,22 @@ class Replication:
         elif peer.phase is Phase.SNAPSHOT:
             self._resume_snapshot(peer)
 
+    def _send_gathered(self, peer: Progress) -> bool:
+        """To a secondary, instead of a heartbeat: what has waited for one."""
+        tail = self._core.tail
+        is_at_hand = tail.first_index <= peer.next_index <= tail.last_index
+        if peer.phase is not Phase.STREAMING or not peer.has_room or not is_at_hand:
+            return False
+        self._append(peer, tail.entries_from(peer.next_index, self._append_bytes(peer)))
+        return True
+
     def tell_commit(self, peer: Progress) -> None:
         """Who is sent nothing else just now learns at once that what it has is committed; no answer is needed."""
         core = self._core
-        if peer.in_sync and peer.told_index < core.commit_index and peer.received_index >= core.tail.last_index:
+        if peer.observer:
+            if self.news.is_untold(peer):
+                self._send(peer, peer.received_index, (), prompt=False)
+        elif peer.in_sync and peer.told_index < core.commit_index and peer.received_index >= core.tail.last_index:
             self._send(peer, peer.received_index, (), prompt=False)
 
     def _append(self, peer: Progress, entries: tuple[LogEntry, ...]) -> None:
@@ -66,7 +85,10 @@ class Replication:
         if self._core.tail.term_at(LogIndex(first_index - 1)) is None:
             self._begin_snapshot(peer)
             return
-        prompt = peer.phase is Phase.PROBING or first_index <= self.prompt_index
+        # Of a secondary one wants to hear at once how far it is: it is told at once, too, what of that is committed.
+        prompt = peer.phase is Phase.PROBING or peer.observer or first_index <= self.prompt_index
+        if peer.observer:
+            entries = self.news.excerpts(first_index, entries)
         peer.sent(last_index, sum(len(entry.payload) for entry in entries), self._core.now_ms)
         self._send(peer, LogIndex(first_index - 1), entries, prompt=prompt)
 
@@ -84,6 +106,7 @@ class Replication:
             entries,
             core.commit_index,
             prompt,
+            peer.observer,
         )
         core.send(peer.name, message)
 
@@ -104,7 +127,7 @@ class Replication:
         if not peer.fetching:
             peer.fetching = True
             peer.in_sync = False
-            self._core.outbox.put(Fetch(peer.name, peer.next_index, self._append_bytes(peer)))
+            self._core.outbox.put(Fetch(peer.name, peer.next_index, self._append_bytes(peer), peer.observer))
 
     def fetched(self, peer: Progress, completion: Fetched) -> None:
         if not peer.fetching:
@@ -132,7 +155,7 @@ class Replication:
         if transfer.has_room:
             transfer.reading = True
             lean = transfer.next_number >= transfer.raw_to
-            self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number, lean))
+            self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number, lean, peer.observer))
 
     def piece_read(self, peer: Progress, piece: PieceRead) -> None:
         core, transfer = self._core, peer.transfer
@@ -157,6 +180,7 @@ class Replication:
                 piece.data,
                 crc32(piece.data),
                 piece.last,
+                peer.observer,
             )
             core.send(peer.name, message)
         self._read_piece(peer, transfer)

@@ -17,6 +17,7 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind, InstallSnapshot, TakePiece
+from pandomq.replica.excerpts import is_for
 from pandomq.replica.limits import SNAPSHOT_PIECE_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX, SNAPSHOT_RAW_PIECES_MAX
 from pandomq.replica.messages import SnapshotAnswer, SnapshotPiece
 from pandomq.replica.record import Arriving, Record, decode_record
@@ -58,7 +59,9 @@ class Incoming:
 
 
 def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
-    if core.emptying:
+    if core.emptying or not is_for(core, excerpts=piece.excerpts):
+        return
+    if core.observer and not piece.excerpts:
         return
     if has_it_all(core, piece):
         answer(core, root, piece.source, installed=True, round_=piece.round)

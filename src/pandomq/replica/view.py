@@ -51,6 +51,8 @@ class ReplicaView(msgspec.Struct, frozen=True):
     membership: Membership | None
     peers: tuple[PeerView, ...]
     """Of a root."""
+    observers: tuple[NodeName, ...]
+    """Who is linked and has said that it is a secondary."""
 
 
 def view_of(core: Core) -> ReplicaView:
@@ -73,7 +75,8 @@ def view_of(core: Core) -> ReplicaView:
         serving=root is not None and root.ready and root.hand_over is None and (left_ms is None or left_ms > 0),
         lease_left_ms=left_ms,
         membership=core.record.membership,
-        peers=() if root is None else tuple(_peer(core, peer) for _, peer in sorted(root.peers.items())),
+        observers=tuple(sorted(name for name, greeting in core.greetings.items() if greeting.observer)),
+        peers=() if root is None else tuple(_peer(core, root, peer) for _, peer in sorted(root.peers.items())),
     )
 
 
@@ -83,13 +86,13 @@ def lease_left_ms(core: Core) -> int | None:
     return lease.until_ms(core, core.handlers.peers) - core.now_ms
 
 
-def _peer(core: Core, peer: Progress) -> PeerView:
+def _peer(core: Core, root: Root, peer: Progress) -> PeerView:
     return PeerView(
         name=peer.name,
         voter=peer.name in core.membership.names,
         observer=peer.observer,
         joining=peer.joining,
-        in_sync=peer.in_sync,
+        in_sync=peer.in_sync or (peer.observer and root.has_told(peer)),
         received_index=peer.received_index,
         synced_index=peer.synced_index,
     )

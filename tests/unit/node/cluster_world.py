@@ -100,7 +100,9 @@ class Machine:
     def _begin(self) -> None:
         self.lives += 1
         journal = Journal(
-            msgspec.structs.replace(SMALL, fsync=self.world.fsync),
+            SMALL.of_secondary()
+            if self._settings.cluster.observer
+            else msgspec.structs.replace(SMALL, fsync=self.world.fsync),
             node_name=NodeName(self.name),
             new_cluster_id=CLUSTER if self._settings.cluster.founding else ClusterId(""),
             new_store_id=f"{self.random.getrandbits(64):x}",

@@ -26,6 +26,7 @@ from pandomq.replica.effects import (
     Send,
     Serve,
 )
+from pandomq.replica.excerpts import Excerpts
 from pandomq.replica.membership import Member
 from pandomq.replica.messages import Message, decode, encode
 from pandomq.replica.replica import Replica, first_state
@@ -56,7 +57,8 @@ class Node:
     def start(self) -> None:
         self.up = True
         self.paused = False
-        self.replica = Replica(self.name, self.settings, self.store, self.world.chance, observer=self.observer)
+        settings, chance, excerpts = self.settings, self.world.chance, self.world.excerpts
+        self.replica = Replica(self.name, settings, self.store, chance, observer=self.observer, excerpts=excerpts)
         self.replica.recovered(self.store.facts(), self.world.now_ms)
         self.do_effects()
         self.world.link_all(self.name)
@@ -144,8 +146,10 @@ class World:
         settings: ReplicaSettings | None = None,
         seed: int = 1,
         voters: Iterable[str] | None = None,
+        excerpts: Excerpts | None = None,
     ) -> None:
         self.now_ms = 1_000
+        self.excerpts = excerpts
         self.chance = random.Random(seed)
         self.checkers = Checkers(self)
         self.cut_links: set[tuple[str, str]] = set()

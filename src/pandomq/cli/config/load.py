@@ -66,7 +66,7 @@ class Loaded(msgspec.Struct, frozen=True):
         log = self.configuration.log
         if log.store == "memory":
             return None
-        return JournalSettings(
+        settings = JournalSettings(
             segment_bytes=log.segment_bytes,
             fsync=Fsync(log.fsync),
             fsync_interval_ms=log.fsync_interval_ms,
@@ -74,6 +74,7 @@ class Loaded(msgspec.Struct, frozen=True):
             disk_free_bytes_min=log.free_bytes_min,
             reserve_bytes=log.reserve_bytes,
         )
+        return settings.of_secondary() if cluster_settings(self.configuration).observer else settings
 
 
 def load(file: Path | None, environment: Mapping[str, str], options: Mapping[str, object]) -> Loaded:

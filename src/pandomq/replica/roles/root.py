@@ -58,13 +58,14 @@ class Root(Handlers):
         self.write(first)
         for name, greeting in core.greetings.items():
             # Who is there and has no vote need not wait until it greets again.
-            if name not in self.peers and name in core.links:
+            if name in core.links and (name not in self.peers or greeting.observer):
                 self.on_greeting(name, greeting)
         self._beat()
 
     def _add(self, name: NodeName, *, observer: bool = False) -> Progress:
         peer = Progress(name, LogIndex(self.core.tail.last_index + 1), observer=observer)
         self.peers[name] = peer
+        self._replication.news.counted(self.peers)
         return peer
 
     def leave(self) -> None:
@@ -90,9 +91,14 @@ class Root(Handlers):
         for name in core.others:
             if name not in self.peers:
                 self._add(name)
+        self._replication.news.wrote(index, payloads)
         for peer in self.peers.values():
             self._replication.send(peer)
         return index
+
+    def has_told(self, peer: Progress) -> bool:
+        """A secondary that has all it needs to have."""
+        return self._replication.news.has_reached(peer)
 
     @property
     def holds_back(self) -> bool:
@@ -215,6 +221,11 @@ class Root(Handlers):
         if message.life == peer.past_life:
             return
         peer.begins_life(message.life, self.core.tail.last_index, joining=message.joining)
+        if peer.observer is not message.observer:
+            # A primary that was started as a secondary, or the other way round.
+            peer.observer = message.observer
+            peer.probe(LogIndex(self.core.tail.last_index + 1))
+            self._replication.news.counted(self.peers)
         if peer.phase is Phase.PROBING:
             self._replication.beat(peer)
 
@@ -248,6 +259,7 @@ class Root(Handlers):
         progress.in_sync = False
         if peer not in self.core.membership.names:
             del self.peers[peer]
+            self._replication.news.counted(self.peers)
         self._check_office()
 
     # Time.
