@@ -34,6 +34,7 @@ from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
+from pandomq.broker.outlets import take_receipts
 from pandomq.broker.producers import Producers
 from pandomq.broker.quotas import Tally, channel_refusal
 from pandomq.broker.removal import leave_client
@@ -207,6 +208,8 @@ class Broker:
                         break
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)
+                elif client.trunk:
+                    take_receipts(client, item)
                 else:
                     engine.settle(client.session, item, now_ms)
                 self.faults.finish()
@@ -322,7 +325,7 @@ class Broker:
         if self.on_command is not None:
             self.on_command(encoded)
 
-    def note(self, command: NoteProducers) -> None:
+    def log_numbers(self, command: NoteProducers) -> None:
         """For the log, with this batch; nobody waits for it, and nobody outside hears of it."""
         self.state.apply(command)
         self._unsealed = True

@@ -14,7 +14,7 @@ from pandomq.errors import not_found
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
     from pandomq.broker.held_replies import HeldReply
-    from pandomq.broker.producers import Producer
+    from pandomq.broker.producers import Numbering
     from pandomq.broker.queue import Queue
     from pandomq.broker.transactions import Transaction
     from pandomq.methods import Method
@@ -31,8 +31,8 @@ class Channel:
         "kernel",
         "last_queue",
         "number",
+        "numbering",
         "prefetch_count",
-        "producer",
         "reply_queue",
         "timeout_ms",
         "transaction",
@@ -49,7 +49,7 @@ class Channel:
         """Of consumers yet to come."""
         self._consumers: dict[str, kernel.Consumer] | None = None
         self.transaction: Transaction | None = None
-        self.producer: Producer | None = None
+        self.numbering: Numbering | None = None
         """Of clients of other brokers, if those named one."""
         self.reply_queue: Queue | None = None
         """Where the answers to amq.rabbitmq.reply-to come."""

@@ -23,7 +23,7 @@ def select(broker: "Broker", channel: "Channel", method: TxSelect) -> None:
 
 def commit(broker: "Broker", channel: "Channel", method: TxCommit) -> None:
     transaction = _transaction(channel)
-    if channel.producer is not None:
+    if channel.numbering is not None:
         broker.producers.committed(channel)
     if not transaction.commit(broker, channel):
         raise precondition_failed("partial tx completion")

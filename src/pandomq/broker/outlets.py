@@ -37,12 +37,14 @@ class _Elsewhere(Queue):
 class Outlet(_Elsewhere):
     """Holds what is on its way to another broker."""
 
-    __slots__ = ("origin",)
+    __slots__ = ("origin", "received_count")
 
     def __init__(self, vhost: "Vhost", name: str, client: "Client", now_ms: int) -> None:
         super().__init__(vhost, name, arguments={OUTLET: True}, owner=client, user=client.user, now_ms=now_ms)
         assert client.origin is not None
         self.origin = client.origin
+        self.received_count = 0
+        """How many messages have come out at the other end, as it says."""
 
 
 class Stub(_Elsewhere):
@@ -94,6 +96,13 @@ def claim(broker: "Broker", client: "Client", name: str, *, address: bool) -> St
         vhost.add_queue(stub)
     client.add_private_queue(stub)
     return stub
+
+
+def take_receipts(client: "Client", run: kernel.SettleRun) -> None:
+    """What a trunk acknowledges is no delivery: its tag is the number of messages that came out of its outlet."""
+    outlet = client.vhost.outlets.get(client.origin or "")
+    if outlet is not None and outlet.owner is client:
+        outlet.received_count = max(outlet.received_count, *(run[position][2] for position in range(len(run))))
 
 
 def refuse_binding(queue: Queue) -> None:

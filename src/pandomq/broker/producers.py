@@ -59,13 +59,13 @@ class ProducerTable:
         return len(self._rows)
 
 
-class Producer:
+class Numbering:
     """Of one channel."""
 
-    __slots__ = ("count", "known", "producer_id")
+    __slots__ = ("count", "known", "producer")
 
-    def __init__(self, producer_id: int, count: int, known: int) -> None:
-        self.producer_id = producer_id
+    def __init__(self, producer: int, count: int, known: int) -> None:
+        self.producer = producer
         self.count = count
         """Publishes or commits before the next one."""
         self.known = known
@@ -93,7 +93,7 @@ class Producers:
         self._end_older(producer, channel)
         logged = self._broker.state.producers.last_number(producer)
         known = max(logged, self._handled.last_number(producer))
-        channel.producer = Producer(producer, int(count), known)
+        channel.numbering = Numbering(producer, int(count), known)
         self._channels[producer] = channel
         return known
 
@@ -108,19 +108,19 @@ class Producers:
 
     def committed(self, channel: "Channel") -> None:
         """A transaction of the channel is in this batch."""
-        producer = channel.producer
-        assert producer is not None
-        producer.count += 1
-        self._log([(producer.producer_id, producer.count)])
+        numbering = channel.numbering
+        assert numbering is not None
+        numbering.count += 1
+        self._log([(numbering.producer, numbering.count)])
 
     def _log(self, last: list[tuple[int, int]]) -> None:
-        self._broker.note(NoteProducers(self._broker.now_ms, last))
+        self._broker.log_numbers(NoteProducers(self._broker.now_ms, last))
 
     def left(self, channel: "Channel") -> None:
         """It is about to be closed."""
-        producer = channel.producer
-        if producer is None or self._channels.get(producer.producer_id) is not channel:
+        numbering = channel.numbering
+        if numbering is None or self._channels.get(numbering.producer) is not channel:
             return
-        del self._channels[producer.producer_id]
+        del self._channels[numbering.producer]
         if channel.kernel.mode == kernel.CONFIRM:
-            self._handled.note(producer.producer_id, channel.kernel.published_count, self._broker.now_ms)
+            self._handled.note(numbering.producer, channel.kernel.published_count, self._broker.now_ms)

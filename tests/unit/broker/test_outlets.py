@@ -276,3 +276,12 @@ def test_neither_policies_nor_limits_nor_listings_concern_outlets() -> None:
     assert [binding.destination for binding in views.bindings(world.broker)] == ["mine"]
     world.peer().declare("other")
     assert world.peer().refused(methods.QueueDeclare("more")).reply_code == 406
+
+
+def test_a_trunk_says_how_much_has_arrived() -> None:
+    world = World()
+    n2 = Elsewhere(world, "n2", ("amq.fanout", ""))
+    world.peer().publish("amq.fanout", "").publish("amq.fanout", "")
+    n2.trunk.send(methods.BasicAck(1, True), methods.BasicAck(2, True))
+    assert world.broker.state.vhosts["/"].outlets["n2"].received_count == 2
+    assert [type(method) for method in n2.trunk.heard()] == [methods.BasicDeliver] * 2
