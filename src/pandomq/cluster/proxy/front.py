@@ -167,7 +167,7 @@ class Front(Broker):
 
     # Batches.
 
-    def note(self, tunnel: "Tunnel", event: Callable[[], None]) -> None:
+    def note_event(self, tunnel: "Tunnel", event: Callable[[], None]) -> None:
         """Something has happened to a tunnel, for the next batch."""
         self._noted.append((tunnel, event))
 

@@ -34,7 +34,7 @@ def unheeded(_method: Method, _message: "kernel.Message | None") -> None:
 
 
 class FrontChannel(Channel):
-    __slots__ = ("_boxes", "_taken", "commit_count", "in_doubt", "lane", "made_name", "producer", "reached")
+    __slots__ = ("_boxes", "_taken", "commit_count", "in_doubt", "lane", "made_name", "producer_id", "reached")
 
     client: "FrontClient"
 
@@ -45,7 +45,7 @@ class FrontChannel(Channel):
         """Of a queue that the root was asked for and has not confirmed."""
         self.reached = False
         """The root knows of it, or did until its tunnel broke."""
-        self.producer = 0
+        self.producer_id = 0
         """Who publishes here, as the log knows it."""
         self.commit_count = 0
         """Transactions that the root was asked to commit."""
@@ -75,13 +75,13 @@ class FrontChannel(Channel):
     def open_lane(self) -> None:
         tunnel = self.client.tunnel
         assert tunnel is not None
-        if not self.producer:
-            self.producer = self.client.broker.random.getrandbits(PRODUCER_BITS) | 1
+        if not self.producer_id:
+            self.producer_id = self.client.broker.random.getrandbits(PRODUCER_BITS) | 1
         self.reached = True
         lane = self.lane = tunnel.lane(self.number, self)
         mode = self.kernel.mode
         count = self.kernel.first_kept - 1 if mode == kernel.CONFIRM else self.commit_count
-        lane.ask(ChannelOpen(f"{self.producer}:{count}"), self._opened_above)
+        lane.ask(ChannelOpen(f"{self.producer_id}:{count}"), self._opened_above)
         if mode == kernel.CONFIRM:
             lane.tell(ConfirmSelect(no_wait=True))
         elif mode == kernel.TRANSACTION:

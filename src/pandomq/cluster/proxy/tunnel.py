@@ -97,16 +97,16 @@ class Tunnel:
     def opened(self, frame_max: int) -> None:
         """connection.open-ok has come; frames may be so long (never 0)."""
         self.session.frame_max = frame_max
-        self.front.note(self, self._open)
+        self.front.note_event(self, self._open)
 
     def receive(self, inputs: "Sequence[kernel.DeliveryRun | kernel.SettleRun | kernel.Content | MethodInput]") -> None:
         """What an inward scanner made of octets from the root, in order: DeliveryRun, SettleRun, Content, and the other
         methods, decoded, as MethodInput. Nothing of channel 0."""
-        self.front.note(self, lambda: self.front.take(self, inputs))
+        self.front.note_event(self, lambda: self.front.take(self, inputs))
 
     def lost(self, reason: str) -> None:
         """It did not come about, or broke. The driver has forgotten it."""
-        self.front.note(self, lambda: self._lose(reason))
+        self.front.note_event(self, lambda: self._lose(reason))
 
     def closed_by_root(self, reply_code: int, reply_text: str, *, for_client: bool = False) -> None:
         """connection.close has come, and was answered. The driver has forgotten it. 320 says that there is, or will be,
@@ -114,7 +114,7 @@ class Tunnel:
         if reply_code == CONNECTION_FORCED and not for_client:
             self.lost(reply_text)
         else:
-            self.front.note(self, lambda: self._refuse(ConnectionFault(reply_code, reply_text)))
+            self.front.note_event(self, lambda: self._refuse(ConnectionFault(reply_code, reply_text)))
 
     @property
     def client(self) -> "FrontClient | None":
