@@ -175,8 +175,7 @@ def test_three_brokers_are_one_cluster(grove: Grove) -> None:
     assert seen[0]["root"] == root
     for status in seen:
         roles = {member["name"]: member["role"] for member in status["members"]}
-        # Of secondaries only the root knows, and they themselves.
-        roles.pop(SECONDARY, None)
+        assert roles.pop(SECONDARY) == "secondary"
         assert roles == {name: "root" if name == root else "backup" for name in NAMES}
         assert [link["linked"] for link in status["links"]] == [True, True, True]
         assert all(psutil.pid_exists(grove.pid(name)) for name in NAMES)

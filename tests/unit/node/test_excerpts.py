@@ -1,0 +1,35 @@
+"""Of an entry a secondary gets the commands that are configuration, and nothing else."""
+
+from __future__ import annotations
+
+from pandomq.broker.commands import DeleteQueue, NoteProducers, encode_command
+from pandomq.kernel.records import ENTRY_START, VERSION, encode_dequeue, encode_enqueue
+from pandomq.kernel.records import encode_command as encode_record
+from pandomq.node.excerpts import Commands
+
+DELETE = encode_record(encode_command(DeleteQueue("/", "q")))
+NUMBERS = encode_record(encode_command(NoteProducers(1_700_000_000_000, [(2**62, 7), (3, 1)])))
+MESSAGE = encode_enqueue([(1, 2)], b"r", b"h", b"body")
+
+
+def entry_of(*records: bytes) -> bytes:
+    return ENTRY_START.pack(VERSION, 5, len(records)) + b"".join(records)
+
+
+def test_messages_and_numbers_of_publishes_are_left_out() -> None:
+    excerpts = Commands()
+    assert excerpts.of(entry_of(MESSAGE, NUMBERS, DELETE, encode_dequeue(1, 2, 1))) == entry_of(DELETE)
+    assert excerpts.of(entry_of(DELETE)) == entry_of(DELETE)
+    assert not excerpts.is_empty(entry_of(DELETE))
+
+
+def test_nothing_but_the_time_may_be_left() -> None:
+    excerpts = Commands()
+    for entry in (entry_of(), entry_of(MESSAGE), entry_of(MESSAGE, NUMBERS)):
+        assert excerpts.of(entry) == entry_of()
+        assert excerpts.is_empty(excerpts.of(entry))
+
+
+def test_what_cannot_be_read_here_is_left_to_who_applies_it() -> None:
+    strange = bytes((VERSION + 1,)) + b"whatever it is"
+    assert Commands().of(strange) == strange
