@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pandomq.cluster.proxy.call import Call
-from pandomq.cluster.proxy.limits import FEED_WAIT_MS_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN
+from pandomq.cluster.proxy.limits import FEED_WAIT_MS_MAX, GOODBYE_MS_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN
 from pandomq.errors import connection_forced
 from pandomq.kernel import NEVER_MS
 from pandomq.methods import ChannelOpenOk
@@ -31,7 +31,7 @@ class _Unknown(NamedTuple):
 
 
 class Awaiting:
-    __slots__ = ("_dials", "_front", "_root_wait_ms", "_since_ms", "_unknown")
+    __slots__ = ("_dials", "_front", "_goodbyes", "_root_wait_ms", "_since_ms", "_unknown")
 
     def __init__(self, front: "Front", root_wait_ms: int) -> None:
         self._front = front
@@ -41,6 +41,8 @@ class Awaiting:
         self._dials: dict[Dialing, int] = {}
         """Who will try again, and when."""
         self._unknown: list[_Unknown] = []
+        self._goodbyes: dict[FrontClient, int] = {}
+        """Clients that have left, and until when the root may take to notice."""
 
     # A root.
 
@@ -106,12 +108,26 @@ class Awaiting:
             else:
                 self._unknown.append(unknown)
 
+    # Goodbyes.
+
+    def goodbye(self, client: "FrontClient") -> None:
+        """It waits for the root, but not for ever."""
+        self._goodbyes[client] = self._front.now_ms + GOODBYE_MS_MAX
+
+    def _let_go(self, now_ms: int) -> None:
+        for client, until_ms in list(self._goodbyes.items()):
+            if client.gone or client.parted or until_ms <= now_ms:
+                del self._goodbyes[client]
+                if not client.parted:
+                    client.give_up_parting()
+
     # Time.
 
     def tick(self, now_ms: int) -> None:
         self._dial(now_ms)
         self._learn(now_ms)
         self._give_up(now_ms)
+        self._let_go(now_ms)
 
     @property
     def next_ms(self) -> int:
@@ -120,4 +136,6 @@ class Awaiting:
             next_ms = min(next_ms, self._unknown[0].until_ms)
         if self._since_ms:
             next_ms = min(next_ms, next(iter(self._since_ms.values())) + self._root_wait_ms)
+        if self._goodbyes:
+            next_ms = min(next_ms, next(iter(self._goodbyes.values())))
         return next_ms

@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 
 
 class _Claim:
-    __slots__ = ("granted", "held", "name", "refused")
+    __slots__ = ("granted", "is_asked", "is_dropped", "is_held", "name", "refused")
 
     def __init__(self, name: str, granted: Callable[[], None], refused: "Failed") -> None:
         self.name = name
         self.granted = granted
         self.refused = refused
-        self.held = False
+        self.is_held = False
+        """Its queue is there."""
+        self.is_asked = False
+        """The root has not answered yet."""
+        self.is_dropped = False
+        """Nobody wants it any more."""
 
 
 class Claims(Errands):
@@ -41,14 +46,26 @@ class Claims(Errands):
         self._ask(claim)
 
     def release(self, name: str) -> None:
-        if self.names.pop(name, None) is not None:
+        """What is not granted is not deleted: it may be somebody else's."""
+        claim = self.names.pop(name, None)
+        if claim is None:
+            return
+        claim.is_dropped = True
+        if not claim.is_asked:
             self.ask(QueueDelete(name), unheeded)
+
+    def forget(self, name: str) -> None:
+        """Somebody else has the name."""
+        claim = self.names.pop(name, None)
+        if claim is not None:
+            claim.is_dropped = True
 
     def ask_all(self) -> None:
         for claim in self.names.values():
             self._ask(claim)
 
     def _ask(self, claim: _Claim) -> None:
+        claim.is_asked = True
         self.ask(
             QueueDeclare(claim.name, exclusive=True),
             lambda _method, _message: self._granted(claim),
@@ -56,15 +73,19 @@ class Claims(Errands):
         )
 
     def _granted(self, claim: _Claim) -> None:
-        if not claim.held and self.names.get(claim.name) is claim:
-            claim.held = True
+        claim.is_asked = False
+        if claim.is_dropped:
+            if claim.name not in self.names:
+                self.ask(QueueDelete(claim.name), unheeded)
+        elif not claim.is_held:
+            claim.is_held = True
             claim.granted()
 
     def _refused(self, claim: _Claim, fault: "ChannelFault") -> None:
-        if self.names.get(claim.name) is not claim:
+        if claim.is_dropped:
             return
         del self.names[claim.name]
-        if claim.held:
+        if claim.is_held:
             self._lost(claim.name)
         else:
             claim.refused(fault)

@@ -85,6 +85,8 @@ class Feed:
             private = vhost.queues.get(command.name)
             if private is not None and private.owner is not None:
                 # Its name was not held when the root changed, and somebody was faster.
+                if trunk is not None:
+                    trunk.claims.forget(command.name)
                 tell_cancelled(delete_queue(front, private))
         elif isinstance(command, DeleteExchange) and trunk is not None:
             trunk.bindings.forget_exchange(command.name)

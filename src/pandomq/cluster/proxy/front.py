@@ -218,6 +218,7 @@ class Front(Broker):
             lane.hear(method, content.message)
 
     def _finish(self, now_ms: int) -> Outcome:
+        self.faults.finish()
         outcome = super()._finish(now_ms)
         for trunk in self.trunks.values():
             trunk.give_receipt()

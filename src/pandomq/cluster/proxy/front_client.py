@@ -271,6 +271,8 @@ class FrontClient(Client):
     def part(self) -> bool:
         """Closes all that it has at the root. True if there is nothing; otherwise `parted` says when it is done."""
         if self.failed:
+            # It has been asked before; or it is closed for a fault, and has nothing left.
+            self.parted = self.parted or not self.parting_count
             return self.parted
         trunk = self.broker.trunks.get(self.vhost)
         for channel in self.front_channels:
@@ -284,7 +286,14 @@ class FrontClient(Client):
             self.parting_count += 1
             trunk.when_quiet(lambda: self._one_parted(None, None))
         self.parted = not self.parting_count
+        if not self.parted:
+            self.broker.awaiting.goodbye(self)
         return self.parted
+
+    def give_up_parting(self) -> None:
+        """The root has more urgent things to do, or none of them to answer."""
+        self.parting_count = 0
+        self.parted = True
 
     def _one_parted(self, _method: "Method | None", _message: kernel.Message | None) -> None:
         if self.parting_count:

@@ -8,6 +8,8 @@ ROOT_WAIT_MS: Final = 15_000
 """How long a client that asked something waits for a root, unless the configuration says otherwise (R15)."""
 FEED_WAIT_MS_MAX: Final = 5_000
 """How long an answer of the root waits until the front knows of what it speaks, too."""
+GOODBYE_MS_MAX: Final = 5_000
+"""How long a client that closes its connection waits until the root has closed what it had there."""
 REDIAL_MS_MIN: Final = 50
 REDIAL_MS_MAX: Final = 1_000
 """How long a lost tunnel waits before it is wanted again; doubled after each attempt that failed."""

@@ -61,6 +61,8 @@ class Pipe:
         octets = b"" if self.client.gone or self.tunnel.congested else self.client.session.take()
         self.octets_down += len(octets)
         if octets:
+            # Room in the session may let consumers go on.
+            self.root.run([])
             self.tunnel.receive(_inputs(self._down, octets))
         return bool(octets)
 
