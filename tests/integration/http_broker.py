@@ -13,7 +13,7 @@ import httpx
 import pika
 from pika.exceptions import AMQPError
 
-from tests.support.process import free_port
+from tests.support.ports import free_port
 
 from .watched_broker import WatchedBroker
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from pandomq.cli.main import app
 from pandomq.cli.output import cell
 from tests.integration.watched_broker import WatchedBroker
-from tests.support.process import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.only_ours("a broker of its own, with users of its own")
 

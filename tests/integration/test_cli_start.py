@@ -16,7 +16,7 @@ import pika
 import pytest
 from pika.exceptions import AMQPConnectionError, ProbableAuthenticationError
 
-from tests.support.process import free_port
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.only_ours("it is the command that starts ours")
 

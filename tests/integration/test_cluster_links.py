@@ -12,9 +12,10 @@ import pika.exceptions
 import pytest
 
 from tests.integration.certificates import Authority
-from tests.integration.cluster.cluster import Cluster, free_ports, running, write_key
+from tests.integration.cluster.cluster import Cluster, running, write_key
 from tests.integration.cluster.process import ClusterBroker
 from tests.integration.waiting import wait_until
+from tests.support.ports import free_ports
 
 MESSAGES = 50
 PERSISTENT = pika.BasicProperties(delivery_mode=2)

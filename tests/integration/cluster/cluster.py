@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import random
 import re
 import secrets
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,33 +12,17 @@ from typing import Any
 import pika
 
 from tests.integration.waiting import wait_until
+from tests.support.ports import free_ports
 
 from .network import Network
 from .process import ClusterBroker
 
 PATIENCE_S = 60.0
 """For what takes a second: the machine may be busy with other things."""
-PORTS = range(20000, 32000)
-"""Below those that the system gives to clients: while a broker is down nobody else may get its port."""
 ROOT_LINE = re.compile(r"is root in (?P<term>.*?);")
 """What a broker logs when it is elected."""
 AMQP_PORT, HTTP_PORT = 5672, 15672
 """In a namespace of its own a broker need not look for free ones."""
-
-
-def free_ports(count: int) -> list[int]:
-    chosen: list[int] = []
-    source = random.Random(f"{os.getpid()} {secrets.token_hex(8)}")
-    while len(chosen) < count:
-        port = source.choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in chosen:
-            chosen.append(port)
-    return chosen
 
 
 def write_key(path: Path, key: str | None = None) -> Path:
