@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.integration.waiting import wait_until
+from tests.support.ports import free_ports
 
-from .cluster import PATIENCE_S, Cluster, free_ports
+from .cluster import PATIENCE_S, Cluster
 from .process import ClusterBroker
 
 
