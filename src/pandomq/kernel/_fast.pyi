@@ -139,6 +139,9 @@ class Engine:
     confirmed: int  # positively
     def __init__(self, hooks: Hooks) -> None: ...
     def publish(self, session: Session, run: PublishRun, now_ms: int) -> None: ...
+    def mirror(self, session: Session, run: DeliveryRun, now_ms: int) -> None:
+        """What the root delivered goes to the mirror queue that the channel's consumer of that tag reads; it is nacked
+        with requeue to the uplink if there is none (so a consumer stays until the root has answered its cancel)."""
     def settle(self, session: Session, run: SettleRun, now_ms: int) -> None: ...
     def settle_one(
         self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int
@@ -258,6 +261,11 @@ class Channel:
         """What is not settled, in order of the tags: the queue, then as in Queue.snapshot."""
     def recover(self, now_ms: int) -> None:
         """Requeues everything unacked."""
+    def give_back(self, queue: Queue) -> int:
+        """The ready messages of a mirror queue leave it, nacked with requeue to the uplink. Says how many."""
+    def forget(self, queue: Queue) -> None:
+        """What is unacked of this queue is so no more, without any effect: its tags are unknown from now on."""
+    def forget_tag(self, tag: int) -> bool: ...  # the same for one tag; False if it is unknown
     @property
     def oldest_delivery_ms(self) -> int: ...  # when the oldest unacked message was delivered; NEVER_MS if none
     def close(self, now_ms: int) -> None:
@@ -314,12 +322,19 @@ class Queue:
         single_active: bool = False,
         withdrawable: bool = False,
         synced: bool = False,
+        mirror: bool = False,
     ) -> None:
         """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
-        from now on. priority_max, last_value_key and withdrawable are set before the first message, single_active
-        before the first consumer; later they stay as they are. Without dead_letters, messages that die are dropped and
-        only counted; with it they are put into Engine.dead. Messages of a withdrawable queue never leave memory, and
-        replay tells of them. With synced every message is confirmed as if it were persistent."""
+        from now on. priority_max, last_value_key, withdrawable and mirror are set before the first message,
+        single_active and mirror before the first consumer; later they stay as they are. Without dead_letters,
+        messages that die are dropped and only counted; with it they are put into Engine.dead. Messages of a
+        withdrawable queue never leave memory, and replay tells of them. With synced every message is confirmed as if
+        it were persistent.
+
+        A mirror queue holds what the root delivered to one channel here, under the root's delivery tags as sequences.
+        Settlements of that are written to the uplink of the channel's session, with those tags, acks joined where they
+        can be; nothing else happens here. They are not if there is no uplink, another one than when it came, or if the
+        queue is deleted or the channel being closed. Its messages never leave memory."""
     @property
     def ready_count(self) -> int: ...
     @property

@@ -35,6 +35,7 @@ from pandomq.kernel.constants import (
     MANDATORY,
     MAXLEN,
     MESSAGE_OVERHEAD_BYTES,
+    MIRROR_SPAN_MAX,
     NEVER_MS,
     NORMAL,
     OVERSIZED,
@@ -105,6 +106,7 @@ include "fast/window.pxi"
 include "fast/early.pxi"
 include "fast/confirms.pxi"
 include "fast/kept.pxi"
+include "fast/mirrors.pxi"
 include "fast/channel.pxi"
 include "fast/output.pxi"
 include "fast/session.pxi"

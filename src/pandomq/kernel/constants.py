@@ -58,6 +58,10 @@ PAGES_AHEAD: Final = 2
 MESSAGE_OVERHEAD_BYTES: Final = 256
 """What a message takes in memory beside its header and body: objects, its place in a queue."""
 
+# Relays
+MIRROR_SPAN_MAX: Final = 1 << 22
+"""The root's delivery tags that a channel has not settled are remembered while they are not farther apart than this."""
+
 # Settlements, by the method id of class basic.
 ACK: Final = 80
 REJECT: Final = 90

@@ -1,8 +1,11 @@
-"""What a broker that is not the root does for its clients: forwards, hears confirms, sends again."""
+"""What a broker that is not the root does for its clients: forwards, hears confirms, sends again, mirrors."""
 
 from __future__ import annotations
 
-from tests.unit.kernel.frames import ack, nack, reject
+from typing import Any
+
+from pandomq.kernel.constants import NEVER_MS
+from tests.unit.kernel.frames import ack, deliver, nack, reject
 from tests.unit.kernel.operations import PROPERTIES, one, open_channel, operation
 from tests.unit.kernel.world import World
 
@@ -45,3 +48,73 @@ def resend(world: World, a: int, b: int, c: int) -> None:
     channel = open_channel(world, a)
     if channel is not None:
         channel.resend()
+
+
+def mirrors(world: World) -> list[Any]:
+    return [
+        queue for queue, settings in zip(world.queues, world.settings, strict=True)
+        if settings.get("mirror") and not queue.deleted
+    ]  # fmt: skip
+
+
+@operation(5)
+def subscribe_mirror(world: World, a: int, b: int, c: int) -> None:
+    channel = open_channel(world, a)
+    if channel is None or len(mirrors(world)) > 3:
+        return
+    if c % 2 and channel.session.uplink is None:
+        channel.session.uplink = one(world.sessions, b)
+    world.consumer(channel, world.queue(mirror=True), no_ack=c % 5 == 0, prefetch=(0, 0, 2)[b % 3])
+
+
+@operation(16)
+def mirror(world: World, a: int, b: int, c: int) -> None:
+    """As the root delivers: tags rise, in a session, whoever they are for."""
+    queues = mirrors(world)
+    queue = one(queues, a)
+    consumer = one(queue.consumers(), b) if queue is not None else None
+    if consumer is None:
+        return
+    tag = max(each.next_sequence for each in queues) + (b % 13 == 0) * b
+    data = b"".join(
+        deliver(
+            consumer.tag if (c + at) % 11 else b"unknown",
+            tag + at,
+            b"m%d" % (tag + at),
+            PROPERTIES[c % 8],
+            channel=consumer.channel.number,
+            redelivered=(c + at) % 3 == 0,
+        )
+        for at in range(1 + c % 4)
+    )
+    for run in world.kernel.Scanner(0, 1 << 20, True).feed(data):
+        world.engine.mirror(consumer.channel.session, run, world.now_ms)
+
+
+@operation(4)
+def get_mirrored(world: World, a: int, b: int, c: int) -> Any:
+    channel, queue = open_channel(world, a), one(mirrors(world), b)
+    if channel is None or queue is None:
+        return None
+    tag = max(each.next_sequence for each in mirrors(world))
+    queue.reinstate(world.message(b"g%d" % tag), tag, 0, NEVER_MS, 0, c % 2 == 0)
+    got = queue.take(channel, c % 3 == 0, world.now_ms)
+    return got and (*got[:2], world.name(got[2]), got[3])
+
+
+@operation(2)
+def give_back(world: World, a: int, b: int, c: int) -> Any:
+    queue = one(mirrors(world), a)
+    consumer = one(queue.consumers(), b) if queue is not None else None
+    return consumer and consumer.channel.give_back(queue)
+
+
+@operation(1)
+def forget(world: World, a: int, b: int, c: int) -> Any:
+    channel, queue = one(world.channels, a), one(world.queues, b)
+    if channel is None or queue is None:
+        return None
+    if c % 2:
+        return channel.forget_tag(b % 7)
+    channel.forget(queue)
+    return channel.outstanding(0, True)

@@ -9,6 +9,8 @@ cdef class Channel:
     cdef uint64_t last_tag
     cdef Confirms confirms
     cdef Kept* kept  # NULL for most
+    cdef Mirrors* mirrors  # NULL for most
+    cdef dict mirror_consumers  # by tag; None for most
     cdef Chain resting  # consumers that wait for the channel's credit, or for its release
     cdef readonly uint32_t prefetch_max
     cdef uint32_t credit_used  # unacked deliveries to consumers; what basic.get took does not count
@@ -30,6 +32,7 @@ cdef class Channel:
         window_free(&self.window)
         confirms_free(&self.confirms)
         kept_free(self.kept)
+        mirrors_free(self.mirrors)
 
     @property
     def unacked_count(self):
@@ -51,12 +54,18 @@ cdef class Channel:
         if self.subscriptions is None:
             self.subscriptions = []
         self.subscriptions.append(consumer)
+        if consumer.queue.mirror:
+            if self.mirror_consumers is None:
+                self.mirror_consumers = {}
+            self.mirror_consumers[consumer.tag] = consumer
         return 0
 
     cdef int remove_subscription(self, Consumer consumer) except -1:
         self.subscriptions.remove(consumer)
         if not self.subscriptions:
             self.subscriptions = None
+        if self.mirror_consumers is not None and self.mirror_consumers.get(consumer.tag) is consumer:
+            del self.mirror_consumers[consumer.tag]
         return 0
 
     # --- publishes
@@ -188,6 +197,8 @@ cdef class Channel:
         if unacked.consumer != NULL:
             (<Consumer>unacked.consumer).settled()
             Py_DECREF(<object>unacked.consumer)
+        if queue.mirror:
+            return settle_mirrored(self, queue, &unacked.entry, method_id, requeue)
         logs = not requeue and queue.logged and (<Message>unacked.entry.message).kept
         if method_id == C_ACK:
             self.session.engine.acked += 1
@@ -201,6 +212,39 @@ cdef class Channel:
     def recover(self, int64_t now_ms):
         while self.window.used:
             self.settle_at(0, C_NACK, True)
+
+    def give_back(self, Queue queue not None):
+        return mirrors_give_back(self, queue)
+
+    def forget(self, Queue queue not None):
+        cdef size_t at = 0
+        while at < self.window.used:
+            if window_at(&self.window, at).queue != <PyObject*>queue:
+                at += 1
+            else:
+                self.forget_at(at)
+                # Behind the first one others move up.
+                at += at > 0
+        window_compact(&self.window)
+
+    def forget_tag(self, uint64_t tag):
+        cdef size_t position = window_find(&self.window, tag)
+        if not window_holds(&self.window, position, tag):
+            return False
+        self.forget_at(position)
+        window_compact(&self.window)
+        return True
+
+    cdef int forget_at(self, size_t position) except -1:
+        cdef Unacked unacked = window_at(&self.window, position)[0]
+        cdef Queue queue = <Queue>unacked.queue
+        window_release(&self.window, position)
+        Py_DECREF(queue)
+        if unacked.consumer != NULL:
+            (<Consumer>unacked.consumer).settled()
+            Py_DECREF(<object>unacked.consumer)
+        queue.unacked_count -= 1
+        return queue_forget(queue, &unacked.entry)
 
     # --- credit
 

@@ -182,10 +182,13 @@ cdef inline int confirms_acknowledge(Channel channel, uint64_t after, uint64_t n
 
 cdef int confirms_write(Channel channel, uint16_t method_id, uint64_t number, bint multiple) except -1:
     cdef octet frame[21]
-    cdef octet* p = frame
     if not channel.open or channel.mode != C_CONFIRM:
         return 0
-    p = store32(store16(store8(p, C_METHOD), channel.number), 13)
-    p = store64(store16(store16(p, C_BASIC), method_id), number)
-    store8(store8(p, multiple), C_FRAME_END)
+    store_settlement(frame, channel.number, method_id, number, multiple)
     return channel.session.put(frame, sizeof(frame))
+
+
+cdef inline void store_settlement(octet* p, uint16_t channel, uint16_t method_id, uint64_t tag, uint8_t bits) noexcept:
+    p = store32(store16(store8(p, C_METHOD), channel), 13)
+    p = store64(store16(store16(p, C_BASIC), method_id), tag)
+    store8(store8(p, bits), C_FRAME_END)

@@ -222,6 +222,9 @@ cdef class Engine:
             if not queue.deleted:
                 queue.restore(message, sequence, term, now_ms)
 
+    def mirror(self, Session session not None, DeliveryRun run not None, int64_t now_ms):
+        mirror_run(self, session, run, now_ms)
+
     def settle(self, Session session not None, SettleRun run not None, int64_t now_ms):
         settle_run(self, session, run)
 

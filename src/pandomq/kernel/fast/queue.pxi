@@ -39,7 +39,8 @@ cdef class Queue:
     cdef bint may_refuse  # it has a limit, and keeps messages out
     cdef bint may_drop  # it has a limit, and drops from its head
     cdef bint is_active  # in the engine's list of queues to run
-    cdef bint withdrawable
+    cdef bint withdrawable  # its messages stay in memory
+    cdef bint mirror  # what is here came from the root, under its delivery tags
     cdef public bint logged
     cdef bint synced  # what it takes is confirmed when it is on the disks of enough brokers
     cdef readonly bint deleted
@@ -60,7 +61,7 @@ cdef class Queue:
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
                   bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
-                  bint withdrawable=False, bint synced=False):
+                  bint withdrawable=False, bint synced=False, bint mirror=False):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
         self.ttl_ms = ttl_ms
         self.length_max = length_max
@@ -77,7 +78,9 @@ cdef class Queue:
                 raise ValueError(f"priority_max is {priority_max}")
             self.ready.priority_max = priority_max
             self.last_values = None if last_value_key is None else new_last_values(last_value_key)
-            self.withdrawable = withdrawable
+            if self.members is None:
+                self.mirror = mirror
+            self.withdrawable = withdrawable or self.mirror
         if self.members is None:
             self.single_active = single_active
         if self.ready.count:
@@ -281,6 +284,8 @@ cdef class Queue:
         if queue_waits_for_log(self):
             return None
         ready_pop_first(&self.ready, &entry)
+        if self.mirror and not no_ack:
+            mirrors_took(channel, &entry)
         message = <Message>entry.message
         self.count_delivery(&entry)
         if self.counts_deliveries and entry.delivery_count:

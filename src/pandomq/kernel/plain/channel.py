@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pandomq.kernel.constants import ACK, CONFIRM, NORMAL
+from pandomq.kernel.constants import ACK, CONFIRM, NACK, NORMAL
 from pandomq.kernel.plain import relay
 from pandomq.kernel.plain.chain import Chain
 from pandomq.kernel.plain.confirms import Confirms
 from pandomq.kernel.plain.kept import Kept
+from pandomq.kernel.plain.mirrors import Mirrors
 from pandomq.kernel.plain.window import Unacked, Window
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Channel:
         self.window = Window()
         self.confirms = Confirms(self)
         self.kept = Kept(session.engine)
+        self.mirrors = Mirrors(self)
         session.channels[number] = self
 
     @property
@@ -140,7 +142,9 @@ class Channel:
         for one in tags:
             unacked = self._release(one)
             queue, entry = unacked.queue, unacked.entry
-            if method_id == ACK:
+            if queue.mirror:
+                self._settle_mirrored(queue, entry, method_id, requeue)
+            elif method_id == ACK:
                 self.session.engine.acked += 1
                 queue.acknowledge(entry)
             elif requeue:
@@ -160,7 +164,42 @@ class Channel:
     def recover(self, now_ms: int) -> None:
         for tag in self.window.outstanding(0, True) or ():
             unacked = self._release(tag)
-            unacked.queue.requeue(unacked.entry)
+            if unacked.queue.mirror:
+                self._settle_mirrored(unacked.queue, unacked.entry, NACK, requeue=True)
+            else:
+                unacked.queue.requeue(unacked.entry)
+
+    def _settle_mirrored(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
+        self.mirrors.settled(queue, entry, method_id, requeue)
+        queue.unacked_count -= 1
+        if method_id == ACK:
+            self.session.engine.acked += 1
+            queue.acked += 1
+        elif not requeue:
+            queue.dropped += 1
+        queue.forget(entry)
+
+    def give_back(self, queue: "Queue") -> int:
+        count = queue.ready_count
+        while queue.ready_count:
+            entry = queue.ready.pop_first()
+            self.mirrors.settled(queue, entry, NACK, requeue=True)
+            queue.forget(entry)
+        queue.weigh()
+        return count
+
+    def forget(self, queue: "Queue") -> None:
+        for tag in self.window.outstanding(0, True) or ():
+            if self.window.queue_of(tag) is queue:
+                self.forget_tag(tag)
+
+    def forget_tag(self, tag: int) -> bool:
+        if not self.window.outstanding(tag, False):
+            return False
+        unacked = self._release(tag)
+        unacked.queue.unacked_count -= 1
+        unacked.queue.forget(unacked.entry)
+        return True
 
     # --- credit
 
@@ -216,4 +255,5 @@ class Channel:
         self.window.check()
         self.confirms.check()
         self.kept.check()
+        self.mirrors.check()
         self.resting.check()

@@ -57,6 +57,8 @@ class Consumer:
         self.after: Consumer | None = None
         self.turn: Turn
         channel.subscriptions[self] = None
+        if queue.mirror:
+            channel.mirrors.consumers[tag] = self
         queue.add_consumer(self)
 
     def has_obstacle(self) -> bool:
@@ -123,6 +125,8 @@ class Consumer:
         if self.chain is not None:
             self.chain.remove(self)
         del self.channel.subscriptions[self]
+        if self.channel.mirrors.consumers.get(self.tag) is self:
+            del self.channel.mirrors.consumers[self.tag]
         self.queue.remove_consumer(self)
 
     def check(self) -> None:

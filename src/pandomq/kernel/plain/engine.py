@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSACTION
-from pandomq.kernel.plain import relay
+from pandomq.kernel.plain import mirrors, relay
 from pandomq.kernel.plain.channel import Channel
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
@@ -13,7 +13,7 @@ from pandomq.kernel.plain.paging import EnginePaging
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.replay import replay
-from pandomq.kernel.plain.runs import PublishRun, SettleRun
+from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
 from pandomq.kernel.plain.session import Session
 
 
@@ -154,9 +154,16 @@ class Engine(EnginePaging):
     def replay(self, entry: bytes, term: int, hooks: Any) -> None:
         replay(entry, term, hooks)
 
+    def mirror(self, session: Session, run: DeliveryRun, now_ms: int) -> None:
+        mirrors.mirror(self, session, run, now_ms)
+
     def settle(self, session: Session, run: SettleRun, now_ms: int) -> None:
+        before: Channel | None = None
         for number, method_id, tag, multiple, requeue in run.items:
             channel = session.channels.get(number)
+            if before is not None and channel is not before:
+                before.mirrors.flush()
+            before = channel
             if channel is None:
                 if not session.closed:
                     self.hooks.unknown_channel(session, number, BASIC, method_id)
@@ -165,14 +172,18 @@ class Engine(EnginePaging):
                 continue
             if channel.mode == TRANSACTION:
                 self.hooks.settle(channel, method_id, tag, multiple, requeue)
-            else:
-                self.settle_one(channel, method_id, tag, multiple, requeue, now_ms)
+            elif not channel.settle(method_id, tag, multiple, requeue):
+                channel.mirrors.flush()
+                self.hooks.unknown_tag(channel, method_id, tag)
+        if before is not None:
+            before.mirrors.flush()
 
     def settle_one(
         self, channel: Channel, method_id: int, tag: int, multiple: bool, requeue: bool, now_ms: int
     ) -> None:
         if not channel.settle(method_id, tag, multiple, requeue):
             self.hooks.unknown_tag(channel, method_id, tag)
+        channel.mirrors.flush()
 
     # --- what is held
 

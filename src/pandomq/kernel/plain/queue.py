@@ -10,6 +10,7 @@ from pandomq.kernel.constants import (
     DROP_HEAD,
     EXPIRED,
     MAXLEN,
+    NEVER_MS,
     REJECT_PUBLISH_DEAD_LETTER,
     REJECTED,
 )
@@ -34,6 +35,7 @@ class Queue(QueueExits):
         self.queue_id = queue_id
         self.logged = logged
         self.synced = False
+        self.mirror = False  # what is here came from the root, under its delivery tags
         self.next_sequence = 1
         self.unacked_count = 0
         self.published = 0
@@ -60,6 +62,7 @@ class Queue(QueueExits):
         single_active: bool = False,
         withdrawable: bool = False,
         synced: bool = False,
+        mirror: bool = False,
     ) -> None:
         self.settings = Settings(
             ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
@@ -73,7 +76,9 @@ class Queue(QueueExits):
                 raise ValueError(f"priority_max is {priority_max}")
             self.ready.priority_max = priority_max
             self.last_values = None if last_value_key is None else LastValues(last_value_key)
-            self.withdrawable = withdrawable
+            if not self.consumer_count:
+                self.mirror = mirror
+            self.withdrawable = withdrawable or self.mirror  # its messages stay in memory
         if not self.consumer_count:
             self.single_active = single_active
         self.activate_if_ready()
@@ -125,6 +130,21 @@ class Queue(QueueExits):
         elif self.ready.count == 1:
             self._hand_out(now_ms)
         self.activate_if_ready()
+
+    def mirror_message(self, message: Message, tag: int, era: int, redelivered: bool, now_ms: int) -> None:
+        """Takes what the root delivered. The time that it has left is the root's matter."""
+        entry = Entry(message, tag, era, NEVER_MS)
+        entry.redelivered = redelivered
+        self.published += 1
+        self.engine.hold(message)
+        follows = tag >= self.next_sequence
+        self.next_sequence = max(self.next_sequence, tag + 1)
+        consumer = self.rotation.next() if not self.ready.count else None
+        if consumer is not None:
+            consumer.deliver(entry, now_ms)
+            return
+        (self.ready.push if follows else self.ready.give_back)(entry)
+        self.activate()
 
     def restore(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
         """Takes the message at its old place, unlogged and unlimited."""
@@ -269,6 +289,9 @@ class Queue(QueueExits):
         if self.waits_for_log:
             return None
         entry = self.ready.pop_first()
+        if self.mirror and not no_ack:
+            channel.mirrors.came(entry.sequence)
+            entry.term = channel.mirrors.era
         message = self.delivered_form(entry)
         tag = channel.next_tag()
         redelivered = entry.redelivered

@@ -48,6 +48,9 @@ class Window:
     def deliveries(self) -> list[Unacked]:
         return list(self._unacked.values())
 
+    def queue_of(self, tag: int) -> "Queue":
+        return self._unacked[tag].queue
+
     def pop(self, tag: int) -> Unacked:
         return self._unacked.pop(tag)
 

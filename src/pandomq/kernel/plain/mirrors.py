@@ -1,0 +1,130 @@
+"""Deliveries that another broker, the root, made to a channel of this one, and what is said to it about them.
+
+They lie in mirror queues, under the root's delivery tags as sequences. When the client settles one, the root hears of
+it under that tag. Acks that follow each other are joined: an ack of the lowest tag that is not settled may become
+part of one `multiple`, since that covers nothing else. They are written when something else has to be, at the latest
+at the end of the run.
+
+Tags mean something on one uplink only: of what came by another one before, nothing is said any more.
+"""
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from pandomq.kernel.constants import ACK, BASIC, FRAME_END, METHOD, MIRROR_SPAN_MAX, NACK, REJECT
+
+if TYPE_CHECKING:
+    from pandomq.kernel.plain.channel import Channel
+    from pandomq.kernel.plain.consumer import Consumer
+    from pandomq.kernel.plain.engine import Engine
+    from pandomq.kernel.plain.queue import Queue
+    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.runs import DeliveryRun
+    from pandomq.kernel.plain.session import Session
+
+SETTLEMENT_FRAME: Final = struct.Struct(">BHIHHQBB")
+REQUEUE_BIT: Final = {NACK: 2, REJECT: 1}
+
+
+class Mirrors:
+    """What a channel knows of the root's deliveries."""
+
+    __slots__ = (
+        "_channel",
+        "_joined_count",
+        "_joined_tag",
+        "_lost",
+        "_low",
+        "_outstanding",
+        "_uplink",
+        "consumers",
+        "era",
+    )
+
+    def __init__(self, channel: "Channel") -> None:
+        self._channel = channel
+        self.consumers: dict[bytes, Consumer] = {}  # of mirror queues, by tag
+        self.era = 0  # counts the uplinks; entries have it as their term
+        self._uplink: Session | None = None
+        self._outstanding: set[int] = set()
+        self._low = 0  # the lowest of those
+        self._lost = False  # they are too far apart to be remembered: nothing is joined any more
+        self._joined_tag = 0
+        self._joined_count = 0
+
+    def turn_to_uplink(self) -> "Session | None":
+        uplink = self._channel.session.uplink
+        if uplink is not self._uplink:
+            self._uplink = uplink
+            self.era += 1
+            self._outstanding.clear()
+            self._lost = False
+            self._joined_count = 0
+        return uplink
+
+    def came(self, tag: int) -> None:
+        """A delivery that will have to be settled."""
+        self.turn_to_uplink()
+        if self._lost or tag in self._outstanding:
+            return
+        if not self._outstanding:
+            self._low = tag
+        elif not self._low < tag < self._low + MIRROR_SPAN_MAX:
+            self._lost = True
+            self._outstanding.clear()
+            return
+        self._outstanding.add(tag)
+
+    def settled(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
+        uplink = self.turn_to_uplink()
+        if queue.deleted or entry.term != self.era or uplink is None or not self._channel.open:
+            return
+        lowest = self._leave(entry.sequence)
+        if method_id == ACK and lowest:
+            self._joined_tag = entry.sequence
+            self._joined_count += 1
+        else:
+            self.flush()
+            self.write(method_id, entry.sequence, REQUEUE_BIT[method_id] if requeue else 0)
+
+    def _leave(self, tag: int) -> bool:
+        """Whether it was the lowest of those that were not settled."""
+        if tag not in self._outstanding:
+            return False
+        self._outstanding.discard(tag)
+        if tag != self._low:
+            return False
+        while self._outstanding and self._low not in self._outstanding:
+            self._low += 1
+        return True
+
+    def flush(self) -> None:
+        if self._joined_count:
+            self.write(ACK, self._joined_tag, int(self._joined_count > 1))
+            self._joined_count = 0
+
+    def write(self, method_id: int, tag: int, bits: int) -> None:
+        channel = self._channel
+        if channel.session.uplink is not None:
+            frame = SETTLEMENT_FRAME.pack(METHOD, channel.number, 13, BASIC, method_id, tag, bits, FRAME_END)
+            channel.session.uplink.write(frame)
+
+    def check(self) -> None:
+        assert not self._joined_count
+        assert not self._outstanding or self._low == min(self._outstanding)
+        assert all(consumer.queue.mirror and consumer.tag == tag for tag, consumer in self.consumers.items())
+
+
+def mirror(engine: "Engine", session: "Session", run: "DeliveryRun", now_ms: int) -> None:
+    for number, consumer_tag, tag, redelivered, message in run.items:
+        channel = session.channels.get(number)
+        if channel is None or not channel.open:
+            continue
+        consumer = channel.mirrors.consumers.get(consumer_tag)
+        if consumer is None:
+            channel.mirrors.write(NACK, tag, REQUEUE_BIT[NACK])
+            continue
+        channel.mirrors.turn_to_uplink()
+        if not consumer.no_ack:
+            channel.mirrors.came(tag)
+        consumer.queue.mirror_message(message, tag, channel.mirrors.era, redelivered, now_ms)
