@@ -116,9 +116,12 @@ class World:
         end_ms = self.now_ms + milliseconds
         while self.broker.next_deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, self.broker.next_deadline_ms)
-            self._finish(self.broker.tick(self.now_ms))
-            self.run([])
+            self.tick()
         self.now_ms = end_ms
+
+    def tick(self) -> None:
+        self._finish(self.broker.tick(self.now_ms))
+        self.run([])
 
     def _finish(self, outcome: Outcome) -> None:
         index = 0

@@ -28,4 +28,5 @@ HANDLERS: Final[Mapping[type[methods.Method], Callable[[Any, Any, Any], None]]] 
     methods.BasicRecoverAsync: on_basic.recover_async,
     methods.TxSelect: on_tx.select,
     methods.TxCommit: on_tx.commit,
+    methods.TxRollback: on_tx.rollback,
 }

@@ -37,6 +37,7 @@ class FrontChannel(Channel):
     __slots__ = ("_boxes", "_taken", "commit_count", "in_doubt", "lane", "made_name", "producer_id", "reached")
 
     client: "FrontClient"
+    transaction: "FrontTransaction | None"
 
     def __init__(self, client: "FrontClient", number: int) -> None:
         super().__init__(client, number)
@@ -137,6 +138,8 @@ class FrontChannel(Channel):
         if self.kernel.prefetch_max:
             self.lane.ask(BasicQos(0, self.kernel.prefetch_max, True), unheeded)
         self.kernel.resend()
+        if self.transaction is not None:
+            self.transaction.resume(self)
 
     # Mailboxes.
 
@@ -175,8 +178,7 @@ class FrontChannel(Channel):
         if consumer.no_ack:
             self._pour_out(consumer.queue, tag)
         else:
-            window: Any = self.kernel
-            window.give_back(consumer.queue)
+            self.kernel.give_back(consumer.queue)
         consumer.cancel()
         for other in list(self._boxes):
             if self._tag_of(other) is None and not other.kernel.unacked_count:
@@ -210,18 +212,22 @@ class FrontChannel(Channel):
         """What came from there was an earlier root's."""
         return queue.deleted and isinstance(queue.owner, Mailbox)
 
-    def recover_all(self, transaction: "FrontTransaction") -> None:
-        """The root has taken back all that it had delivered, settled by the transaction or not."""
+    def held_rows(self) -> dict[int, tuple[kernel.Queue, int]]:
+        """What the client has not settled: by its tag the queue, and the number that the message has there."""
+        rows = zip(self.kernel.outstanding(0, True), self.kernel.unacked(), strict=True)
+        return {tag: (row[0], row[1]) for tag, row in rows}
+
+    def recover_unsettled(self, transaction: "FrontTransaction") -> None:
+        """The root has taken back all that it had delivered and the transaction does not settle; also what the client
+        has not seen yet."""
         broker = self.client.broker
         mirrors = self.mirrors
-        rows = zip(self.kernel.outstanding(0, True), self.kernel.unacked(), strict=True)
-        held = {tag: row[0] for tag, row in rows}
-        window: Any = self.kernel
-        for tag, queue in held.items():
+        for tag, (queue, _) in self.held_rows().items():
+            if transaction.is_settled(tag):
+                continue
             if queue in mirrors or self.is_void(queue):
-                transaction.is_void = transaction.is_void or transaction.is_settled(tag)
-                window.forget_tag(tag)
-            elif not transaction.is_settled(tag):
+                self.kernel.forget_tag(tag)
+            else:
                 broker.engine.settle_one(self.kernel, NACK, tag, False, True, broker.now_ms)
         for queue in mirrors:
             queue.purge()

@@ -241,7 +241,7 @@ class FrontClient(Client):
         return not self.session.writable or self.unwritten_bytes > self.broker.limits.outgoing_bytes_max
 
     def take_run(self, run: "kernel.DeliveryRun | kernel.SettleRun") -> None:
-        engine: Any = self.broker.engine
+        engine = self.broker.engine
         if isinstance(run, kernel.DeliveryRun):
             engine.mirror(self.session, run, self.broker.now_ms)
         else:

@@ -4,7 +4,7 @@ For the client's channel it is a queue like any other, but it keeps nothing: wha
 root. When the root is another one, all that came from the old one is void: it will be delivered again.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pandomq import kernel
 from pandomq.broker.queue import Queue
@@ -21,7 +21,7 @@ class Mailbox(Queue):
         """Without a consume it is for what basic.get brings."""
         client = channel.client
         super().__init__(client.vhost, name, owner=client, user=client.user, now_ms=client.broker.now_ms)
-        _reflect(self.kernel)
+        self.kernel.configure(mirror=True)
         self.consume = consume
         """As the root was asked."""
         self.prefetch_count = channel.prefetch_count
@@ -32,7 +32,7 @@ class Mailbox(Queue):
         effect. The consumer is gone, too."""
         self.kernel.delete()
         self.kernel = kernel.Queue(self.vhost.engine, self, 0, False)
-        _reflect(self.kernel)
+        self.kernel.configure(mirror=True)
 
     def close(self) -> None:
         """As `renew`, and nothing comes any more."""
@@ -40,7 +40,3 @@ class Mailbox(Queue):
         self.kernel.delete()
         if is_settled:
             self.kernel.owner = None
-
-
-def _reflect(queue: Any) -> None:
-    queue.configure(mirror=True)

@@ -9,7 +9,6 @@ from pandomq.cluster.proxy import private_queues
 from pandomq.cluster.proxy.front_channel import unheeded
 from pandomq.cluster.proxy.mailbox import Mailbox
 from pandomq.cluster.proxy.on_queue import private_queue
-from pandomq.cluster.proxy.transactions import FrontTransaction
 from pandomq.errors import not_allowed, not_implemented
 from pandomq.kernel import NEVER_MS
 from pandomq.methods import (
@@ -119,11 +118,12 @@ def _recover(front: "Front", channel: "FrontChannel", method: BasicRecover | Bas
             channel.reply(BasicRecoverOk())
         return
     transaction = channel.transaction
-    assert isinstance(transaction, FrontTransaction)
 
     def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
-        channel.recover_all(transaction)
+        channel.recover_unsettled(transaction)
         if answers:
             channel.reply(BasicRecoverOk())
 
-    channel.ask(BasicRecover(True), answered)
+    if channel.reach() is not None:
+        transaction.tell_settlements(channel)
+        channel.ask(BasicRecover(True), answered)

@@ -6,7 +6,7 @@ from pandomq import kernel
 from pandomq.cluster.proxy.front_channel import unheeded
 from pandomq.cluster.proxy.transactions import FrontTransaction
 from pandomq.errors import precondition_failed
-from pandomq.methods import TxCommit, TxSelect, TxSelectOk
+from pandomq.methods import TxCommit, TxRollback, TxRollbackOk, TxSelect, TxSelectOk
 
 if TYPE_CHECKING:
     from pandomq.cluster.proxy.front import Front
@@ -24,10 +24,19 @@ def select(front: "Front", channel: "FrontChannel", method: TxSelect) -> None:
     channel.reply(TxSelectOk())
 
 
-def commit(front: "Front", channel: "FrontChannel", method: TxCommit) -> None:
+def rollback(front: "Front", channel: "FrontChannel", method: TxRollback) -> None:
+    _transaction(channel).rollback_at_root(channel)
+    channel.reply(TxRollbackOk())
+
+
+def _transaction(channel: "FrontChannel") -> FrontTransaction:
     transaction = channel.transaction
     if transaction is None:
         raise precondition_failed("channel is not transactional")
-    assert isinstance(transaction, FrontTransaction)
+    return transaction
+
+
+def commit(front: "Front", channel: "FrontChannel", method: TxCommit) -> None:
+    transaction = _transaction(channel)
     if channel.reach() is not None:
         transaction.commit_at_root(front, channel)

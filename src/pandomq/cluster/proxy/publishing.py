@@ -33,7 +33,7 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
             names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
         else:
             names = tuple(queue.owner.name for queue in _private(vhost, exchange, message, routing_keys))
-        transaction.publish(message, names, flags)
+        transaction.forward(channel, message, names, flags)
         return
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
     if plan is not None and not message.special:

@@ -1,9 +1,10 @@
-"""A transaction on a front. It is the root's: publishes and settlements are kept here until the commit, and go to the
-root together with it; private queues get their part when the root has done its own (R24, P5).
+"""A transaction on a front. It is the root's: publishes go there at once and wait there, settlements go with the
+commit; private queues get their part when the root has done its own (R24, P5).
 
-What the root did when it went away in the middle of a commit is asked of the next one, which knows by a number in the
-log (see `FrontChannel.in_doubt`). A transaction that settles what an earlier root had delivered is rolled back: that
-comes again, and the rest must not count twice.
+All of it is kept here, too. When the root changes before the commit, the next one is given the publishes again. What
+the root did when it went away in the middle of a commit is asked of the next one, which knows by a number in the log
+(see `FrontChannel.in_doubt`). A transaction that settles what an earlier root had delivered is rolled back: that comes
+again, and the rest must not count twice.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 from pandomq import kernel
 from pandomq.broker.copies import without_bcc
 from pandomq.broker.transactions import Target, Transaction
-from pandomq.cluster.proxy.front_channel import ROLLED_BACK
+from pandomq.cluster.proxy.front_channel import ROLLED_BACK, unheeded
 from pandomq.errors import precondition_failed
-from pandomq.methods import TxCommit, TxCommitOk
+from pandomq.kernel.constants import ACK, NACK
+from pandomq.methods import BasicAck, BasicNack, BasicReject, TxCommit, TxCommitOk, TxRollback
 
 if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
@@ -27,43 +29,78 @@ Settlement = tuple[int, int, bool]
 
 
 class FrontTransaction(Transaction):
-    __slots__ = ("is_void",)
+    __slots__ = ("_told",)
 
     def __init__(self, bytes_max: int) -> None:
         super().__init__(bytes_max)
-        self.is_void = False
-        """Something that it settles is no longer there to be settled."""
+        self._told: set[int] = set()
+        """Tags whose settlement the root has heard of before the commit."""
+
+    def forward(self, channel: "FrontChannel", message: kernel.Message, targets: Sequence[Target], flags: int) -> None:
+        """Raises ChannelFault (406) if the transaction becomes too large."""
+        self.publish(message, targets, flags)
+        _forward(channel, message, targets, flags)
+
+    def resume(self, channel: "FrontChannel") -> None:
+        """Another root knows nothing of it."""
+        self._told.clear()
+        for message, targets, flags in self._publishes:
+            _forward(channel, message, targets, flags)
+
+    def tell_settlements(self, channel: "FrontChannel") -> None:
+        """The root is about to take back all that the transaction has not settled."""
+        assert channel.lane is not None
+        held = channel.held_rows()
+        for method_id, tag, requeue in self._shared(channel):
+            if tag not in self._told:
+                self._told.add(tag)
+                sequence = held[tag][1]
+                if method_id == ACK:
+                    channel.lane.tell(BasicAck(sequence, False))
+                elif method_id == NACK:
+                    channel.lane.tell(BasicNack(sequence, False, requeue))
+                else:
+                    channel.lane.tell(BasicReject(sequence, requeue))
+
+    def _shared(self, channel: "FrontChannel") -> list[Settlement]:
+        mirrors, held = channel.mirrors, channel.held_rows()
+        return [one for one in self._each() if held[one[1]][0] in mirrors]
+
+    def _each(self) -> list[Settlement]:
+        return [(method_id, tag, requeue) for method_id, tags, requeue in self._settlements for tag in tags]
 
     def commit_at_root(self, front: "Front", channel: "FrontChannel") -> None:
         """The root is in reach. Raises ChannelFault."""
-        publishes, settlements = self._publishes, self._settlements
-        is_void, self.is_void = self.is_void, False
-        self._clear()
-        engine, now_ms, vhost = front.engine, front.now_ms, channel.client.vhost
+        held = channel.held_rows()
+        is_void = any(channel.is_void(held[tag][0]) for _, tag, _ in self._each())
+        shared = [] if is_void else self._shared(channel)
+        here = {tag for _, tag, _ in shared}
+        private = [one for one in self._each() if one[1] not in here]
+        publishes, told = self._publishes, set(self._told)
+        self.rollback()
         if is_void:
             raise precondition_failed(ROLLED_BACK)
-        outstanding = dict(zip(channel.kernel.outstanding(0, True), channel.kernel.unacked(), strict=True))
-        mirrors = channel.mirrors
-        private: list[Settlement] = []
-        for method_id, tags, requeue in settlements:
-            for tag in tags:
-                queue = outstanding[tag][0]
-                if channel.is_void(queue):
-                    raise precondition_failed(ROLLED_BACK)
-                if queue not in mirrors:
-                    private.append((method_id, tag, requeue))
-        for message, targets, flags in publishes:
-            engine.forward(channel.kernel, message, 0 if _present(vhost, targets) else flags)
-        for method_id, tags, requeue in settlements:
-            for tag in tags:
-                if outstanding[tag][0] in mirrors:
-                    engine.settle_one(channel.kernel, method_id, tag, False, requeue, now_ms)
+        for method_id, tag, requeue in shared:
+            if tag in told:
+                channel.kernel.forget_tag(tag)
+            else:
+                front.engine.settle_one(channel.kernel, method_id, tag, False, requeue, front.now_ms)
         channel.commit_count += 1
         channel.client.call_root(channel, TxCommit(), lambda _method, _message: _done(channel, publishes, private))
 
+    def rollback_at_root(self, channel: "FrontChannel") -> None:
+        self.rollback()
+        if channel.lane is not None:
+            channel.lane.ask(TxRollback(), unheeded)
+
     def rollback(self) -> None:
         super().rollback()
-        self.is_void = False
+        self._told.clear()
+
+
+def _forward(channel: "FrontChannel", message: kernel.Message, targets: Sequence[Target], flags: int) -> None:
+    taken_here = _present(channel.client.vhost, targets)
+    channel.client.broker.engine.forward(channel.kernel, message, 0 if taken_here else flags)
 
 
 def _done(channel: "FrontChannel", publishes: Sequence[Publish], settlements: Sequence[Settlement]) -> None:

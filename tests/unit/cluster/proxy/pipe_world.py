@@ -23,7 +23,9 @@ from pandomq.methods import MethodInput
 from pandomq.wire import codec
 from tests.unit.broker.conversation import FRAME_BYTES, World
 
-ROUNDS_MAX = 200
+ROUNDS_MAX = 2000
+SCANNED_BYTES_MAX = 1 << 20
+"""Of a frame: those with headers cannot be split, and dead letters make them longer."""
 
 
 class Pipe:
@@ -32,8 +34,8 @@ class Pipe:
     def __init__(self, root: World, front: FrontWorld, tunnel: Tunnel) -> None:
         self.tunnel = tunnel
         self.root = root
-        self._down = kernel.Scanner(FRAME_BYTES, root.limits.message_bytes_max, inward=True)
-        self._up = kernel.Scanner(FRAME_BYTES, root.limits.message_bytes_max)
+        self._down = kernel.Scanner(SCANNED_BYTES_MAX, root.limits.message_bytes_max, inward=True)
+        self._up = kernel.Scanner(SCANNED_BYTES_MAX, root.limits.message_bytes_max)
         self.octets_up = 0
         self.octets_down = 0
         self.client = root.broker.connect(
@@ -157,14 +159,10 @@ class FrontWorld(World):
         self.pipes.clear()
 
     def pass_time(self, milliseconds: int) -> None:
-        end_ms = self.now_ms + milliseconds
-        while self.broker.next_deadline_ms <= end_ms:
-            self.now_ms = self.cluster.now_ms = max(self.now_ms, self.broker.next_deadline_ms)
-            outcome = self.broker.tick(self.now_ms)
-            self.closed.update(outcome.closing)
-            self.cluster.settle()
-        self.now_ms = end_ms
-        self.cluster.settle()
+        self.cluster.pass_time(milliseconds)
+
+    def tick(self) -> None:
+        self.closed.update(self.broker.tick(self.now_ms).closing)
 
     def trunk_octets_down(self) -> int:
         return sum(pipe.octets_down for pipe in self.pipes if pipe.tunnel.purpose == TRUNK)
@@ -173,7 +171,6 @@ class FrontWorld(World):
 class Cluster:
     def __init__(self, *names: str, late: bool = False, limits: BrokerLimits | None = None) -> None:
         self.limits = limits or BrokerLimits()
-        self.now_ms = 0
         self.root: World | None = None
         self._root = World(late=late, limits=self.limits)
         self._commands: list[bytes] = []
@@ -216,12 +213,28 @@ class Cluster:
         revival.finish(new.now_ms, takeover=True)
         self._serve(new)
         new.run([])
-        self.front.pass_time(2_000)
+        self.pass_time(2_000)
         return new
 
     def change_root(self) -> World:
         self.lose_root()
         return self.find_root()
+
+    # Time.
+
+    def pass_time(self, milliseconds: int) -> None:
+        """For all, with ticks at each deadline on the way."""
+        worlds: list[World] = [*self.fronts] if self.root is None else [self.root, *self.fronts]
+        end_ms = worlds[-1].now_ms + milliseconds
+        while (next_ms := min(world.broker.next_deadline_ms for world in worlds)) <= end_ms:
+            for world in worlds:
+                world.now_ms = max(world.now_ms, next_ms)
+                if world.broker.next_deadline_ms <= next_ms:
+                    world.tick()
+            self.settle()
+        for world in worlds:
+            world.now_ms = end_ms
+        self.settle()
 
     # Octets and commands.
 
