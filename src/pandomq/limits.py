@@ -72,6 +72,9 @@ PRODUCERS_REMEMBERED_MAX: Final = 100_000
 were silent for the longest are forgotten; what is sent again for one of them, after the root died, counts as new."""
 PRODUCER_REMEMBERED_MS: Final = 3_600_000
 """The same for who was silent for so long. A broker sends again, or gives up, within root_wait_ms."""
+RECEIPT_WAIT_MS: Final = 5_000
+"""A broker with private queues says what has come out of its outlet after each batch. One that does not for so long is
+not waited for: then confirms mean what they mean for a broker that is away."""
 ROUTE_PLANS_CACHED_MAX: Final = 131_072
 """Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
 PAGING_BYTES: Final = 64 * MIB

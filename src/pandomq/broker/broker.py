@@ -37,6 +37,7 @@ from pandomq.broker.naming import NameMaker
 from pandomq.broker.outlets import take_receipts
 from pandomq.broker.producers import Producers
 from pandomq.broker.quotas import Tally, channel_refusal
+from pandomq.broker.receipts import Receipts
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.snapshot import configuration_of
@@ -92,6 +93,7 @@ class Broker:
         self.state_size = StateSize(self.state)
         self.held = HeldReplies()
         self.producers = Producers(self)
+        self.receipts = Receipts(self)
         self.timers = Timers()
         self.deaths = DeathRegister()
         self.faults = Faults(self)
@@ -209,7 +211,7 @@ class Broker:
                 elif isinstance(item, kernel.PublishRun):
                     engine.publish(client.session, item, now_ms)
                 elif client.trunk:
-                    take_receipts(client, item)
+                    take_receipts(self, client, item)
                 else:
                     engine.settle(client.session, item, now_ms)
                 self.faults.finish()
@@ -341,7 +343,7 @@ class Broker:
         """The last outcome's proposal got this index; 0 if there was none."""
         # What was asked before is answered before what was published after it is confirmed.
         self.held.sealed(index)
-        self.engine.sealed(index)
+        self.receipts.sealed(index)
 
     def received(self, index: int) -> None:
         """Enough brokers have entries up to this one, in memory; of those that are not told, `committed` says it."""

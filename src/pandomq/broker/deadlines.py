@@ -29,6 +29,8 @@ def meet_deadlines(broker: "Broker", now_ms: int) -> None:
                 _send_delayed(broker, vhost, waiting, now_ms)
             case Kind.ACKS:
                 _close_late_channels(broker, now_ms)
+            case Kind.RECEIPTS:
+                broker.receipts.overdue(now_ms)
             case _:
                 assert_never(kind)
 

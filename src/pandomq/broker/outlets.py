@@ -37,7 +37,7 @@ class _Elsewhere(Queue):
 class Outlet(_Elsewhere):
     """Holds what is on its way to another broker."""
 
-    __slots__ = ("origin", "received_count")
+    __slots__ = ("origin", "received_count", "silent")
 
     def __init__(self, vhost: "Vhost", name: str, client: "Client", now_ms: int) -> None:
         super().__init__(vhost, name, arguments={OUTLET: True}, owner=client, user=client.user, now_ms=now_ms)
@@ -45,6 +45,9 @@ class Outlet(_Elsewhere):
         self.origin = client.origin
         self.received_count = 0
         """How many messages have come out at the other end, as it says."""
+        self.silent = False
+        """It has not said so for long, and is not waited for until it has caught up."""
+        self.kernel.configure(outlet=True)
 
 
 class Stub(_Elsewhere):
@@ -78,6 +81,7 @@ def add_outlet(broker: "Broker", client: "Client", name: str) -> Outlet:
     outlet = Outlet(vhost, name, client, broker.now_ms)
     vhost.add_queue(outlet)
     vhost.outlets[client.origin] = outlet
+    broker.receipts.add(outlet)
     client.add_private_queue(outlet)
     return outlet
 
@@ -98,11 +102,13 @@ def claim(broker: "Broker", client: "Client", name: str, *, address: bool) -> St
     return stub
 
 
-def take_receipts(client: "Client", run: kernel.SettleRun) -> None:
+def take_receipts(broker: "Broker", client: "Client", run: kernel.SettleRun) -> None:
     """What a trunk acknowledges is no delivery: its tag is the number of messages that came out of its outlet."""
     outlet = client.vhost.outlets.get(client.origin or "")
     if outlet is not None and outlet.owner is client:
         outlet.received_count = max(outlet.received_count, *(run[position][2] for position in range(len(run))))
+        outlet.silent = outlet.silent and outlet.received_count < outlet.kernel.published
+        broker.receipts.release()
 
 
 def refuse_binding(queue: Queue) -> None:

@@ -4,6 +4,7 @@
     queue      a queue with x-expires was not used
     delayed    a delayed message is due
     acks       a delivery was not acknowledged in time
+    receipts   another broker was silent for too long
 
 A deadline that no longer holds is not searched for and removed; it is recognised when it comes, or when so many have
 gathered that the heap is worth cleaning.
@@ -33,6 +34,7 @@ class Kind(IntEnum):
     QUEUE = 1
     DELAYED = 2
     ACKS = 3
+    RECEIPTS = 4
 
 
 _Deadline: TypeAlias = tuple[int, int, Kind, Any]
@@ -42,7 +44,15 @@ _Deadline: TypeAlias = tuple[int, int, Kind, Any]
 class Timers:
     """Says what is due; what that means is `deadlines`' business."""
 
-    __slots__ = ("_cleaning_size", "_heap", "_number", "_shortest_ack_ms", "_sweep_ms", "_watched_ms")
+    __slots__ = (
+        "_cleaning_size",
+        "_heap",
+        "_number",
+        "_receipts_ms",
+        "_shortest_ack_ms",
+        "_sweep_ms",
+        "_watched_ms",
+    )
 
     def __init__(self) -> None:
         self._heap: list[_Deadline] = []
@@ -52,6 +62,7 @@ class Timers:
         """The deadline that holds; others of the same subject have been overtaken."""
         self._shortest_ack_ms = kernel.NEVER_MS
         self._sweep_ms = kernel.NEVER_MS
+        self._receipts_ms = kernel.NEVER_MS
 
     @property
     def next_ms(self) -> int:
@@ -72,6 +83,8 @@ class Timers:
                 del self._watched_ms[subject[1]]
             elif kind is Kind.ACKS:
                 self._sweep_ms = kernel.NEVER_MS
+            elif kind is Kind.RECEIPTS:
+                self._receipts_ms = kernel.NEVER_MS
             due.append((kind, subject))
         return due
 
@@ -101,6 +114,12 @@ class Timers:
         """Some consumer must acknowledge within this time."""
         self._shortest_ack_ms = min(self._shortest_ack_ms, timeout_ms)
         self._sweep_at(now_ms + timeout_ms)
+
+    def watch_receipts(self, at_ms: int) -> None:
+        """Later times than one that is watched for are not noted."""
+        if at_ms < self._receipts_ms:
+            self._receipts_ms = at_ms
+            self._push(at_ms, Kind.RECEIPTS, None)
 
     def late_channels(self, clients: "list[Client]", now_ms: int) -> "list[Channel]":
         """Those with a delivery that should have been acknowledged by now; also sets the time of the next look."""
@@ -140,7 +159,7 @@ class Timers:
     def _forget_deleted(self, kind: Kind, subject: Any) -> None:
         # Nobody watches it again, and being watched would keep it alive.
         watched = subject[1] if kind is Kind.DELAYED else subject
-        if kind is not Kind.ACKS and (watched if kind is Kind.MESSAGES else watched.kernel).deleted:
+        if subject is not None and (watched if kind is Kind.MESSAGES else watched.kernel).deleted:
             self._watched_ms.pop(watched, None)
 
     def _holds(self, deadline: _Deadline) -> bool:
@@ -154,6 +173,8 @@ class Timers:
                 return not subject[1].kernel.deleted and self._watched_ms.get(subject[1]) == at_ms
             case Kind.ACKS:
                 return self._sweep_ms == at_ms
+            case Kind.RECEIPTS:
+                return self._receipts_ms == at_ms
             case _:
                 assert_never(kind)
 

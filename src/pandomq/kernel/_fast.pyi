@@ -197,6 +197,10 @@ class Engine:
         of order: not persistent, in no `synced` queue, no uncommitted ack or reply before them on their channel."""
     def committed(self, index: int) -> None:
         """Writes the confirms that waited for an index up to this one, in few frames (multiple); nacks one by one."""
+    batch: int  # read only: the number of the batch that is being worked on; the first is 1
+    def outlets_received(self, batch: int) -> None:
+        """What batches up to this one have put into outlets has come out at the other ends: confirms that waited for
+        it go out, if the log allows it."""
     def take_dirty(self) -> list[Session]:
         """Sessions with outgoing bytes, each once, in the order in which they became so; the list starts anew."""
 
@@ -323,13 +327,15 @@ class Queue:
         withdrawable: bool = False,
         synced: bool = False,
         mirror: bool = False,
+        outlet: bool = False,
     ) -> None:
         """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
         from now on. priority_max, last_value_key, withdrawable and mirror are set before the first message,
         single_active and mirror before the first consumer; later they stay as they are. Without dead_letters,
         messages that die are dropped and only counted; with it they are put into Engine.dead. Messages of a
         withdrawable queue never leave memory, and replay tells of them. With synced every message is confirmed as if
-        it were persistent.
+        it were persistent. What enters an outlet is confirmed when Engine.outlets_received names its batch, and not
+        before the log allows it.
 
         A mirror queue holds what the root delivered to one channel here, under the root's delivery tags as sequences.
         Settlements of that are written to the uplink of the channel's session, with those tags, acks joined where they

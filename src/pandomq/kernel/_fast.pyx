@@ -118,6 +118,7 @@ include "fast/log.pxi"
 include "fast/replay.pxi"
 include "fast/excerpt.pxi"
 include "fast/paging.pxi"
+include "fast/willing.pxi"
 include "fast/engine.pxi"
 
 KIND = "fast"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq import methods
+from pandomq import limits, methods
 from pandomq.broker import views
 from pandomq.broker.commands import PutLimits, PutPolicy
 from pandomq.properties import Properties
@@ -285,3 +285,48 @@ def test_a_trunk_says_how_much_has_arrived() -> None:
     n2.trunk.send(methods.BasicAck(1, True), methods.BasicAck(2, True))
     assert world.broker.state.vhosts["/"].outlets["n2"].received_count == 2
     assert [type(method) for method in n2.trunk.heard()] == [methods.BasicDeliver] * 2
+
+
+def confirming(peer: Peer) -> Peer:
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    return peer
+
+
+def test_a_confirm_says_that_all_brokers_have_it() -> None:
+    world = World()
+    n2, n3 = Elsewhere(world, "n2", ("amq.fanout", "")), Elsewhere(world, "n3", ("amq.fanout", ""), ("amq.direct", "k"))
+    here, there = confirming(world.peer()), confirming(n2.client())
+    assert here.publish("amq.fanout", "").publish("amq.fanout", "").heard() == []
+    assert there.publish("amq.fanout", "").publish("amq.direct", "nowhere").heard() == []
+    assert confirming(world.peer()).publish("amq.direct", "nowhere").heard() == [methods.BasicAck(1)]
+    n2.trunk.send(methods.BasicAck(2, True))
+    assert here.heard() == []
+    n3.trunk.send(methods.BasicAck(1, True))
+    assert here.heard() == [methods.BasicAck(1)]
+    n3.trunk.send(methods.BasicAck(3, True))
+    assert here.heard() == [methods.BasicAck(2)]
+    assert there.heard() == [methods.BasicAck(2, True)]
+
+
+def test_a_broker_that_is_gone_or_silent_is_not_waited_for() -> None:
+    world = World()
+    n2, n3 = Elsewhere(world, "n2", ("amq.fanout", "")), Elsewhere(world, "n3", ("amq.fanout", ""))
+    peer = confirming(world.peer())
+    assert peer.publish("amq.fanout", "").heard() == []
+    n2.trunk.leave()
+    assert peer.heard() == []
+    world.pass_time(limits.RECEIPT_WAIT_MS - 1)
+    assert peer.heard() == []
+    world.pass_time(1)
+    assert peer.heard() == [methods.BasicAck(1)]
+    # From now on nobody waits for it, until it has caught up.
+    assert peer.publish("amq.fanout", "").heard() == [methods.BasicAck(2)]
+    n3.trunk.send(methods.BasicAck(1, True))
+    assert peer.publish("amq.fanout", "").heard() == [methods.BasicAck(3)]
+    n3.trunk.send(methods.BasicAck(3, True))
+    assert peer.publish("amq.fanout", "").heard() == []
+    n3.trunk.send(methods.BasicAck(4, True))
+    assert peer.heard() == [methods.BasicAck(4)]
+    n3.trunk.leave()
+    assert peer.publish("amq.fanout", "").heard() == [methods.BasicAck(5)]
+    assert world.broker.next_deadline_ms > world.now_ms

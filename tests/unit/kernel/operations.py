@@ -55,6 +55,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"last_value_key": b"k", "priority_max": 3, "length_max": 3},
     {"single_active": True},
     {"synced": True},
+    {"outlet": True},
 ]
 
 

@@ -82,6 +82,12 @@ def receive(world: World, a: int, b: int, c: int) -> None:
     world.engine.received(max(0, world.index - a % 3))
 
 
+@operation(10)
+def come_out(world: World, a: int, b: int, c: int) -> None:
+    """Other brokers have got what was in their outlets."""
+    world.engine.outlets_received(max(0, world.engine.batch - 1 - a % 3))
+
+
 @operation(2)
 def replicate(world: World, a: int, b: int, c: int) -> None:
     """Other brokers come or go."""

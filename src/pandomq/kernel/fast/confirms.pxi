@@ -3,6 +3,7 @@
 cdef struct Step:
     uint64_t number  # confirm up to this number
     uint64_t index  # once this index is committed
+    uint64_t batch  # and what batches up to this one put into outlets has come out of them
 
 
 cdef struct Confirms:
@@ -10,6 +11,8 @@ cdef struct Confirms:
     uint64_t planned  # numbers up to this one are in steps or settled
     uint64_t settled  # numbers up to this one were confirmed or refused on the wire
     uint64_t last_index  # the latest entry that holds something of this channel
+    uint64_t last_batch  # the latest batch in which it had something for outlets
+    bint awaits_receipt  # this batch is one
     uint64_t depends_from  # the first number that waits for this batch's entry; 0 if none does
     Step* steps
     size_t steps_count
@@ -43,6 +46,15 @@ cdef int confirms_refuse(Channel channel) except -1:
     return early_needs_commit(early_of(channel), confirms.published) if channel.session.engine.replicated else 0
 
 
+cdef int confirms_await_receipt(Channel channel) except -1:
+    # The last publish so far is in an outlet.
+    cdef Confirms* confirms = &channel.confirms
+    if not confirms.depends_from:
+        confirms.depends_from = confirms.published
+    confirms.awaits_receipt = True
+    return early_needs_commit(early_of(channel), confirms.published) if channel.session.engine.replicated else 0
+
+
 cdef int confirms_choose(Channel channel, bint needs_commit) except -1:
     # The last counted publish is in the batch's entry, and several brokers keep the log.
     cdef Early* early = early_of(channel)
@@ -62,6 +74,10 @@ cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
     if confirms.depends_from:
         confirms_plan(channel, confirms.depends_from - 1)
         confirms.depends_from = 0
+        if confirms.awaits_receipt:
+            confirms.awaits_receipt = False
+            confirms.last_batch = engine.batch
+            engine.outlets_waiting.append((engine.batch, channel))
         if index > confirms.last_index:
             confirms.last_index = index
             if index > engine.commit_index:
@@ -78,26 +94,33 @@ cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
 cdef int confirms_plan(Channel channel, uint64_t number) except -1:
     # Numbers up to this one may go out with the latest entry that the channel depends on.
     cdef Confirms* confirms = &channel.confirms
+    cdef Step* last
     if number <= confirms.planned:
         return 0
     confirms.planned = number
-    if confirms.steps_count == 0 and confirms.last_index <= channel.session.engine.commit_index:
-        return confirms_settle(channel, number)
-    if confirms.steps_count and confirms.steps[confirms.steps_count - 1].index == confirms.last_index:
-        confirms.steps[confirms.steps_count - 1].number = number
-        return 0
+    if confirms.steps_count == 0:
+        if (confirms.last_index <= channel.session.engine.commit_index
+                and confirms.last_batch <= channel.session.engine.outlets_batch):
+            return confirms_settle(channel, number)
+    else:
+        last = &confirms.steps[confirms.steps_count - 1]
+        if last.index == confirms.last_index and last.batch == confirms.last_batch:
+            last.number = number
+            return 0
     if confirms.steps_count == confirms.steps_capacity:
         confirms.steps = <Step*>grown(confirms.steps, &confirms.steps_capacity, sizeof(Step))
-    confirms.steps[confirms.steps_count] = Step(number, confirms.last_index)
+    confirms.steps[confirms.steps_count] = Step(number, confirms.last_index, confirms.last_batch)
     confirms.steps_count += 1
     return 0
 
 
 cdef int confirms_committed(Channel channel, uint64_t index) except -1:
     cdef Confirms* confirms = &channel.confirms
+    cdef uint64_t batch = channel.session.engine.outlets_batch
     cdef size_t passed = 0
     cdef uint64_t number
-    while passed < confirms.steps_count and confirms.steps[passed].index <= index:
+    while (passed < confirms.steps_count and confirms.steps[passed].index <= index
+            and confirms.steps[passed].batch <= batch):
         passed += 1
     if passed == 0:
         return 0

@@ -15,6 +15,7 @@ cdef class Engine:
     cdef list dirty_sessions
     cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
     cdef object confirms_waiting  # (index, channel) in order of the index
+    cdef object outlets_waiting  # (batch, channel): those that wait for outlets
     cdef object receipts_waiting  # the same for those that wait until it is received
     cdef list unsealed_queues  # those that messages left unseen in this batch
     cdef object queues_waiting  # (index, queue): those that wait for the log to know
@@ -26,6 +27,8 @@ cdef class Engine:
     cdef public uint64_t commit_index
     cdef uint64_t received_index
     cdef uint64_t sealed_index
+    cdef readonly uint64_t batch
+    cdef uint64_t outlets_batch  # what batches up to this one put into outlets has come out of them
     cdef readonly uint64_t held_bytes
     cdef readonly uint64_t held_messages
     cdef public uint64_t paging_bytes
@@ -57,7 +60,9 @@ cdef class Engine:
         self.touched_channels = []
         self.dirty_sessions = []
         self.dequeuing = []
+        self.batch = 1
         self.confirms_waiting = deque()
+        self.outlets_waiting = deque()
         self.receipts_waiting = deque()
         self.unsealed_queues = []
         self.queues_waiting = deque()
@@ -121,8 +126,8 @@ cdef class Engine:
                     channel.publish_logged()
             return True
         for at in range(size):
-            if (<Queue>PyTuple_GET_ITEM(queues, at)).may_refuse:
-                return self.distribute_to_willing(channel, message, queues, now_ms)
+            if (<Queue>PyTuple_GET_ITEM(queues, at)).is_asked:
+                return distribute_to_willing(self, channel, message, queues, now_ms)
         if message.kept or self.replicated:
             self.log_message(channel, message, queues, 0)
         for at in range(size):
@@ -134,34 +139,14 @@ cdef class Engine:
     cdef inline int distribute_to_one(self, Channel channel, Message message, Plan plan, int64_t now_ms) except -1:
         # As distribute, to the only queue of a plan.
         cdef Queue queue = <Queue>plan.only
-        if queue.may_refuse:
-            self.distribute_to_willing(channel, message, plan.queues, now_ms)
+        if queue.is_asked:
+            distribute_to_willing(self, channel, message, plan.queues, now_ms)
             return 0
         if (message.kept or self.replicated) and log_enqueue(&self.log, message, plan.queues, 0):
             channel.publish_logged()
             if self.replicated:
                 self.replicate(channel, message, plan.queues, 0)
         return 0 if queue.deleted else queue.insert(message, now_ms)
-
-    cdef bint distribute_to_willing(self, Channel channel, Message message, tuple queues, int64_t now_ms) except -1:
-        # As distribute, if some of the queues may refuse: first all are asked, then the willing ones get it.
-        cdef Queue queue
-        cdef bint refused = False
-        self.round += 1
-        for queue in queues:
-            if not queue.deleted:
-                if queue.may_refuse and queue.refuses(message, now_ms):
-                    refused = True
-                else:
-                    queue.willing_in = self.round
-        if message.kept or self.replicated:
-            self.log_message(channel, message, queues, self.round)
-        for queue in queues:
-            if queue.willing_in == self.round:
-                queue.insert(message, now_ms)
-        if refused and channel is not None:
-            self.refuse(channel)
-        return not refused
 
     cdef int log_message(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
         if log_enqueue(&self.log, message, queues, round):
@@ -188,7 +173,7 @@ cdef class Engine:
         self.round += 1
         for queue in wanted:
             if not queue.deleted:
-                if queue.may_refuse and queue.refuses(message, now_ms):
+                if queue.is_asked and queue.refuses(message, now_ms):
                     accepted = False
                 else:
                     queue.willing_in = self.round
@@ -357,6 +342,12 @@ cdef class Engine:
             confirms_sealed(channel, self.sealed_index)
         if PyList_GET_SIZE(self.unsealed_queues):
             self.seal_queues()
+        self.batch += 1
+
+    def outlets_received(self, uint64_t batch):
+        self.outlets_batch = max(self.outlets_batch, batch)
+        while self.outlets_waiting and self.outlets_waiting[0][0] <= self.outlets_batch:
+            confirms_committed(self.outlets_waiting.popleft()[1], self.commit_index)
 
     cdef int seal_queues(self) except -1:
         cdef Queue queue

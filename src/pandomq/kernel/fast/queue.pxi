@@ -36,7 +36,8 @@ cdef class Queue:
     cdef bint dead_letters
     cdef bint counts_deliveries
     cdef bint single_active
-    cdef bint may_refuse  # it has a limit, and keeps messages out
+    cdef bint is_asked  # it has a limit, and keeps messages out; or it is an outlet
+    cdef bint is_outlet  # what it takes is confirmed when it has come out at the other end
     cdef bint may_drop  # it has a limit, and drops from its head
     cdef bint is_active  # in the engine's list of queues to run
     cdef bint withdrawable  # its messages stay in memory
@@ -61,13 +62,14 @@ cdef class Queue:
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
                   bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
-                  bint withdrawable=False, bint synced=False, bint mirror=False):
+                  bint withdrawable=False, bint synced=False, bint mirror=False, bint outlet=False):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
         self.ttl_ms = ttl_ms
         self.length_max = length_max
         self.bytes_max = bytes_max
         self.overflow = overflow
-        self.may_refuse = limited and overflow != C_DROP_HEAD
+        self.is_asked = outlet or (limited and overflow != C_DROP_HEAD)
+        self.is_outlet = outlet
         self.may_drop = limited and overflow == C_DROP_HEAD
         self.dead_letters = dead_letters
         self.synced = synced

@@ -68,6 +68,12 @@ class Channel:
         self.confirms.depend_on_batch(max(self.confirms.published, 1))
         self.touch()
 
+    def publish_awaited(self) -> None:
+        """The last counted publish is for an outlet."""
+        if self.mode == CONFIRM:
+            self.confirms.await_receipt()
+            self.touch()
+
     def bar(self) -> None:
         """An ack, or a reply that waits: whatever is published from now on is confirmed after this batch is
         committed."""

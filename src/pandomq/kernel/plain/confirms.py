@@ -4,6 +4,8 @@ Publishes are numbered. Those of a batch fall into two parts: up to the first on
 in the batch, from it on they wait for the batch's log entry. The same holds after an ack was logged, since a confirm
 that follows proves it, and after a reply that waits, since what is said on a channel keeps its order. So each batch
 adds at most two steps (number, index): confirm up to this number once this index is committed. Steps go out in order.
+A publish that entered an outlet also waits until what its batch put there has come out at the other end: so a step has
+the number of a batch, too.
 What need not be committed may overtake them (early.py), but `multiple` never covers a number that still waits.
 """
 
@@ -24,11 +26,13 @@ class Confirms:
     """Numbers up to `settled` were confirmed or refused on the wire."""
 
     __slots__ = (
+        "_awaits_receipt",
         "_channel",
         "_depends_from",
         "_refused",
         "_steps",
         "early",
+        "last_batch",
         "last_index",
         "planned",
         "published",
@@ -41,15 +45,24 @@ class Confirms:
         self.planned = 0  # numbers up to this one are in steps or settled
         self.settled = 0
         self.last_index = 0  # the latest entry that holds something of this channel
+        self.last_batch = 0  # the latest batch in which it had something for outlets
+        self._awaits_receipt = False  # this batch is one
         self._depends_from = 0  # the first number that waits for this batch's entry; 0 if none does
         self._refused: deque[int] = deque()
-        self._steps: deque[tuple[int, int]] = deque()
+        self._steps: deque[tuple[int, int, int]] = deque()
         self.early = Early()
 
     def depend_on_batch(self, number: int) -> None:
         """Publishes from this number on wait for the batch's entry."""
         if not self._depends_from:
             self._depends_from = number
+
+    def await_receipt(self) -> None:
+        """The last publish so far is in an outlet."""
+        self.depend_on_batch(self.published)
+        self._awaits_receipt = True
+        if self._channel.session.engine.replicated:
+            self.early.needs_commit(self.published)
 
     def refuse(self) -> None:
         if self.published > self.planned and (not self._refused or self._refused[-1] != self.published):
@@ -59,14 +72,18 @@ class Confirms:
 
     def sealed(self, index: int) -> None:
         """The batch ended; this is its entry's index, or the last one before it if it has none."""
+        engine = self._channel.session.engine
         planned = self.planned
         free = self._depends_from - 1 if self._depends_from else self.published
         self._plan(free)
         if self._depends_from:
             self._depends_from = 0
             self._depend_on(index)
+            if self._awaits_receipt:
+                self._awaits_receipt = False
+                self.last_batch = engine.batch
+                engine.outlets_waiting.append((engine.batch, self._channel))
             self._plan(self.published)
-        engine = self._channel.session.engine
         if engine.replicated:
             after = max(planned, self.settled)
             if self.early.sealed(after, self.published, index, engine.commit_index):
@@ -84,16 +101,17 @@ class Confirms:
         if number <= self.planned:
             return
         self.planned = number
-        if not self._steps and self.last_index <= self._channel.session.engine.commit_index:
+        engine, wanted = self._channel.session.engine, (self.last_index, self.last_batch)
+        if not self._steps and wanted[0] <= engine.commit_index and wanted[1] <= engine.outlets_batch:
             self._settle(number)
             return
-        if self._steps and self._steps[-1][1] == self.last_index:
+        if self._steps and self._steps[-1][1:] == wanted:
             self._steps.pop()
-        self._steps.append((number, self.last_index))
+        self._steps.append((number, *wanted))
 
     def committed(self, index: int) -> None:
-        number = 0
-        while self._steps and self._steps[0][1] <= index:
+        number, batch = 0, self._channel.session.engine.outlets_batch
+        while self._steps and self._steps[0][1] <= index and self._steps[0][2] <= batch:
             number = self._steps.popleft()[0]
         if number:
             self._settle(number)
@@ -140,9 +158,10 @@ class Confirms:
 
     def check(self) -> None:
         assert self.settled <= self.planned <= self.published
-        numbers, indexes = [number for number, _ in self._steps], [index for _, index in self._steps]
+        numbers, wanted = [number for number, _, _ in self._steps], [step[1:] for step in self._steps]
         assert numbers == sorted(set(numbers))
-        assert indexes == sorted(set(indexes))
+        assert wanted == sorted(set(wanted))
+        assert [batch for _, batch in wanted] == sorted(batch for _, batch in wanted)
         assert not numbers or numbers[-1] == self.planned
         assert numbers or self.settled == self.planned
         assert list(self._refused) == sorted(set(self._refused))

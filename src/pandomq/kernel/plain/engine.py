@@ -29,6 +29,9 @@ class Engine(EnginePaging):
         self.replicated = False
         self.prompt = False
         self.sealed_index = 0
+        self.batch = 1
+        self.outlets_batch = 0  # what batches up to this one put into outlets has come out of them
+        self.has_outlets = False
         self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
         self.waiting_for_time: list[QueueExits] = []
@@ -47,7 +50,8 @@ class Engine(EnginePaging):
         self.dirty_sessions: list[Session] = []
         # Which channel has confirms that wait for which index; indexes never fall.
         self.confirms_waiting: deque[tuple[int, Channel]] = deque()
-        # The same for those that wait until it is received.
+        # The same for those that wait for a batch to come out of outlets, and until the entry is received.
+        self.outlets_waiting: deque[tuple[int, Channel]] = deque()
         self.receipts_waiting: deque[tuple[int, Channel]] = deque()
         # Queues that messages left unseen in this batch, and those that wait for the log to know.
         self.unsealed_queues: list[QueueExits] = []
@@ -89,6 +93,8 @@ class Engine(EnginePaging):
                     # The return waits behind the replies, and the confirm comes after the return.
                     channel.publish_logged()
             return True
+        if self.has_outlets and channel is not None and any(queue.is_outlet for queue in queues):
+            channel.publish_awaited()
         if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or message.kept or self.replicated):
             queues[0].insert(message, now_ms)
             return True
@@ -255,6 +261,12 @@ class Engine(EnginePaging):
             queue.is_unsealed = False
             queue.unseen_index = self.sealed_index
             self.queues_waiting.append((self.sealed_index, queue))
+        self.batch += 1
+
+    def outlets_received(self, batch: int) -> None:
+        self.outlets_batch = max(self.outlets_batch, batch)
+        while self.outlets_waiting and self.outlets_waiting[0][0] <= self.outlets_batch:
+            self.outlets_waiting.popleft()[1].confirms.committed(self.commit_index)
 
     def await_receipt(self, index: int, channel: Channel) -> None:
         if index <= self.received_index:

@@ -36,6 +36,7 @@ class Queue(QueueExits):
         self.logged = logged
         self.synced = False
         self.mirror = False  # what is here came from the root, under its delivery tags
+        self.is_outlet = False
         self.next_sequence = 1
         self.unacked_count = 0
         self.published = 0
@@ -63,6 +64,7 @@ class Queue(QueueExits):
         withdrawable: bool = False,
         synced: bool = False,
         mirror: bool = False,
+        outlet: bool = False,
     ) -> None:
         self.settings = Settings(
             ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
@@ -71,6 +73,8 @@ class Queue(QueueExits):
         self.may_refuse = limited and overflow != DROP_HEAD
         self._may_drop = limited and overflow == DROP_HEAD
         self.synced = synced
+        self.is_outlet = outlet
+        self.engine.has_outlets = self.engine.has_outlets or outlet
         if self.next_sequence == 1:
             if not 0 <= priority_max <= 255:
                 raise ValueError(f"priority_max is {priority_max}")
