@@ -5,10 +5,17 @@ from __future__ import annotations
 import importlib.util
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+from tests.support import against
+
+if TYPE_CHECKING:
+    from tests.integration.cluster.under_test import ClusterUnderTest
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE.parent / "docs" / "requirements.toml"
@@ -27,6 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("fast", "plain"),
         help="insist on one kernel; otherwise PANDOMQ_PLAIN decides, as for a user",
     )
+    parser.addoption(
+        "--against", choices=against.PLACES, help="ask a cluster instead of a single broker: where clients go"
+    )
+    parser.addoption("--telling", action="store_true", help="with --against: only the most telling files")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,11 +57,47 @@ def pytest_report_header() -> str:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--against"):
+        against.choose(config, items)
     for item in items:
         if any(item.path.is_relative_to(directory) for directory in WHOLE_ON_BOTH_KERNELS):
             item.add_marker(pytest.mark.both_kernels)
     refuse_unknown_claims(items)
+
+
+@pytest.fixture(scope="session")
+def cluster_under_test(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterUnderTest | None]:
+    """With `--against`: what is tested instead of a single broker."""
+    place = request.config.getoption("--against")
+    if not place:
+        yield None
+        return
+    # Not before the kernel is chosen.
+    from tests.integration.cluster.under_test import ClusterUnderTest
+
+    cluster = ClusterUnderTest(tmp_path_factory.mktemp("against"), place)
+    try:
+        cluster.start()
+        yield cluster
+        cluster.check()
+    finally:
+        cluster.end()
+
+
+@pytest.fixture(autouse=True)
+def cluster_stays_healthy(
+    cluster_under_test: ClusterUnderTest | None, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Blames what goes wrong in the cluster on the test during which it did."""
+    if cluster_under_test is None:
+        yield
+        return
+    cluster_under_test.begin(request.node.nodeid)
+    yield
+    cluster_under_test.check()
 
 
 def refuse_unknown_claims(items: list[pytest.Item]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pika
 from pika.exceptions import AMQPChannelError, AMQPConnectionError
 
+from .cluster.under_test import ClusterUnderTest
 from .watched_broker import WatchedBroker
 
 CONNECTION_LIFE_S = 45.0
@@ -17,7 +19,7 @@ CONNECTION_LIFE_S = 45.0
 @dataclass(frozen=True)
 class BrokerUnderTest:
     url: str
-    process: WatchedBroker | None
+    process: WatchedBroker | ClusterUnderTest | None
     """None if the broker was not started by the tests."""
     is_reference: bool
     """True for RabbitMQ itself."""
@@ -57,6 +59,19 @@ class BrokerUnderTest:
         """The same login at another address: a proxy, another interface."""
         parts = urlsplit(self.url)
         return f"amqp://{parts.username}:{parts.password}@{host}:{port}{parts.path}"
+
+
+class SomewhereInACluster(BrokerUnderTest):
+    """Another broker each time somebody asks where it is."""
+
+    def __init__(self, cluster: ClusterUnderTest) -> None:
+        super().__init__("", process=cluster, is_reference=False)
+        object.__setattr__(self, "_cluster", cluster)
+
+    def __getattribute__(self, attribute: str) -> Any:
+        if attribute == "url":
+            return object.__getattribute__(self, "_cluster").choose().url
+        return super().__getattribute__(attribute)
 
 
 def is_rabbitmq(url: str) -> bool:

@@ -22,7 +22,8 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 
-from .broker_under_test import BrokerUnderTest, Names, is_rabbitmq
+from .broker_under_test import BrokerUnderTest, Names, SomewhereInACluster, is_rabbitmq
+from .cluster.under_test import ClusterUnderTest
 from .http_broker import HttpBroker
 from .watched_broker import WatchedBroker
 
@@ -61,7 +62,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerUnderTest]:
+def broker(
+    tmp_path_factory: pytest.TempPathFactory, cluster_under_test: ClusterUnderTest | None
+) -> Iterator[BrokerUnderTest]:
+    if cluster_under_test is not None:
+        yield SomewhereInACluster(cluster_under_test)
+        return
     url = os.environ.get(URL_VARIABLE)
     if url:
         yield BrokerUnderTest(url, process=None, is_reference=is_rabbitmq(url))

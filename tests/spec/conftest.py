@@ -10,12 +10,15 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.client import Address, Channel, Connect, Connection
 from tests.support.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from tests.integration.cluster.under_test import ClusterUnderTest
 
 URL = os.environ.get("PANDOMQ_TEST_URL", "")
 _numbers = itertools.count(1)
@@ -32,9 +35,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="an outside broker is tested"))
 
 
+class SomewhereInACluster(Address):
+    """Another broker each time somebody dials."""
+
+    def __init__(self, cluster: ClusterUnderTest) -> None:
+        super().__init__("127.0.0.1", 0)
+        object.__setattr__(self, "_cluster", cluster)
+
+    def __getattribute__(self, attribute: str) -> Any:
+        if attribute == "port":
+            return object.__getattribute__(self, "_cluster").choose().port
+        return super().__getattribute__(attribute)
+
+
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def address(tmp_path_factory: pytest.TempPathFactory, cluster_under_test: ClusterUnderTest | None) -> Iterator[Address]:
     """Where the broker under test is."""
+    if cluster_under_test is not None:
+        yield SomewhereInACluster(cluster_under_test)
+        return
     if URL:
         yield Address.of_url(URL)
         return

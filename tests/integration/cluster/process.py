@@ -60,7 +60,7 @@ class ClusterBroker:
         assert not self.alive
         own: dict[str, object] = {"name": self.name, "data": str(self.data), "log_level": "info"}
         own |= {"listen": f"{self.host}:{self.port}", "http": f"{self.host}:{self.http_port}"}
-        auth = {"default_user": USER, "default_password": PASSWORD}
+        auth: dict[str, object] = {"default_user": USER, "default_password": PASSWORD, **self.sections.get("auth", {})}
         sections: dict[str, Mapping[str, object]] = {
             **self.sections,
             "node": own | self.sections.get("node", {}),
@@ -163,10 +163,11 @@ class ClusterBroker:
         wait_until(found, f"a line like {pattern!r} in the log of {self.name}", START_PATIENCE_S)
         return self.lines(pattern, mark)[0]
 
-    def check(self) -> None:
+    def check(self, mark: int = 0) -> None:
         """No exception reached nobody."""
+        fresh = self._log.read_bytes()[mark:].decode(errors="replace") if self._log.exists() else ""
         for sign in UNHANDLED_SIGNS:
-            assert sign not in self.words, f"in the log of {self.name}:\n{self.tail}"
+            assert sign not in fresh, f"in the log of {self.name}:\n{fresh[-LOG_TAIL_CHARS:]}"
 
     # What it is asked.
 
@@ -179,11 +180,17 @@ class ClusterBroker:
         return f"http://{self.host}:{self.http_port}"
 
     @property
+    def login(self) -> tuple[str, str]:
+        own = self.sections.get("auth", {})
+        return str(own.get("default_user", USER)), str(own.get("default_password", PASSWORD))
+
+    @property
     def url(self) -> str:
-        return f"amqp://{USER}:{PASSWORD.replace(' ', '%20')}@{self.address}/%2F"
+        user, password = self.login
+        return f"amqp://{user}:{password.replace(' ', '%20')}@{self.address}/%2F"
 
     def parameters(self, **more: Any) -> pika.ConnectionParameters:
-        credentials = pika.PlainCredentials(USER, PASSWORD)
+        credentials = pika.PlainCredentials(*self.login)
         return pika.ConnectionParameters(self.host, self.port, credentials=credentials, **more)
 
     def ask(self, path: str, method: str = "GET", body: object = None) -> httpx.Response | None:
@@ -192,7 +199,7 @@ class ClusterBroker:
             return httpx.request(
                 method,
                 f"{self.http_url}/api/{path}",
-                auth=(USER, PASSWORD),
+                auth=self.login,
                 content=None if body is None else json.dumps(body),
                 timeout=ASK_PATIENCE_S,
             )

@@ -1,0 +1,82 @@
+"""`pytest --against PLACE`: the tests of clients, unchanged, against a cluster of three primaries and a secondary.
+
+PLACE is where their connections go: `root`, `backup`, `secondary`, or `random`, another one for each. Only tests that
+speak to the broker they are given can be asked that; all others are left out. What cannot hold there by design is named
+in `EXCEPTIONS`, with the reason, and shown as skipped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parents[1]
+
+PLACES: Final = ("root", "backup", "secondary", "random")
+
+ASKED: Final = (
+    "spec/",
+    "integration/test_aio_pika_confirms.py",
+    "integration/test_aio_pika_robust.py",
+    "integration/test_aio_pika_tutorials.py",
+    "integration/test_amqplib.py",
+    "integration/test_broken_clients.py",
+    "integration/test_celery.py",
+    "integration/test_connections.py",
+    "integration/test_consumers.py",
+    "integration/test_dead_letters.py",
+    "integration/test_exchanges.py",
+    "integration/test_kombu.py",
+    "integration/test_pika_asyncio.py",
+    "integration/test_pika_confirms.py",
+    "integration/test_pika_content.py",
+    "integration/test_pika_errors.py",
+    "integration/test_pika_tutorials.py",
+    "integration/test_queue_limits.py",
+)
+"""Files of tests that speak to the broker they are given."""
+
+TELLING: Final = (
+    "spec/test_basic_ack.py",
+    "spec/test_basic_consume.py",
+    "spec/test_basic_get.py",
+    "spec/test_basic_recover.py",
+    "spec/test_confirm.py",
+    "spec/test_consumer_priority.py",
+    "spec/test_exchange_types.py",
+    "spec/test_queue_declare.py",
+    "spec/test_reply_to.py",
+    "spec/test_single_active_consumer.py",
+    "spec/test_tx.py",
+    "integration/test_pika_tutorials.py",
+)
+"""Those that say most in little time, for `make test` (`--telling`)."""
+
+OWN_BROKER: Final = "it has a broker of its own, which is told to behave otherwise"
+
+EXCEPTIONS: Final = {
+    "spec/test_connection_blocked.py": OWN_BROKER,
+}
+"""By the beginning of a test's name: why it is not asked there."""
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what cannot be asked of a cluster, or is not to be."""
+    files = TELLING if config.getoption("--telling") else ASKED
+    wanted: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        place = name_of(item)
+        (wanted if place.startswith(files) else others).append(item)
+        reason = next((reason for start, reason in EXCEPTIONS.items() if place.startswith(start)), None)
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not asked of a cluster: {reason}"))
+    config.hook.pytest_deselected(items=others)
+    items[:] = wanted
+
+
+def name_of(item: pytest.Item) -> str:
+    """Its file, from the tests' directory on, and its name."""
+    return f"{item.path.relative_to(TESTS)}::{item.name}"
