@@ -154,7 +154,8 @@ class HeldReplies:
         line = self._line
         while line and line[0].index <= self.committed_index:
             held = line.popleft()
-            if held.shared_index > self.applied_index or held.channel in self._second_line_channels:
+            unsettled = held.shared_index and held.shared_index > self.applied_index
+            if unsettled or held.channel in self._second_line_channels:
                 self._put_in_second(held)
             else:
                 held.give()

@@ -46,7 +46,8 @@ class ClosedByRoot(NamedTuple):
     method_id: int
 
 
-TunnelInput = DeliveryRun | Content | SettleRun | MethodInput | Held | ClosedByRoot
+FromRoot = DeliveryRun | Content | SettleRun | MethodInput
+TunnelInput = FromRoot | Held | ClosedByRoot
 
 
 class TunnelEnd(Introduction):

@@ -1,9 +1,14 @@
 """What a node is told of the cluster it belongs to."""
 
+from typing import Literal
+
 import msgspec
 
+from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
 from pandomq.replica.membership import Member
 from pandomq.replica.settings import ReplicaSettings
+
+Access = Literal["redirect", "proxy"]
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,4 +33,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     and waits for a root (R21)."""
     observer: bool = False
     """It is a secondary."""
+    access: Access = "redirect"
+    """What becomes of clients while this broker is not the root: they hear who is, or are served in its name."""
+    root_wait_ms: int = ROOT_WAIT_MS
+    """How long a client that is served in the root's name waits for one (R15)."""
     replica: ReplicaSettings = ReplicaSettings()

@@ -42,6 +42,14 @@ class Desk:
                 self._links.catch_up(link)
         return outcome
 
+    def postpone(self, gathered: Batch) -> None:
+        """Nothing of it is handled for now."""
+        self.backlog.add(gathered)
+        for client, _ in gathered:
+            link = self._links.of_client.get(client)
+            if link is not None:
+                self._links.fall_behind(link)
+
     @property
     def ready(self) -> bool:
         """There is something to do without anything new."""

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from pandomq.broker.broker import Broker
+    from pandomq.broker.held_replies import HeldReplies
     from pandomq.journal.journal import Journal
     from pandomq.node.settings import NodeSettings
 
@@ -110,6 +111,11 @@ class DiskLog:
     def following(self) -> bool:
         """Open, and there are others to follow, or to wait for."""
         return self.open and (self.replication.has_peers or self.foundation.waiting is not None)
+
+    @property
+    def held(self) -> HeldReplies:
+        """Of the broker whose state is the log's."""
+        return self._broker.held
 
     @property
     def applied_index(self) -> int:

@@ -24,6 +24,7 @@ from pandomq.node.administered import Administered
 from pandomq.node.desk import Desk
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.endings import Endings, for_client
+from pandomq.node.front_desk import front_desk
 from pandomq.node.incomplete import IncompleteMessages
 from pandomq.node.intake import Intake
 from pandomq.node.links import Links, Writes
@@ -31,6 +32,7 @@ from pandomq.node.local_client import LocalClients
 from pandomq.node.log import Log, MemoryLog
 from pandomq.node.logins import Secrets
 from pandomq.node.office import Office
+from pandomq.node.outbound import Outbound
 from pandomq.node.output import Output
 from pandomq.node.parting import Parting
 from pandomq.node.peer_dialing import CLOSED_BY_PEER
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from pandomq.broker.administration import OnDone
+    from pandomq.broker.client import Client
     from pandomq.broker.commands import AdministrativeCommand
     from pandomq.journal.effects import Completion
     from pandomq.journal.journal import Journal
@@ -87,10 +90,16 @@ class Node:
         )
         self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
         self._desk = Desk(self._broker, self._links)
+        self._front_desk = front_desk(settings, self._broker, self._disk, self._links, self.peer_links, random, now_ms)
         self._administered = Administered()
-        self._endings = Endings(self._links, lambda client: client not in self._desk.backlog)
+        self._endings = Endings(self._links, self._may_part)
         self._intake = Intake(self._reception, self._links, self._endings, self._pressure, door)
+        if self._front_desk is not None:
+            self._front_desk.attend(self._intake, self._endings)
+            self.office.proxy = self._front_desk.host
+            self._pressure.engines.append(self._front_desk.front.engine)
         self.local_clients = LocalClients(self._broker, self.office)
+        self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk)
         self._parting = Parting(self._links, self._endings, self.local_clients, self.office)
         self.views = Views(
             settings,
@@ -133,6 +142,8 @@ class Node:
         """What is offered, and the limits, for connections from now on; the name and the first user stay."""
         self._reception.change_settings(settings)
         self._broker.limits = broker_limits(settings)
+        if self._front_desk is not None:
+            self._front_desk.front.limits = self._broker.limits
         self._set_paging(settings)
         self._pressure.alarm.set_mark(settings.memory_bytes_max)
         self._links.incomplete.change_settings(settings)
@@ -216,6 +227,8 @@ class Node:
         deadline_ms = self._links.next_deadline_ms
         if self.ready and (self._disk is None or self._disk.replication.serving):
             deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
+        if self._front_desk is not None:
+            deadline_ms = min(deadline_ms, self._front_desk.next_deadline_ms)
         return deadline_ms if self._disk is None else min(deadline_ms, self._disk.next_deadline_ms)
 
     def shut_down(self, now_ms: int) -> None:
@@ -259,6 +272,8 @@ class Node:
 
     def _take_office(self, disk: DiskLog, now_ms: int) -> None:
         disk.take_office(now_ms)
+        if self.peer_links is not None:
+            self.peer_links.took_office()
         self.logins.make_first_user(now_ms)
         self._broker.issue(StartBroker(self._name))
         self._broker.held.call_when_committed(self.office.open)
@@ -296,39 +311,31 @@ class Node:
         """Handles what was gathered since the last step."""
         disk = self._disk
         if disk is not None:
-            disk.note_time(now_ms if monotonic_ms is None else monotonic_ms)
+            monotonic_ms = now_ms if monotonic_ms is None else monotonic_ms
+            disk.note_time(monotonic_ms)
             if self.peer_links is not None:
-                self.peer_links.tell(now_ms)
+                self.peer_links.tell(now_ms, monotonic_ms)
             if not disk.open:
                 return Output([], [], False, disk.take_requests())
             now_ms = max(now_ms, disk.last_ms)
             if not self._may_serve(disk, now_ms):
                 return self._stand_by(disk, now_ms)
-        writes: Writes = []
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
         self._administered.submit(self._broker.administration, now_ms)
         gathered = [*self._intake.take_batch(self._broker), *self.local_clients.take_batch()]
         if self._desk.has_work(gathered):
             self._commit(self._desk.handle(gathered, now_ms))
+        more = self._step_front(now_ms)
+        writes: Writes = []
         if self._endings:
             self._endings.carry_out(writes, now_ms)
             self._commit(self._broker.handle((), now_ms))
-        more = self._disk is not None and self._disk.work()
-        self._pressure.watch()
+        more = (self._disk is not None and self._disk.work()) or more
         for client in self._links.take_writes(self._broker.take_dirty(), writes):
             self.local_clients.wrote(client)
-        more = more or self._desk.ready or self._endings.ready
-        return self._output(writes, more)
-
-    def _output(self, writes: Writes, more: bool) -> Output:
-        controls, self._links.controls = self._links.controls, []
-        if (disk := self._disk) is None:
-            return Output(writes, controls, more)
-        if self.peer_links is None:
-            return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
-        said, asked = self.peer_links.take_writes(), self.peer_links.dialing.take_controls()
-        return Output(writes, controls, more, disk.take_requests(), peer_writes=said, peer_controls=asked)
+        self._pressure.watch()
+        return self._outbound.collect(writes, more=more or self._desk.ready or self._endings.ready)
 
     def _may_serve(self, disk: DiskLog, now_ms: int) -> bool:
         replication = disk.replication
@@ -345,29 +352,43 @@ class Node:
 
     def _stand_by(self, disk: DiskLog, now_ms: int) -> Output:
         """Nobody is served: the log is followed, and who comes is told where to go."""
-        if disk.replication.restart is not None:
-            return self._leave(disk.replication.restart, now_ms)
         writes: Writes = []
+        if disk.replication.restart is not None:
+            reason = disk.replication.restart
+            self._administered.refuse(self._parting.leave(reason, writes, now_ms))
+            return self._outbound.collect_last(writes, reason)
         if disk.replication.lingering is not None and self.office.opened:
             self._administered.refuse(self._parting.leave(str(disk.replication.notices.resignation), writes, now_ms))
-        if disk.replication.lingering is not None or not disk.replication.in_office:
+        has_left = disk.replication.lingering is not None or not disk.replication.in_office
+        if has_left:
             self._administered.refuse(self.office.refusal())
-            self._endings.carry_out(writes, now_ms)
-        self._links.take_writes(self._broker.take_dirty(), writes)
         more = disk.follow()
-        return self._output(writes, disk.work() or more or disk.replication.elected is not None)
+        more = self._step_front(now_ms) or more
+        if has_left:
+            self._endings.carry_out(writes, now_ms)
+            more = more or self._endings.ready
+        self._links.take_writes(self._broker.take_dirty(), writes)
+        more = disk.work() or more or disk.replication.elected is not None
+        return self._outbound.collect(writes, more=more)
 
-    def _leave(self, reason: str, now_ms: int) -> Output:
-        writes: Writes = []
-        self._administered.refuse(self._parting.leave(reason, writes, now_ms))
-        said, asked = ([], []) if self.peer_links is None else self.peer_links.part(reason)
-        controls, self._links.controls = self._links.controls, []
-        return Output(writes, controls, False, (), self.peers.take_sends(), reason, said, asked)
+    def _step_front(self, now_ms: int) -> bool:
+        if self._front_desk is not None:
+            return self._front_desk.step(now_ms)
+        if self.peer_links is not None:
+            self.peer_links.serving.turn(None)
+        return False
+
+    def _may_part(self, client: Client) -> bool:
+        if self._front_desk is not None and client.broker is self._front_desk.front:
+            return self._front_desk.may_part(client)
+        return client not in self._desk.backlog
 
     def _commit(self, outcome: Outcome) -> None:
         index = LogIndex(0) if outcome.proposal is None else self._log.append(outcome.proposal, prompt=outcome.prompt)
         # Named before it can be committed: what waits must know for which index.
         self._broker.sealed(index)
+        if self._front_desk is not None:
+            self._front_desk.feed.sealed(index)
         self._log.sync()
         for client, fault in outcome.closing:
             link = self._links.of_client.get(client)

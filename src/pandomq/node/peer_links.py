@@ -16,14 +16,14 @@ from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX, REASON_BYTES_MAX
 from pandomq.cluster.parcels import Kind
-from pandomq.cluster.serving import BadServingMessage, ServingMessage, decode_serving
+from pandomq.cluster.serving import BadServingMessage, decode_serving
 from pandomq.node.output import Abort, Close, HangUp, PeerControl
 from pandomq.node.peer import Peer
 from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
+from pandomq.node.serving import Serving, hosts_before
 from pandomq.replica.messages import BadMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
     from pandomq.node.disk_log import DiskLog
@@ -68,8 +68,12 @@ class PeerLinks:
         self._resumed: list[DialedPeer] = []
         self._news: list[Up | Down | Mail] = []
         self._outgoing: list[tuple[str, Kind, bytes]] = []
-        self.on_serving: Callable[[str, ServingMessage], None] | None = None
-        """Hears what others say of serving clients."""
+        self.serving = Serving(
+            self._replication,
+            disk.held,
+            settings.cluster.replica.lease_ms,
+            lambda name, data: self.send(name, Kind.SERVING, data),
+        )
 
     @property
     def key(self) -> bytes:
@@ -288,8 +292,13 @@ class PeerLinks:
 
     # What is said.
 
-    def tell(self, now_ms: int) -> None:
+    def took_office(self) -> None:
+        """This broker is root now."""
+        self.serving.took_office(hosts_before(self._replication, self._name))
+
+    def tell(self, now_ms: int, monotonic_ms: int) -> None:
         """Passes on what happened, in order."""
+        self.serving.note_time(monotonic_ms)
         while self._news:
             news, self._news = self._news, []
             for item in news:
@@ -313,9 +322,7 @@ class PeerLinks:
                 case Kind.FOUNDING:
                     self._disk.foundation.received(mail.name, mail.data)
                 case Kind.SERVING:
-                    message = decode_serving(mail.data)
-                    if self.on_serving is not None:
-                        self.on_serving(mail.name, message)
+                    self.serving.received(mail.name, decode_serving(mail.data))
                 case _:
                     assert_never(mail.kind)
         except (BadMessage, BadFoundingMessage, BadServingMessage) as bad:

@@ -8,7 +8,7 @@ for those who rest for a moment, who are not told.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pandomq.node.alarms import MemoryAlarm
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pandomq")
 
+LOW_ON_MEMORY: Final = "low on memory"
+
 
 class Pressure:
-    __slots__ = ("_engine", "_links", "_log", "_was_there", "alarm")
+    __slots__ = ("_engine", "_links", "_log", "_was_there", "alarm", "engines")
 
     def __init__(self, memory_bytes_max: int, engine: kernel.Engine, links: Links, node_log: Log) -> None:
         self.alarm = MemoryAlarm(memory_bytes_max)
         self._engine = engine
+        self.engines = [engine]
+        """All that hold messages: that of the broker, and that of the front."""
         self._links = links
         self._log = node_log
         self._was_there = False
@@ -34,21 +38,26 @@ class Pressure:
     @property
     def reason(self) -> str | None:
         """None if publishers may go on."""
-        return "low on memory" if self.alarm.raised else self._log.holds_back
+        return LOW_ON_MEMORY if self.alarm.raised else self._log.holds_back
 
     def published(self, link: Link) -> None:
-        reason = self.reason
+        # The log concerns those who are served by the broker itself; the root holds the others back in its own time.
+        is_direct = link.client is None or link.client.broker.engine is self._engine
+        reason = self.reason if is_direct else LOW_ON_MEMORY if self.alarm.raised else None
         if reason is not None and not link.blocked:
             self._links.block(link, reason)
-        elif self._log.rests and not link.paced:
+        elif is_direct and self._log.rests and not link.paced:
             self._links.pace(link)
 
     def watch(self) -> None:
         """To be told when anything may have changed."""
-        engine = self._engine
-        if self.alarm.update(engine.held_bytes, engine.held_messages):
+        held_bytes = held_messages = 0
+        for engine in self.engines:
+            held_bytes += engine.held_bytes
+            held_messages += engine.held_messages
+        if self.alarm.update(held_bytes, held_messages):
             if self.alarm.raised:
-                log.warning("memory alarm: messages take %d bytes; publishers are held back", engine.held_bytes)
+                log.warning("memory alarm: messages take %d bytes; publishers are held back", held_bytes)
             else:
                 log.info("memory alarm cleared")
         is_there = self.reason is not None

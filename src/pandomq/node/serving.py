@@ -8,7 +8,7 @@ entries were given to the front, and before the front handles anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pandomq.cluster.serving import Report, ServingMessage, encode_serving
 from pandomq.kernel import NEVER_MS
@@ -20,9 +20,24 @@ if TYPE_CHECKING:
 
 Send = Callable[[str, bytes], None]
 
+TOLD_PER_LEASE: Final = 20
+"""How often a root is told by who serves nobody, while that may be news."""
+
 
 class Serving:
-    __slots__ = ("_applied_index", "_held", "_leases", "_now_ms", "_own", "_replication", "_send")
+    __slots__ = (
+        "_applied_index",
+        "_held",
+        "_lease_ms",
+        "_leases",
+        "_now_ms",
+        "_own",
+        "_replication",
+        "_send",
+        "_telling_until_ms",
+        "_told_ms",
+        "_told_root",
+    )
 
     def __init__(self, replication: Replication, held: HeldReplies, lease_ms: int, send: Send) -> None:
         """`held` are the replies of this process's main broker; `send` takes a broker's name and a parcel."""
@@ -32,6 +47,10 @@ class Serving:
         self._own = FrontLease(lease_ms)
         self._send = send
         self._now_ms = 0
+        self._lease_ms = lease_ms
+        self._told_root: str | None = None
+        """Which root was told that this broker serves nobody, when last, and until when it is told again."""
+        self._told_ms = self._telling_until_ms = 0
         self._applied_index: int | None = None
         """Of the front; None if it serves nobody."""
 
@@ -64,8 +83,19 @@ class Serving:
             self._own.give_up()
         elif applied_index is not None and (news or self._own.ask_at(root) <= self._now_ms):
             self._send(root, encode_serving(self._own.ask(root, applied_index, self._now_ms)))
-        elif applied_index is None and news:
-            self._send(root, encode_serving(self._own.leave()))
+        elif applied_index is None:
+            self._say_nobody(root, news=news)
+
+    def _say_nobody(self, root: str, *, news: bool) -> None:
+        """This broker serves nobody. A new root would wait for it otherwise: it cannot know who had a lease from the
+        last one. Said several times, as it may be lost, or come too early."""
+        if news or root != self._told_root:
+            self._told_root, self._told_ms = root, self._now_ms
+            self._telling_until_ms = self._now_ms + self._lease_ms
+        elif self._now_ms >= self._telling_until_ms or self._now_ms < self._told_ms + self._lease_ms // TOLD_PER_LEASE:
+            return
+        self._told_ms = self._now_ms
+        self._send(root, encode_serving(self._own.leave()))
 
     def _release(self) -> None:
         everywhere = self._leases.applied_everywhere(self._now_ms)
@@ -88,3 +118,15 @@ class Serving:
             return self._leases.next_ms
         root = self._replication.notices.root
         return NEVER_MS if root is None or self._applied_index is None else self._own.ask_at(root)
+
+
+def hosts_before(replication: Replication, name: str) -> set[str]:
+    """Who may have had a lease from the root before this broker, which is one now."""
+    notices = replication.notices
+    hosts = {*notices.membership.names, *replication.linked, *notices.advertised} - {name}
+    heard = notices.elections.kept
+    if len(heard) > 1 and heard[-2].term == notices.term - 1:
+        # The last root itself served by its office, which is over. If there may have been another one in between it is
+        # not known who that was.
+        hosts.discard(heard[-2].root)
+    return hosts

@@ -38,6 +38,8 @@ def cluster_settings(configuration: Configuration, *, bootstrap: bool = False) -
         http=cluster.advertise_http or ("" if node.http == OFF else _from_elsewhere(node.http, own_host)),
         bootstrap=bootstrap,
         join=tuple(str(Address.parse(text)) for text in cluster.join),
+        access=cluster.access,
+        root_wait_ms=cluster.root_wait_ms,
         observer=bool(cluster.join) and own_host is None,
         replica=_replica_settings(cluster),
     )

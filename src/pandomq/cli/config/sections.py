@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pandomq import limits
+from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
 from pandomq.journal.limits import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, JournalSettings
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.limits import MEMBERS_MAX
@@ -196,6 +197,9 @@ class Cluster(Section, frozen=True):
         Literal["redirect", "proxy"],
         Meta(description="What a broker that is not the root does with clients: redirect tells them who is."),
     ] = "redirect"
+    root_wait_ms: Annotated[
+        int, Meta(ge=1, le=600_000, description="With proxy, how long clients wait for a root before they hear so.")
+    ] = ROOT_WAIT_MS
     min_copies: Annotated[int, Meta(ge=1, le=MEMBERS_MAX, description="Disks that a confirmed message is on.")] = (
         _REPLICA.min_copies
     )

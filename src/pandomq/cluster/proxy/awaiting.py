@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pandomq.cluster.proxy.call import Call
 from pandomq.cluster.proxy.limits import FEED_WAIT_MS_MAX, GOODBYE_MS_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN
-from pandomq.errors import connection_forced
+from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.kernel import NEVER_MS
 from pandomq.methods import ChannelOpenOk
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pandomq.cluster.proxy.front import Front
     from pandomq.cluster.proxy.front_channel import FrontChannel
     from pandomq.cluster.proxy.front_client import FrontClient
+
+
+def no_root(root_wait_ms: int) -> ConnectionFault:
+    return connection_forced(f"no root for {root_wait_ms} ms. Nothing that was confirmed is lost; try again later")
 
 
 class Dialing(Protocol):
@@ -60,8 +64,7 @@ class Awaiting:
                 del self._since_ms[client]
             elif since_ms + self._root_wait_ms <= now_ms:
                 del self._since_ms[client]
-                text = f"no root for {self._root_wait_ms} ms. Nothing that was confirmed is lost; try again later"
-                self._front.faults.close_client(client, connection_forced(text))
+                self._front.faults.close_client(client, no_root(self._root_wait_ms))
 
     # The next attempt to reach it.
 

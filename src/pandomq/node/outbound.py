@@ -1,0 +1,55 @@
+"""Collects what a step asks of the runtime, from all who have something to say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pandomq.node.output import Control, Output, PeerControl
+
+if TYPE_CHECKING:
+    from pandomq.node.disk_log import DiskLog
+    from pandomq.node.front_desk import FrontDesk
+    from pandomq.node.links import Links, Writes
+    from pandomq.node.peer_dialing import PeerWrites
+    from pandomq.node.peer_links import PeerLinks
+
+
+class Outbound:
+    __slots__ = ("_disk", "_front_desk", "_links", "_peer_links")
+
+    def __init__(
+        self, links: Links, disk: DiskLog | None, peer_links: PeerLinks | None, front_desk: FrontDesk | None
+    ) -> None:
+        self._links = links
+        self._disk = disk
+        self._peer_links = peer_links
+        self._front_desk = front_desk
+
+    def collect(self, writes: Writes, *, more: bool) -> Output:
+        if self._front_desk is not None:
+            self._front_desk.take_writes(writes)
+        controls, disk = self._take_controls(), self._disk
+        if disk is None:
+            return Output(writes, controls, more)
+        if self._peer_links is None:
+            return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends())
+        said, asked = self._peer_links.take_writes(), self._peer_links.dialing.take_controls()
+        if self._front_desk is not None:
+            self._front_desk.take_for_root(said, asked)
+        return Output(writes, controls, more, disk.take_requests(), peer_writes=said, peer_controls=asked)
+
+    def collect_last(self, writes: Writes, reason: str) -> Output:
+        """This life of the broker ends; its links have been told."""
+        assert self._disk is not None
+        said: PeerWrites = []
+        asked: list[PeerControl] = []
+        if self._peer_links is not None:
+            said, asked = self._peer_links.part(reason)
+        if self._front_desk is not None:
+            self._front_desk.part(reason, said, asked)
+        sends = self._disk.replication.take_sends()
+        return Output(writes, self._take_controls(), False, (), sends, reason, said, asked)
+
+    def _take_controls(self) -> list[Control]:
+        controls, self._links.controls = self._links.controls, []
+        return controls
