@@ -97,7 +97,6 @@ class FrontWorld(World):
             limits=limits,
         )
         self.pipes: list[Pipe] = []
-        self.index = 0
 
     def run(self, batch: Sequence[tuple[Client, Sequence[Input]]]) -> None:
         self.work(batch)
@@ -169,13 +168,14 @@ class FrontWorld(World):
 
 
 class Cluster:
-    def __init__(self, *names: str, late: bool = False, limits: BrokerLimits | None = None) -> None:
-        self.limits = limits or BrokerLimits()
+    def __init__(
+        self, *names: str, late: bool = False, limits: BrokerLimits | None = None, root: World | None = None
+    ) -> None:
+        self._root = root or World(late=late, limits=limits)
+        self.limits = self._root.limits
         self.root: World | None = None
-        self._root = World(late=late, limits=self.limits)
-        self._commands: list[bytes] = []
-        self._entries: list[tuple[int, list[bytes]]] = []
-        """Committed ones of all roots, as far as they had commands."""
+        self._commands: dict[int, list[bytes]] = {}
+        """By the entry that has them, in the order of the log; those that the fronts do not know."""
         self.fronts = [FrontWorld(self, name, self.limits) for name in names or ("b",)]
         for front in self.fronts:
             front.broker.begin(self._root.broker.configuration())
@@ -187,22 +187,24 @@ class Cluster:
 
     def _serve(self, root: World) -> None:
         self.root = self._root = root
-        root.broker.on_command = self._commands.append
-        self._fed = len(root.entries)
+        root.broker.on_command = lambda command: self._commands.setdefault(len(root.entries) + 1, []).append(command)
 
     # The root goes, and comes.
 
     def lose_root(self) -> None:
-        """It dies with all that is not committed."""
+        """It dies with all that is not written."""
         self.root = None
-        self._commands.clear()
         for front in self.fronts:
             front.lose_tunnels()
         self.settle()
 
-    def find_root(self) -> World:
-        """A second one, of the first one's committed entries."""
+    def find_root(self, written: int | None = None) -> World:
+        """A second one, of the first one's committed entries, or of some more that were written."""
         old = self._root
+        if written is not None:
+            assert old.committed_index <= written <= len(old.entries)
+            old.committed_index = written
+        self._commands = {index: said for index, said in self._commands.items() if index <= old.committed_index}
         new = World(limits=self.limits, seed=7)
         new.now_ms = old.now_ms
         revival = Revival(new.broker, lambda _place: None)
@@ -213,12 +215,32 @@ class Cluster:
         revival.finish(new.now_ms, takeover=True)
         self._serve(new)
         new.run([])
+        new.commit()
         self.pass_time(2_000)
         return new
 
-    def change_root(self) -> World:
+    def change_root(self, written: int | None = None) -> World:
         self.lose_root()
-        return self.find_root()
+        return self.find_root(written)
+
+    def stir(self, chance: random.Random, steps: int) -> None:
+        """Some of what `settle` does, in any order."""
+        root = self.root
+        assert root is not None
+        for _ in range(steps):
+            front = chance.choice(self.fronts)
+            match chance.randrange(5):
+                case 0:
+                    front.work()
+                case 1:
+                    front.dial(root)
+                case 2 if front.pipes:
+                    chance.choice(front.pipes).carry_up()
+                case 3 if front.pipes:
+                    chance.choice(front.pipes).carry_down()
+                case 4 if root.late:
+                    root.commit(chance.randint(root.committed_index, len(root.entries)))
+            self._feed()
 
     # Time.
 
@@ -254,10 +276,9 @@ class Cluster:
 
     def _feed(self) -> bool:
         root = self.root
-        if root is None or not self._commands or root.committed_index < len(root.entries):
-            return False
-        commands, self._commands[:] = list(self._commands), []
-        for front in self.fronts:
-            front.index += 1
-            front.broker.follow(front.index, commands)
-        return True
+        known = [index for index in self._commands if root is not None and index <= root.committed_index]
+        for index in known:
+            commands = self._commands.pop(index)
+            for front in self.fronts:
+                front.broker.follow(index, commands)
+        return bool(known)
