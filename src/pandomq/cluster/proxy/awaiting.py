@@ -6,6 +6,7 @@ does next finds it (R16); after a time it is given all the same, since the root'
 """
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pandomq.cluster.proxy.call import Call
@@ -35,7 +36,16 @@ class _Unknown(NamedTuple):
 
 
 class Awaiting:
-    __slots__ = ("_dials", "_front", "_goodbyes", "_root_wait_ms", "_since_ms", "_unknown")
+    __slots__ = (
+        "_dial_count",
+        "_dial_times",
+        "_dials",
+        "_front",
+        "_goodbyes",
+        "_root_wait_ms",
+        "_since_ms",
+        "_unknown",
+    )
 
     def __init__(self, front: "Front", root_wait_ms: int) -> None:
         self._front = front
@@ -44,6 +54,9 @@ class Awaiting:
         """Clients that wait for a root, the one that has waited longest first."""
         self._dials: dict[Dialing, int] = {}
         """Who will try again, and when."""
+        self._dial_times: list[tuple[int, int, Dialing]] = []
+        """The same in order of time; a number tells equal ones apart. Some no longer hold."""
+        self._dial_count = 0
         self._unknown: list[_Unknown] = []
         self._goodbyes: dict[FrontClient, int] = {}
         """Clients that have left, and until when the root may take to notice."""
@@ -59,11 +72,13 @@ class Awaiting:
         self._since_ms.pop(client, None)
 
     def _give_up(self, now_ms: int) -> None:
-        for client, since_ms in list(self._since_ms.items()):
-            if client.gone or client.failed or not client.lacks_root:
-                del self._since_ms[client]
-            elif since_ms + self._root_wait_ms <= now_ms:
-                del self._since_ms[client]
+        while self._since_ms:
+            client, since_ms = next(iter(self._since_ms.items()))
+            waits = client.lacks_root and not client.gone and not client.failed
+            if waits and since_ms + self._root_wait_ms > now_ms:
+                return
+            del self._since_ms[client]
+            if waits:
                 self._front.faults.close_client(client, no_root(self._root_wait_ms))
 
     # The next attempt to reach it.
@@ -71,7 +86,9 @@ class Awaiting:
     def dial_later(self, dialing: Dialing, attempt_count: int) -> None:
         """Sooner after the first attempts than after many."""
         wait_ms = min(REDIAL_MS_MIN << min(attempt_count, 16), REDIAL_MS_MAX) if attempt_count else 0
-        self._dials[dialing] = self._front.now_ms + wait_ms
+        at_ms = self._dials[dialing] = self._front.now_ms + wait_ms
+        self._dial_count += 1
+        heappush(self._dial_times, (at_ms, self._dial_count, dialing))
 
     def is_due_to_dial(self, dialing: Dialing) -> bool:
         return dialing in self._dials
@@ -80,8 +97,9 @@ class Awaiting:
         self._dials.pop(dialing, None)
 
     def _dial(self, now_ms: int) -> None:
-        for dialing, at_ms in list(self._dials.items()):
-            if at_ms <= now_ms:
+        while self._dial_times and self._dial_times[0][0] <= now_ms:
+            at_ms, _, dialing = heappop(self._dial_times)
+            if self._dials.get(dialing) == at_ms:
                 del self._dials[dialing]
                 dialing.dial()
 
@@ -134,7 +152,7 @@ class Awaiting:
 
     @property
     def next_ms(self) -> int:
-        next_ms = min(self._dials.values(), default=NEVER_MS)
+        next_ms = self._dial_times[0][0] if self._dial_times else NEVER_MS
         if self._unknown:
             next_ms = min(next_ms, self._unknown[0].until_ms)
         if self._since_ms:

@@ -228,6 +228,8 @@ class Front(Broker):
 
     def _is_behind(self, client: "Client", item: Input) -> bool:
         assert isinstance(client, FrontClient)
+        if client.is_crowded():
+            return True
         if isinstance(item, kernel.PublishRun) and not client.may_publish():
             return True
         return super()._is_behind(client, item)

@@ -7,7 +7,7 @@ from pandomq import kernel
 from pandomq.broker.client import Client
 from pandomq.cluster.limits import VOUCHED_PROPERTIES_BYTES_MAX
 from pandomq.cluster.proxy.call import Call
-from pandomq.cluster.proxy.limits import KEPT_BYTES_MAX, UPLINK_BYTES_MAX
+from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, UPLINK_BYTES_MAX
 from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
 from pandomq.fieldtable import encode_table
 from pandomq.methods import ChannelCloseOk
@@ -81,7 +81,7 @@ class FrontClient(Client):
             self.call is not None
             or self.wants_root
             or self.closing_count > 0
-            or (self._crowded and self._is_crowded())
+            or (self._crowded and self.is_crowded())
             or super().waits
         )
 
@@ -94,24 +94,23 @@ class FrontClient(Client):
         return self.wants_root or (call is not None and call.method is not None and not self.attached)
 
     def may_publish(self) -> bool:
-        """False: not now, there is no way to the root, or it is full. Then it waits."""
+        """False: not now, there is no way to the root. Then it waits."""
         if not self.reach():
-            return False
-        self._crowded = self._is_crowded()
-        if self._crowded:
             return False
         for channel in self.front_channels:
             if channel.lane is None and not channel.closing:
                 channel.reach()
         return True
 
-    def _is_crowded(self) -> bool:
+    def is_crowded(self) -> bool:
+        """Too much is under way to the root, or waits for its word. Then the client waits, too."""
         tunnel = self.tunnel
-        if tunnel is None:
-            return False
-        if tunnel.session.pending_bytes > UPLINK_BYTES_MAX:
-            return True
-        return sum(channel.kernel.kept_bytes for channel in self.channels.values()) > KEPT_BYTES_MAX
+        self._crowded = tunnel is not None and (
+            tunnel.session.pending_bytes > UPLINK_BYTES_MAX
+            or tunnel.asked_count > ASKED_MAX
+            or sum(channel.kernel.kept_bytes for channel in self.channels.values()) > KEPT_BYTES_MAX
+        )
+        return self._crowded
 
     # Calls.
 

@@ -59,6 +59,7 @@ class Lane:
 
     def ask(self, method: Method, then: Then, failed: Failed | None = None) -> None:
         self._awaited.append(Question(method, then, failed))
+        self.tunnel.asked_count += 1
         self.tell(method)
 
     def when_quiet(self, then: Callable[[], None]) -> None:
@@ -70,7 +71,7 @@ class Lane:
 
     def close(self, then: Then) -> None:
         """It ends with the answer; what the root says meanwhile concerns nobody any more."""
-        self._awaited.clear()
+        self.take_unanswered()
         self.ask(ChannelClose(200, "", 0, 0), then)
 
     def hear(self, method: Method, message: kernel.Message | None = None) -> None:
@@ -99,6 +100,7 @@ class Lane:
             # channel that had this number before.
             return
         question = self._awaited.popleft()
+        self.tunnel.asked_count -= 1
         if isinstance(first, ChannelClose):
             self.tunnel.forget(self)
         question.then(method, message)
@@ -108,4 +110,5 @@ class Lane:
     def take_unanswered(self) -> list[Question]:
         unanswered = list(self._awaited)
         self._awaited.clear()
+        self.tunnel.asked_count -= sum(question.method is not None for question in unanswered)
         return unanswered

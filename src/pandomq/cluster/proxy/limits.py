@@ -15,6 +15,8 @@ REDIAL_MS_MAX: Final = 1_000
 """How long a lost tunnel waits before it is wanted again; doubled after each attempt that failed."""
 UPLINK_BYTES_MAX: Final = OUTGOING_HIGH_BYTES
 """What may wait to be written to a tunnel before its client is not read from."""
+ASKED_MAX: Final = 1_000
+"""Questions on one tunnel that the root has not answered; past it the client is not read from."""
 KEPT_BYTES_MAX: Final = 16 * MIB
 """Publishes of one client that the root has not confirmed; past it the client is not read from."""
 LETTERS_BYTES_MAX: Final = 64 * MIB

@@ -49,6 +49,7 @@ class Holder(Protocol):
 
 class Tunnel:
     __slots__ = (
+        "asked_count",
         "front",
         "gone",
         "holder",
@@ -88,6 +89,8 @@ class Tunnel:
         self.gone = False
         """Nobody needs it, or it is over."""
         self.lanes: dict[int, Lane] = {}
+        self.asked_count = 0
+        """What the root has not answered."""
         self.session = kernel.Session(
             front.engine, self, kernel.Routes(1), FRAME_BYTES_MIN, front.limits.outgoing_bytes_max
         )

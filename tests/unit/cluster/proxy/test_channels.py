@@ -148,3 +148,18 @@ def test_limits_of_the_root_hold() -> None:
     there.declare("two", exclusive=True)
     assert here.refused(methods.QueueDeclare("three", exclusive=True)).reply_code == 406
     assert there.refused(methods.QueueDeclare("three")).reply_code == 406
+
+
+def test_a_client_that_asks_faster_than_the_root_answers_is_not_listened_to() -> None:
+    cluster = Cluster()
+    peer = filled(cluster, 0)
+    carry = cluster.front.carry
+    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    for _ in range(2 * limits.ASKED_MAX):
+        peer.say(methods.BasicQos(0, 1, False))
+    peer.flush()
+    assert len(peer.heard()) == limits.ASKED_MAX + 1
+    assert peer.client.waits
+    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.settle()
+    assert len(peer.heard()) == limits.ASKED_MAX - 1
