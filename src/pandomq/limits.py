@@ -44,8 +44,21 @@ HANDSHAKE_FRAME_BYTES_MAX: Final = 8192
 """Before tune-ok no frame may be larger; long tokens for a login have to fit."""
 HANDSHAKE_MS_MAX: Final = 10_000
 """From accept to connection.open; afterwards heartbeats watch the peer."""
-HANDSHAKE_HELD_BYTES_MAX: Final = 1 * MIB
+HANDSHAKE_READ_BYTES: Final = 16 * KIB
+"""What one read brings before the connection is open."""
+HANDSHAKE_HELD_BYTES_MAX: Final = 64 * KIB
 """What a client may send ahead while the broker still decides about its login or its vhost."""
+HANDSHAKES_MAX: Final = 2048
+"""Connections that are not open yet. Those beyond wait in the backlog of the system, or try again as TCP does."""
+HANDSHAKES_PER_STEP_MAX: Final = 32
+"""How many of them go on between two looks at what else there is to do, other brokers above all."""
+DEPARTURES_PER_STEP_MAX: Final = 32
+"""The same for connections that were lost."""
+DROPS_PER_TICK_MAX: Final = 128
+"""And for those whose time is over: what comes on top is dropped a moment later."""
+CROWDED_HANDSHAKE_MS_MAX: Final = 5_000
+"""Where there is no room for another handshake, who has been at it for so long, and keeps the broker waiting, gives up
+its place."""
 CLOSE_OK_WAIT_MS_MAX: Final = 30_000
 """How long a close that the broker sent waits for its close-ok before the socket is dropped."""
 LINGER_MS: Final = 2_000
@@ -118,6 +131,9 @@ assert FRAME_BYTES_MAX <= OUTGOING_LOW_BYTES < OUTGOING_HIGH_BYTES
 assert CHANNEL_MAX <= CHANNEL_ID_MAX
 assert TLS_LINGER_MS < LINGER_MS
 assert FRAME_BYTES_MIN <= HANDSHAKE_FRAME_BYTES_MAX <= FRAME_BYTES_MAX
-assert READ_CHUNK_BYTES < HANDSHAKE_HELD_BYTES_MAX, "one read during the handshake is never too much"
+assert HANDSHAKE_FRAME_BYTES_MAX + FRAME_OVERHEAD_BYTES <= HANDSHAKE_READ_BYTES
+assert 2 * HANDSHAKE_READ_BYTES < HANDSHAKE_HELD_BYTES_MAX, "two reads during the handshake are never too much"
+assert HANDSHAKES_MAX * HANDSHAKE_HELD_BYTES_MAX <= 128 * MIB, "however many come, and whatever they send ahead"
+assert CROWDED_HANDSHAKE_MS_MAX <= HANDSHAKE_MS_MAX
 assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX
 assert EXPIRATION_MS_MAX >= 2**27 * 1000

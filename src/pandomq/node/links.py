@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq import limits
 from pandomq.node.deadlines import Deadlines
+from pandomq.node.handshakes import Handshakes
 from pandomq.node.output import Abort, Close, Control, PauseReading, ResumeReading
 from pandomq.wire.pulse import NEVER_MS, Tick
 from pandomq.wire.states import State
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("pandomq")
 
+_TOO_SLOW: Final = "it did not finish the handshake in time"
 _OVERDUE: Final = {
     State.RUNNING: "no sign of life from it for two heartbeats",
     State.ENDING: "no sign of life from it for two heartbeats",
@@ -42,6 +44,7 @@ class Links:
         "_resumed",
         "_talking",
         "controls",
+        "handshakes",
         "incomplete",
         "of_client",
         "present",
@@ -50,6 +53,7 @@ class Links:
 
     def __init__(self, incomplete: IncompleteMessages, now_ms: int) -> None:
         self.incomplete = incomplete
+        self.handshakes = Handshakes()
         self.present: dict[Link, None] = {}
         self.tunnels: dict[Link, None] = {}
         """Those among them that other brokers have dialed for their clients."""
@@ -71,6 +75,7 @@ class Links:
     def let_pass(self, link: Link) -> None:
         """It is another broker, not one of the clients; it is watched, and not counted."""
         del self.present[link]
+        self.handshakes.forget(link)
 
     def let_tunnel_pass(self, link: Link) -> None:
         """It is one of the clients, but of another broker, and counted there."""
@@ -101,6 +106,7 @@ class Links:
         self.tunnels.pop(link, None)
         self._talking.pop(link, None)
         self.incomplete.forget(link)
+        self.handshakes.forget(link)
 
     def let_go(self, link: Link, now_ms: int) -> None:
         """The broker's client goes; the link may stay to say good-bye."""
@@ -112,6 +118,20 @@ class Links:
         link.blocked = link.behind = link.paced = False
         self._set_reading(link, paused=False)
 
+    # Handshakes.
+
+    def line_up(self, link: Link, data: memoryview) -> None:
+        """What it says waits for its turn."""
+        if not self.handshakes.put(link, data):
+            self._set_reading(link, paused=True)
+
+    def take_turns(self) -> list[tuple[Link, bytes]]:
+        turns = self.handshakes.take()
+        for link, _ in turns:
+            if not link.gone:
+                self._set_reading(link, paused=link.held)
+        return turns
+
     # Time.
 
     def watch(self, link: Link) -> None:
@@ -120,8 +140,18 @@ class Links:
             self._deadlines.put(link, link.connection.due_ms)
 
     def tick(self, now_ms: int) -> None:
+        dropped = 0
         for link in self._deadlines.take_due(now_ms):
             if link.gone or link.ended:
+                continue
+            if dropped >= limits.DROPS_PER_TICK_MAX:
+                # Very many may be late at the same time, and to close a socket takes some.
+                self._deadlines.put(link, now_ms)
+                continue
+            if self.handshakes.waits(link):
+                # It is this broker that keeps it waiting.
+                link.connection.due_ms = now_ms + limits.CROWDED_HANDSHAKE_MS_MAX
+                self.watch(link)
                 continue
             if link.blocked:
                 # Its heartbeats wait unread in the socket, because we asked for it. Who is not read from because it
@@ -129,10 +159,13 @@ class Links:
                 link.connection.excuse()
             state = link.connection.state
             if link.connection.tick(now_ms) is Tick.DROP:
-                self.drop(link, _OVERDUE.get(state, "it did not finish the handshake in time"), now_ms)
+                self.drop(link, _OVERDUE.get(state, _TOO_SLOW), now_ms)
+                dropped += 1
                 continue
             self.talk(link)
             self.watch(link)
+        for link in self.handshakes.idlers(now_ms):
+            self.drop(link, _TOO_SLOW, now_ms)
 
     @property
     def next_deadline_ms(self) -> int:

@@ -13,7 +13,6 @@ Times are `now_ms`, the cluster's, which may be set forward once when a node beg
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Unpack
 
 from pandomq.broker.broker import Broker, Outcome
@@ -35,17 +34,14 @@ from pandomq.node.office import Office
 from pandomq.node.outbound import Outbound
 from pandomq.node.output import Output
 from pandomq.node.parting import Parting
-from pandomq.node.peer_dialing import CLOSED_BY_PEER
 from pandomq.node.peer_door import PeerDoor
 from pandomq.node.peer_links import linked_to_others
 from pandomq.node.pressure import Pressure
-from pandomq.node.proxy_header import NotAProxyHeader
 from pandomq.node.reception import Reception
 from pandomq.node.retirement import Retirement
 from pandomq.node.settings import NodeSettings, broker_limits
 from pandomq.node.views import Views
 from pandomq.wire.codec import encode_frame, encode_method
-from pandomq.wire.states import HANDSHAKE, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +59,6 @@ if TYPE_CHECKING:
     from pandomq.node.reception import Arrival
     from pandomq.node.replication import Replication
     from pandomq.wire.inputs import Login
-
-log = logging.getLogger("pandomq")
 
 
 class Node:
@@ -160,6 +154,11 @@ class Node:
         return self._reception.has_room(coming)
 
     @property
+    def handshake_room(self) -> int:
+        """How many more may begin a handshake; who comes when there is no room is to wait outside."""
+        return self._links.handshakes.room
+
+    @property
     def handshake_ms_max(self) -> int:
         return self._reception.handshake_ms_max
 
@@ -170,21 +169,7 @@ class Node:
         if link.gone or link.ended:
             return
         link.count_received(len(data))
-        if link.before is not None:
-            try:
-                data = link.behind_proxy(data)
-            except NotAProxyHeader:
-                self._links.drop(link, "it does not begin with a PROXY header", now_ms)
-                return
-            if not data:
-                return
-        self._intake.gather_all(link, link.connection.receive(data), now_ms)
-        greediest = None if link.hello is not None else self._links.incomplete.received(link)
-        if greediest is not None:
-            self._intake.gather_all(greediest, greediest.connection.give_up(self._links.incomplete.fault), now_ms)
-            self._links.incomplete.forget(greediest)
-        if link.connection.state is not State.RUNNING:
-            self._links.talk(link)
+        self._intake.receive(link, data, now_ms)
 
     def verified(self, attempt: Attempt, question: Question, *, fits: bool, now_ms: int) -> None:
         """The runtime's answer to VerifyPassword."""
@@ -203,18 +188,10 @@ class Node:
 
     def lost(self, link: Link, now_ms: int) -> None:
         """The socket is closed, whoever closed it."""
-        if link.gone:
-            return
-        if link.hello is not None and self.peer_links is not None:
-            self.peer_links.accepted_lost(link, now_ms, by_peer=True, reason=CLOSED_BY_PEER)
-        elif link.connection.state is State.RUNNING:
-            log.warning("connection %s ended without a close", link.peer_name)
-        elif link.connection.state in HANDSHAKE:
-            log.warning("connection %s ended in the middle of the handshake", link.peer_name)
-        self._links.forget(link, now_ms)
+        self._intake.lost(link, now_ms)
 
     def tick(self, now_ms: int, monotonic_ms: int | None = None) -> None:
-        self._intake.gather_ahead(self._reception.tick(now_ms), now_ms)
+        self._reception.tick(now_ms)
         self._links.tick(now_ms)
         if self._disk is not None:
             self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
@@ -320,13 +297,14 @@ class Node:
             now_ms = max(now_ms, disk.last_ms)
             if not self._may_serve(disk, now_ms):
                 return self._stand_by(disk, now_ms)
+        more = self._intake.go_on(now_ms)
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
         self._administered.submit(self._broker.administration, now_ms)
         gathered = [*self._intake.take_batch(self._broker), *self.local_clients.take_batch()]
         if self._desk.has_work(gathered):
             self._commit(self._desk.handle(gathered, now_ms))
-        more = self._step_front(now_ms)
+        more = self._step_front(now_ms) or more
         writes: Writes = []
         if self._endings:
             self._endings.carry_out(writes, now_ms)
@@ -362,7 +340,8 @@ class Node:
         has_left = disk.replication.lingering is not None or not disk.replication.in_office
         if has_left:
             self._administered.refuse(self.office.refusal())
-        more = disk.follow()
+        more = self._intake.go_on(now_ms)
+        more = disk.follow() or more
         more = self._step_front(now_ms) or more
         if has_left:
             self._endings.carry_out(writes, now_ms)

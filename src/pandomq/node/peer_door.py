@@ -21,6 +21,7 @@ from pandomq.ids import UserName
 from pandomq.kernel import OVERSIZED, PublishRun
 from pandomq.methods import ChannelOpen, ChannelOpenOk, MethodInput
 from pandomq.node.link import Vouched
+from pandomq.node.peer_dialing import CLOSED_BY_PEER
 from pandomq.wire.inputs import Faulted, Login, OpenVhost, PeerClosed
 from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import CLUSTER
@@ -130,6 +131,10 @@ class PeerDoor:
                 break
         self._links.talk(link)
         return ahead
+
+    def lost(self, link: Link, now_ms: int) -> None:
+        """Its socket is closed."""
+        self._peers.accepted_lost(link, now_ms, by_peer=True, reason=CLOSED_BY_PEER)
 
     def _take(self, link: Link, run: PublishRun) -> None:
         for position in range(len(run)):

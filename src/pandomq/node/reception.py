@@ -12,6 +12,7 @@ from pandomq.cluster.limits import BROKERS_COMING_MAX
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import UserName
 from pandomq.kernel import Scanner
+from pandomq.limits import HANDSHAKES_PER_STEP_MAX
 from pandomq.node.attempts import Attempt, Attempts, Caller
 from pandomq.node.link import Link, address_name, is_loopback
 from pandomq.node.logins import Logins, Question, Secrets, Welcome
@@ -64,6 +65,8 @@ class Reception:
         self._links = links
         self._office = office
         self._announced: Mapping[str, object] = {}
+        self.goes_on = False
+        """More may be let in by what is known already."""
         self.logins = Logins(settings, broker, secrets)
         self._attempts = Attempts(self.logins, now_ms)
         self.change_settings(settings)
@@ -123,6 +126,7 @@ class Reception:
             self._links.controls.append(Abort(link))
         else:
             self._links.add(link)
+            self._links.handshakes.begin(link, now_ms)
         return link
 
     # Logging in. What clients sent ahead of the answer is returned with those who are let in.
@@ -142,19 +146,19 @@ class Reception:
             return [(link, link.connection.accept_login())]
         attempt = Attempt(link, link.peer_name, link.peer[0], login, link.certificate_name, link.from_loopback)
         welcome = self._attempts.begin(attempt, now_ms)
-        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+        return self._let_in(attempt, welcome)
 
     def call(self, caller: Caller, login: Login, peer: tuple[str, int], now_ms: int) -> list[Ahead]:
         """A login without a connection."""
         attempt = Attempt(caller, address_name(peer), peer[0], login, None, is_loopback(peer[0]))
         welcome = self._attempts.begin(attempt, now_ms)
-        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+        return self._let_in(attempt, welcome)
 
     def verified(self, attempt: Attempt, question: Question, *, fits: bool, now_ms: int) -> list[Ahead]:
         welcome = self._attempts.verified(attempt, question, fits=fits, now_ms=now_ms)
-        return self._let_in(attempt, welcome) + self._go_on(now_ms)
+        return self._let_in(attempt, welcome)
 
-    def tick(self, now_ms: int) -> list[Ahead]:
+    def tick(self, now_ms: int) -> None:
         for attempt in self._attempts.due(now_ms):
             match attempt.who:
                 case Caller() as caller if not caller.gone:
@@ -163,17 +167,23 @@ class Reception:
                     link.connection.refuse_login(attempt.login, now_ms)
                     self._links.talk(link)
                     self._links.watch(link)
-        return self._go_on(now_ms)
+                    self._links.handshakes.look_at(link)
 
-    def _go_on(self, now_ms: int) -> list[Ahead]:
-        """Asks the next question, if none is being answered."""
+    def go_on(self, now_ms: int) -> list[Ahead]:
+        """Asks the next question, if none is being answered. Many may have waited for one answer: those who are let in
+        by it come in as others do, a few in each step."""
         ahead: list[Ahead] = []
-        while (turn := self._attempts.next(now_ms)) is not None:
+        self.goes_on = False
+        for _ in range(HANDSHAKES_PER_STEP_MAX):
+            turn = self._attempts.next(now_ms)
+            if turn is None:
+                return ahead
             attempt, answer = turn
             if isinstance(answer, Question):
                 self._links.controls.append(VerifyPassword(attempt, answer))
             else:
                 ahead += self._let_in(attempt, answer)
+        self.goes_on = True
         return ahead
 
     def _let_in(self, attempt: Attempt, welcome: Welcome | None) -> list[Ahead]:

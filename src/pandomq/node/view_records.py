@@ -103,6 +103,14 @@ class SyncTimesView(msgspec.Struct, frozen=True):
     longest_s: float
 
 
+class PassesView(msgspec.Struct, frozen=True):
+    """Of the event loop, since the process started."""
+
+    count: int
+    total_s: float
+    longest_s: float
+
+
 class LinkView(msgspec.Struct, frozen=True):
     """An open connection of a client."""
 

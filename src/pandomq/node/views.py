@@ -31,6 +31,7 @@ from pandomq.node.view_records import (
     LinkView,
     ListenerView,
     NodeView,
+    PassesView,
     PeerLinkView,
     QueueSize,
     QueueUseView,
@@ -61,6 +62,7 @@ class Views:
         "_started_ms",
         "cluster_id",
         "listeners",
+        "passes",
         "peer_links",
         "sync_times",
     )
@@ -88,12 +90,14 @@ class Views:
         """The runtime adds where it listens."""
         self.sync_times: Callable[[], SyncTimesView] = lambda: SyncTimesView(0, 0.0, 0.0)
         """And can tell how long the disk takes."""
+        self.passes: Callable[[], PassesView] = lambda: PassesView(0, 0.0, 0.0)
         self.peer_links: Callable[[], Sequence[PeerLinkView]] = tuple if peer_links is None else peer_links.view
 
     def inherit(self, older: Views) -> None:
         """This node takes the place of one that began again."""
         self.listeners += older.listeners
         self.sync_times = older.sync_times
+        self.passes = older.passes
         self._log.elections = older._log.elections
 
     # The broker as a whole.

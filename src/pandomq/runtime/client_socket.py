@@ -43,6 +43,9 @@ class ClientSocket(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        link = self.link
+        if link is not None and link.client is None and link.hello is None:
+            return self._server.handshake_buffer
         return self._server.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -64,6 +67,8 @@ class ClientSocket(asyncio.BufferedProtocol):
         if self.link is not None:
             self._server.lost(self.link)
             self.link = None
+        # The node lets it go when it gets to it, and may speak to it until then.
+        self._transport = None
 
     def write(self, data: bytes | memoryview) -> None:
         if self._transport is not None:

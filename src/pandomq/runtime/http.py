@@ -15,9 +15,9 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from pandomq.runtime.door import House
 from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
 from pandomq.runtime.tls import TlsFiles
-from pandomq.runtime.tls_door import House
 
 log = logging.getLogger("pandomq")
 
@@ -70,7 +70,7 @@ class HttpServer:
         house = House(self._connected, lambda: HEAD_S_MAX, self._has_room)
         opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
         for listener in opened:
-            await listener.start()
+            listener.start()
         self._listeners += opened
         return [listener.address for listener in opened]
 

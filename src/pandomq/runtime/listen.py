@@ -6,15 +6,14 @@ where there is one.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket
 import ssl
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pandomq.runtime.door import Door, House
 from pandomq.runtime.tls import TlsFiles, server_context
-from pandomq.runtime.tls_door import House, TlsDoor
 
 if TYPE_CHECKING:
     from pandomq.runtime.dial import Dialing
@@ -44,7 +43,7 @@ class Address(NamedTuple):
 class Listener:
     """One listening socket and who answers there. Its TLS files can be read again while it listens."""
 
-    __slots__ = ("_door", "_house", "_server", "_sock", "_tls", "address")
+    __slots__ = ("_door", "_house", "_sock", "_tls", "address")
 
     def __init__(self, sock: socket.socket, house: House, tls: TlsFiles | None = None) -> None:
         host, port = sock.getsockname()[:2]
@@ -52,17 +51,11 @@ class Listener:
         self._sock = sock
         self._house = house
         self._tls = tls
-        self._door: TlsDoor | None = None
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Raises OSError if the TLS files are no good."""
-        context = self.read_tls_files()
-        if context is not None:
-            self._door = TlsDoor(self._sock, self._house, context)
-        else:
-            loop = asyncio.get_running_loop()
-            self._server = await loop.create_server(self._house.make_guest, sock=self._sock, backlog=BACKLOG)
+        self._door = Door(self._sock, self._house, self.read_tls_files())
 
     def read_tls_files(self) -> ssl.SSLContext | None:
         """As they are now, for `use`. Raises OSError naming the file at fault."""
@@ -74,10 +67,9 @@ class Listener:
             self._door.context = context
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
         if self._door is not None:
             self._door.close()
+            self._door = None
         self._sock.close()
 
 

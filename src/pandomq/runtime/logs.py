@@ -2,7 +2,7 @@
 
 Names come from clients, so whatever could end a line or steer a terminal is escaped: nobody can forge an entry. A URL's
 user and password are masked. Only a bug has more to say: in text its stack follows on indented lines, in JSON it is a
-field of the event.
+field of the event. Of what happens many times a second most is counted instead (`repeats`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 import time
 from typing import Final, Literal, TextIO
 
+from pandomq.runtime.repeats import Repeats
+
 LogFormat = Literal["text", "json"]
 
 _CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]*@")
@@ -23,6 +25,7 @@ def set_up_logs(level: str, form: LogFormat, stream: TextIO | None = None) -> No
     """From here on everything that is logged in this process goes there and looks like that."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.addFilter(Repeats(handler))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
 

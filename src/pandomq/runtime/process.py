@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -24,16 +23,15 @@ from pandomq.node.node import Node
 from pandomq.node.offers import Place
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import ListenerView
+from pandomq.runtime import collector
 from pandomq.runtime.allocator import keep_large_blocks_apart
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.http import HttpServer
+from pandomq.runtime.repeats import WINDOW_S, sum_up
 from pandomq.runtime.server import Server
 
 log = logging.getLogger("pandomq")
-
-GC_THRESHOLDS: Final = (50_000, 50, 100)
-"""Rare collections: messages are freed by count, cycles arise with connections only."""
 
 FILES_RESERVED: Final = 256
 """Open files that are not clients' connections: listening sockets, logs, requests over HTTP."""
@@ -136,21 +134,31 @@ async def _serve(
         for address in await http.listen(endpoints.http):
             urls.append(f"http://{address}")
             server.node.views.listeners.append(ListenerView("http", *address))
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    collector.begin()
     on_ready(urls)
     servers: list[Server | HttpServer] = [server] if http is None else [server, http]
+    chores = [
+        asyncio.create_task(_every(WINDOW_S, sum_up)),
+        asyncio.create_task(_every(collector.FULL_EVERY_S, collector.look_at_all)),
+    ]
     reloading = asyncio.create_task(_reload_when_asked(again, use, servers, read_settings))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((stopping, server.failure), return_when=asyncio.FIRST_COMPLETED)
     reloading.cancel()
+    for chore in chores:
+        chore.cancel()
     if server.failure.done():
         server.failure.result()
     log.info("stopping: telling clients")
     if http is not None:
         await http.shut_down()
     await server.shut_down()
+
+
+async def _every(pause_s: float, chore: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(pause_s)
+        chore()
 
 
 async def _listen(server: Server, endpoints: Endpoints) -> list[str]:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLObject
 from typing import Final
 
 from pandomq import limits
+from pandomq.cluster.limits import BROKERS_COMING_MAX
 from pandomq.journal.faults import StoreFault
 from pandomq.node.attempts import Attempt
 from pandomq.node.dialed import Dialed
@@ -32,10 +32,12 @@ from pandomq.runtime.client_socket import ClientSocket
 from pandomq.runtime.clock import Clock
 from pandomq.runtime.dial import Dialing
 from pandomq.runtime.disk import Disk
+from pandomq.runtime.door import House
 from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
+from pandomq.runtime.passes import Passes
+from pandomq.runtime.password_thread import PasswordThread
 from pandomq.runtime.sync_times import SyncTimes
 from pandomq.runtime.tls import TlsFiles, certificate_name
-from pandomq.runtime.tls_door import House
 
 log = logging.getLogger("pandomq")
 
@@ -62,6 +64,7 @@ class Server:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
+        self.handshake_buffer = self.read_buffer[: limits.HANDSHAKE_READ_BYTES]
         self._gathered_bytes = 0
         self._step_asked = False
         self._timer: asyncio.TimerHandle | None = None
@@ -71,13 +74,14 @@ class Server:
         self._data = data
         self._sync_times = SyncTimes()
         self.node.views.sync_times = self._sync_times.view
+        self._passes = Passes()
+        self.node.views.passes = self._passes.view
         self._disk = None if data is None else Disk(data, self._tell_completed, self._sync_times)
         self._changed = asyncio.Event()
         """The disk has done something."""
         self.failure: asyncio.Future[None] = self._loop.create_future()
         """Has a StoreFault once the broker cannot go on; nothing is handled or sent from then on."""
-        # One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
-        self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
+        self._passwords = PasswordThread()
 
     async def listen(
         self,
@@ -92,10 +96,12 @@ class Server:
             lambda: ClientSocket(self, through_proxy=through_proxy, place=place),
             lambda: self.node.handshake_ms_max / 1000,
             lambda coming: self._renewal is None and self.node.has_room(coming),
+            # Where only brokers come, clients cannot take their room.
+            lambda: BROKERS_COMING_MAX if place is Place.BROKERS else self.node.handshake_room,
         )
         opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
         for listener in opened:
-            await listener.start()
+            listener.start()
         self._listeners += opened
         protocol = ("cluster" if place is Place.BROKERS else "amqp") + ("" if tls is None else "/ssl")
         self.node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
@@ -241,11 +247,14 @@ class Server:
     def _ask_step(self) -> None:
         if not self._step_asked:
             self._step_asked = True
+            self._passes.begin()
             self._loop.call_soon(self._asked_step)
 
     def _asked_step(self) -> None:
         self._step_asked = False
+        began_s = self._passes.began_s
         self._step()
+        self._passes.end(began_s)
 
     def _step(self) -> None:
         if self.failure.done() or self._renewal is not None or self._parted:
@@ -308,18 +317,11 @@ class Server:
     def _verify(self, attempt: Attempt, question: Question) -> None:
         node = self.node
 
-        def answered(answer: asyncio.Future[bool]) -> None:
-            if answer.cancelled():
-                return
-            failure = answer.exception()
-            if failure is not None:
-                # Others wait behind this one, so that it has to be answered. What it says might hold the hash.
-                log.error("a password could not be checked: %s", type(failure).__name__)
-            fits = failure is None and answer.result()
+        def answered(fits: bool) -> None:
             node.verified(attempt, question, fits=fits, now_ms=self._clock.now_ms())
             self._ask_step()
 
-        self._loop.run_in_executor(self._hasher, question.fits).add_done_callback(answered)
+        self._passwords.ask(question, answered)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -361,6 +363,6 @@ class Server:
             self._disk.close()
         if self._timer is not None:
             self._timer.cancel()
-        self._hasher.shutdown(wait=False, cancel_futures=True)
+        self._passwords.close()
         if self.node.link_count:
             log.info("closed %d connections whose clients did not answer", self.node.link_count)

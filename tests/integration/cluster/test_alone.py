@@ -1,4 +1,4 @@
-"""Two brokers, strangers among brokers, and Celery through a failover."""
+"""Two brokers, strangers among brokers, a storm of clients, and Celery through a failover."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ def test_a_broker_with_another_key_is_refused(tmp_path: Path) -> None:
 @pytest.mark.proves("R21")
 def test_a_broker_with_the_store_of_another_cluster_is_refused(tmp_path: Path) -> None:
     cases.foreign_store(tmp_path)
+
+
+@pytest.mark.proves("R13")
+def test_clients_that_lose_their_root_at_once_are_all_let_in_by_its_heir(tmp_path: Path) -> None:
+    cases.reconnect_storm(tmp_path, clients=1500)
 
 
 def test_celery_tasks_survive_the_root(tmp_path: Path) -> None:

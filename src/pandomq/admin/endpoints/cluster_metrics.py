@@ -9,7 +9,7 @@ from pandomq.admin.exposition import COUNTER, GAUGE, Exposition
 from pandomq.node.cluster_view import BACKUP, LEARNER, ROOT, SECONDARY
 
 if TYPE_CHECKING:
-    from pandomq.node.view_records import ClusterView, MemberView, PeerLinkView, SyncTimesView
+    from pandomq.node.view_records import ClusterView, MemberView, PassesView, PeerLinkView, SyncTimesView
 
 _ROLES: Final = (ROOT, BACKUP, LEARNER, SECONDARY)
 
@@ -39,6 +39,12 @@ def add_sync_times(page: Exposition, times: SyncTimesView) -> None:
     page.add("pandomq_log_syncs_total", COUNTER, "Writes of the log that were made safe", times.count)
     page.add("pandomq_log_sync_seconds_total", COUNTER, "Time that took", round(times.total_s, 6))
     page.add("pandomq_log_sync_seconds_max", GAUGE, "The longest of them", round(times.longest_s, 6))
+
+
+def add_passes(page: Exposition, passes: PassesView) -> None:
+    page.add("pandomq_loop_passes_total", COUNTER, "Passes of the event loop that had something to do", passes.count)
+    page.add("pandomq_loop_pass_seconds_total", COUNTER, "Time that they took", round(passes.total_s, 6))
+    page.add("pandomq_loop_pass_seconds_max", GAUGE, "The longest of them", round(passes.longest_s, 6))
 
 
 def _add_members(page: Exposition, members: Sequence[MemberView]) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from pandomq import __version__, kernel
 from pandomq.admin import process_facts
-from pandomq.admin.endpoints.cluster_metrics import add_cluster, add_sync_times
+from pandomq.admin.endpoints.cluster_metrics import add_cluster, add_passes, add_sync_times
 from pandomq.admin.endpoints.overview import RABBITMQ_VERSION
 from pandomq.admin.exposition import CONTENT_TYPE, COUNTER, GAUGE, Exposition
 
@@ -86,6 +86,7 @@ async def metrics(call: Call) -> Response:
     _add_node(page, call)
     add_cluster(page, call.views.cluster())
     add_sync_times(page, call.views.sync_times())
+    add_passes(page, call.views.passes())
     return _answer(page)
 
 
