@@ -102,10 +102,14 @@ class PeerDialing:
 
     def tick(self, now_ms: int, *, lonely: bool) -> None:
         """`lonely`: nobody is linked, so those are asked as well who are only there to be joined."""
+        # A broker that is to be joined may be known by name as well. It is dialed once: of two connections it would
+        # keep the newer one, and this end the older one.
+        busy = {target.address for target in self.targets.values() if target.dialed is not None}
         for target in list(self.targets.values()):
             dialed = target.dialed
             if dialed is None:
-                if now_ms >= target.redial_ms and (target.name or lonely):
+                if now_ms >= target.redial_ms and (target.name or lonely) and target.address not in busy:
+                    busy.add(target.address)
                     target.dialed = DialedPeer(self, target.name, target.address)
                     self._controls.append(Dial(target.dialed))
             elif dialed.dialer is not None:

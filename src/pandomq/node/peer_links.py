@@ -65,6 +65,7 @@ class PeerLinks:
         self.dialing = PeerDialing(settings.cluster.key, self.hello, self, random)
         self._peers: dict[str, Peer] = {}
         self._members: object = None
+        self._introduced: set[str] = set()
         self._resumed: list[DialedPeer] = []
         self._news: list[Up | Down | Mail] = []
         self._outgoing: list[tuple[str, Kind, bytes]] = []
@@ -153,8 +154,9 @@ class PeerLinks:
         return self._peers.setdefault(name, Peer(name, now_ms))
 
     def _is_member(self, name: str) -> bool:
-        names = self._replication.notices.membership.names or {member.name for member in self._settings.primaries}
-        return name in names
+        """As far as this broker knows: from the log, by its configuration, or from what it heard when it came."""
+        names = self._replication.notices.membership.names
+        return name in (names or {member.name for member in self._settings.primaries} or self._introduced)
 
     def _forget_stranger(self, peer: Peer) -> None:
         """Who is no member is known while it is there, and not looked for when it is gone."""
@@ -184,6 +186,7 @@ class PeerLinks:
         peer.hello = hello
         self._replication.notices.advertise(hello.name, hello.amqp)
         if not self._replication.notices.membership.names:
+            self._introduced = {name for name, _ in hello.members} or self._introduced
             for name, address in hello.members:
                 if address and name not in self.dialing.targets and name != self._name:
                     self.dialing.aim(name, address, now_ms)

@@ -280,3 +280,30 @@ def test_it_finds_its_way_back_to_each_primary() -> None:
     assert world.node("n4").peers.notices.advertised.keys() == {"n1", "n2", "n3", "n4"}
     world.kill("n4")
     world.until(lambda: "n4" not in world.node("n1").peers.notices.advertised)
+
+
+def test_it_links_once_with_each_though_it_knows_them_by_name_and_by_address(caplog: pytest.LogCaptureFixture) -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    primaries = ("n1", "n2", "n3")
+    addresses = [f"{name}.example:5672" for name in primaries]
+    world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", *addresses), CLUSTER)
+    world.until(lambda: all(world.is_linked("n4", name) for name in primaries))
+    world.run(2_000)
+    assert "connected anew" not in caplog.text
+    assert all(world.is_linked("n4", name) for name in primaries)
+
+
+def test_primaries_of_which_it_has_only_heard_are_not_forgotten() -> None:
+    world = LinkWorld()
+    world.until(lambda: world.root is not None)
+    world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", "n1.example:5672"), CLUSTER)
+    links = world.node("n4").peer_links
+    assert links is not None
+    world.until(lambda: "n3" in links.dialing.targets)
+    assert not world.node("n4").peers.notices.membership.names, "the log has not come yet"
+    world.kill("n3")
+    world.run(20)
+    assert "n3" in links.dialing.targets
+    world.start("n3")
+    world.until(lambda: world.is_linked("n4", "n3"))
