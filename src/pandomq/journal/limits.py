@@ -63,6 +63,8 @@ INVENTORY_BODIES_MAX: Final = 500_000
 SENDING_IDLE_MS: Final = 60_000
 """A snapshot of which nobody has asked for a part for so long is kept no longer."""
 
+ARRIVING_SYNC_BYTES: Final = 32 * MIB
+"""How much of a snapshot from another broker is left to one sync; meanwhile the log has little to sync itself."""
 CATCH_UP_LOG_BYTES_MAX: Final = 16 * 1024 * MIB
 """Of the log, kept for a broker that reads it and is behind; never more than is free. Past it, it gets a snapshot."""
 

@@ -32,7 +32,7 @@ from pandomq.journal.events import Emptied, Event, Installed, InstallFailed, Par
 from pandomq.journal.hard_state import StateStore, StoreState
 from pandomq.journal.inventory import Inventory
 from pandomq.journal.layout import Identity
-from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
+from pandomq.journal.limits import ARRIVING_SYNC_BYTES, SECTOR_BYTES, JournalSettings
 from pandomq.journal.names import STATE, arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.page_file import Place, encode_head, is_whole
@@ -184,7 +184,7 @@ class Arrivals:
         yield from perform(Write(arriving(file), offset, (data,)))
         self._sizes[file] = max(self._sizes[file], offset + len(data))
         self._unsynced_bytes += len(data)
-        if self._unsynced_bytes >= self._settings.bulk_sync_bytes:
+        if self._unsynced_bytes >= ARRIVING_SYNC_BYTES:
             # Left to one sync at the end, all of it would keep the log's waiting for as long as it takes.
             self._unsynced_bytes = 0
             yield from perform(SyncFile(arriving(file)))

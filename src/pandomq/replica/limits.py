@@ -41,7 +41,8 @@ EXCERPTS_KEPT: Final = 256
 """Excerpts in memory for secondaries that keep up."""
 
 # Snapshots between brokers.
-SNAPSHOT_PIECES_IN_FLIGHT_MAX: Final = 4
+SNAPSHOT_PIECES_IN_FLIGHT_MAX: Final = 8
+"""To one peer, that it has not taken; fewer where the window is narrower, as if each took its share of it."""
 SNAPSHOT_PIECE_BYTES_MAX: Final = 16 * MIB
 """A larger piece is refused by its receiver."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.limits import (
@@ -19,6 +19,9 @@ from pandomq.replica.limits import (
     WINDOW_BYTES_FIRST,
     WINDOW_BYTES_MIN,
 )
+
+PIECE_SHARE_BYTES: Final = IN_FLIGHT_BYTES_MAX // SNAPSHOT_PIECES_IN_FLIGHT_MAX
+"""What a piece of a snapshot counts for in a window."""
 
 
 class Phase(enum.Enum):
@@ -53,8 +56,8 @@ class Transfer:
         """Pieces before this one are sent whole, whatever the peer may have."""
 
     @property
-    def has_room(self) -> bool:
-        return not self.reading and not self.whole and self.next_number - self.taken < SNAPSHOT_PIECES_IN_FLIGHT_MAX
+    def under_way(self) -> int:
+        return max(self.next_number - self.taken, 0)
 
     def rewind(self, number: int) -> None:
         self.next_number = number
@@ -145,6 +148,17 @@ class Progress:
             return not self.waiting
         return len(self._in_flight) < IN_FLIGHT_APPENDS_MAX and self._in_flight_bytes < self.window_bytes
 
+    def has_room_for_piece(self, transfer: Transfer) -> bool:
+        """One at a time is read, and a few may be on their way."""
+        if transfer.reading or transfer.whole:
+            return False
+        return transfer.under_way < max(1, self.window_bytes // PIECE_SHARE_BYTES)
+
+    @property
+    def _under_way_bytes(self) -> int:
+        pieces = 0 if self.transfer is None else self.transfer.under_way
+        return self._in_flight_bytes + pieces * PIECE_SHARE_BYTES
+
     def answered(self, round_: int, now_ms: int, delay_ms_max: int) -> None:
         """It has answered at once what was sent then. Heartbeats queue behind entries: where those take long, because
         the way is narrow, fewer of them may be under way, or the lease would run out for nothing but its root's zeal.
@@ -154,7 +168,7 @@ class Progress:
         self.window_ms = now_ms
         if now_ms - round_ > delay_ms_max:
             self.window_bytes = max(self.window_bytes // 2, WINDOW_BYTES_MIN)
-        elif self._in_flight_bytes * 2 >= self.window_bytes:
+        elif self._under_way_bytes * 2 >= self.window_bytes:
             # It is made use of; how wide the way is for those who have nothing to send nobody knows.
             self.window_bytes = min(self.window_bytes * 2, IN_FLIGHT_BYTES_MAX)
 

@@ -151,8 +151,7 @@ class Replication:
         self._read_piece(peer, peer.transfer)
 
     def _read_piece(self, peer: Progress, transfer: Transfer) -> None:
-        """One at a time is read, and a few may be on their way."""
-        if transfer.has_room:
+        if peer.has_room_for_piece(transfer):
             transfer.reading = True
             lean = transfer.next_number >= transfer.raw_to
             self._core.outbox.put(ReadPiece(peer.name, transfer.source, transfer.next_number, lean, peer.observer))

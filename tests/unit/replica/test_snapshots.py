@@ -220,9 +220,9 @@ def test_a_transfer_goes_on_where_a_link_broke() -> None:
     world.cut("a", "c", noticed=True)
     world.heal()
     again = deliver(world, late, 2_000)
-    # Until the receiver says what it has, as many are sent as may be on their way.
-    assert again[:SNAPSHOT_PIECES_IN_FLIGHT_MAX] == list(range(SNAPSHOT_PIECES_IN_FLIGHT_MAX))
-    assert min(again[SNAPSHOT_PIECES_IN_FLIGHT_MAX:]) > SNAPSHOT_PIECES_IN_FLIGHT_MAX
+    # Until the receiver says what it has, a few may be on their way.
+    assert again[0] == 0
+    assert len([number for number in again if number < 8]) <= SNAPSHOT_PIECES_IN_FLIGHT_MAX
     world.advance(2_000)
     assert world.committed("c") == world.committed("a")
 

@@ -6,7 +6,7 @@ READY_TIMEOUT_S = 90.0
 """From the start of a broker until its cluster is whole."""
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.1
-CATCH_UP_TIMEOUT_S = 180.0
+CATCH_UP_TIMEOUT_S = 240.0
 
 FAULT_RATE = 2000
 """Messages a second while something is broken on purpose."""
