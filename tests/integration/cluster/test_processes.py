@@ -1,4 +1,4 @@
-"""Brokers that are killed, frozen and restarted, and stores that were damaged meanwhile, under load.
+"""Brokers that are killed, frozen, restarted and asked to end, and stores that were damaged meanwhile, under load.
 
 Before that: who is connected to whom, and what a client hears that comes to the wrong one.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 
 import pika
+import pika.exceptions
 import psutil
 import pytest
 from pika.exceptions import ProbableAccessDeniedError
@@ -62,7 +63,31 @@ def test_a_corrupted_segment_is_repaired(cluster: Cluster, chance: Random) -> No
     play(cases.corrupt_backup, cluster, chance)
 
 
-QUICK = {cases.kill_root, cases.freeze_root, cases.power_loss, cases.corrupt_backup}
+@pytest.mark.proves("R37")
+def test_clients_of_a_root_that_ends_hear_where_the_next_one_is(cluster: Cluster) -> None:
+    root = cluster.root
+    connection = pika.BlockingConnection(root.parameters())
+    mark = root.mark()
+    root.terminate()
+    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as closed:
+        connection.process_data_events(time_limit=60)
+    assert root.wait_for_end() == 0
+    heir = cluster.wait_for_root(other_than=root)
+    assert closed.value.reply_code == 320
+    assert f"the next root is {heir.name} at {heir.address}" in closed.value.reply_text
+    assert root.lines(f"handed over to {heir.name}", mark)
+    root.start()
+    cluster.wait_until_whole()
+
+
+@pytest.mark.proves("R37")
+def test_a_rolling_restart_loses_nothing(cluster: Cluster, chance: Random) -> None:
+    marks = {broker.name: broker.mark() for broker in cluster}
+    play(cases.rolling_restart, cluster, chance)
+    assert any(broker.lines("handed over to", marks[broker.name]) for broker in cluster)
+
+
+QUICK = {cases.kill_root, cases.freeze_root, cases.power_loss, cases.corrupt_backup, cases.rolling_restart}
 
 
 @pytest.mark.slow
