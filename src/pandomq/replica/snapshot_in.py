@@ -2,7 +2,8 @@
 
 Pieces come in order; one that does not is answered with the number that is wanted. A transfer belongs to one snapshot
 of one root: when the root changes, or either side starts again, it begins again at piece 0. The old store stays until
-all pieces were put together and found whole.
+all pieces were put together and found whole. If the log has come to hold as much meanwhile, from another root, it stays
+for good: an older state must not take its place.
 
 The members that the snapshot brings are saved before it takes the place of the log, as *arriving*: if the broker
 crashes in between, it finds out from the log which of the two are in force.
@@ -14,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from pandomq.ids import LogIndex, NodeName
+from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind, InstallSnapshot, TakePiece
 from pandomq.replica.excerpts import is_for
@@ -27,6 +28,7 @@ class Incoming:
     """A transfer on its way."""
 
     __slots__ = (
+        "epoch_id",
         "index",
         "installing",
         "offered",
@@ -44,6 +46,7 @@ class Incoming:
         self.source = piece.source
         self.index = piece.index
         self.term = piece.snapshot_term
+        self.epoch_id = piece.snapshot_epoch_id
         self.record = decode_record(piece.record)
         self.taken = 0
         """Pieces that are kept."""
@@ -63,7 +66,7 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
         return
     if core.observer and not piece.excerpts:
         return
-    if has_it_all(core, piece):
+    if has_it_all(core, piece.index, piece.snapshot_term, piece.snapshot_epoch_id):
         answer(core, root, piece.source, installed=True, round_=piece.round)
         return
     if core.is_overtaken() and core.tail.last_index > 0:
@@ -88,12 +91,12 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
         answer(core, root, piece.source, incoming.taken, wanted=incoming.offered, round_=piece.round)
 
 
-def has_it_all(core: Core, piece: SnapshotPiece) -> bool:
+def has_it_all(core: Core, index: LogIndex, term: Term, epoch_id: str) -> bool:
     """What is on the disk already need not be sent again (R18)."""
-    if piece.index <= core.commit_index and not core.is_overtaken():
+    if index <= core.commit_index and not core.is_overtaken():
         return True
-    is_there = core.tail.term_at(piece.index) == piece.snapshot_term
-    return is_there and core.epoch_id_at(piece.index) == piece.snapshot_epoch_id
+    is_there = core.tail.term_at(index) == term
+    return is_there and core.epoch_id_at(index) == epoch_id
 
 
 def is_next(incoming: Incoming, piece: SnapshotPiece) -> bool:
@@ -120,7 +123,12 @@ def piece_taken(core: Core, source: str, number: int, *, lacks: bool = False) ->
     if number >= incoming.raw_to:
         incoming.raw_run = 0
     incoming.taken += 1
-    if incoming.whole and incoming.taken == incoming.offered:
+    if has_it_all(core, incoming.index, incoming.term, incoming.epoch_id):
+        # Another root has brought the log further while this was on its way: what it was to replace is newer.
+        core.incoming = None
+        if core.root is not None:
+            answer(core, core.root, source, installed=True)
+    elif incoming.whole and incoming.taken == incoming.offered:
         install(core, incoming)
     elif core.root is not None:
         answer(core, core.root, source, incoming.taken)

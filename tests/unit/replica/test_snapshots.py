@@ -7,7 +7,8 @@ import pytest
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import tail
 from pandomq.replica.catching_up import Straggler
-from pandomq.replica.effects import Alarm, AlarmKind
+from pandomq.replica.completions import PieceTaken
+from pandomq.replica.effects import Alarm, AlarmKind, InstallSnapshot
 from pandomq.replica.limits import SNAPSHOT_PIECES_IN_FLIGHT_MAX
 from pandomq.replica.messages import SnapshotPiece, decode
 from pandomq.replica.progress import Phase, Progress, Transfer
@@ -251,3 +252,32 @@ def test_an_answer_to_a_heartbeat_does_not_end_a_transfer() -> None:
     assert peer.phase is Phase.SNAPSHOT and peer.transfer is not None
     peer.acknowledged(LogIndex(9), LogIndex(9), round_=2)
     assert peer.next_index == 10 and peer.transfer is None
+
+
+def test_a_snapshot_that_is_older_than_the_log_by_the_time_it_is_whole_replaces_nothing() -> None:
+    world = World("abc")
+    root = world.elect("a")
+    late = world["c"]
+    late.crash()
+    for number in range(30):
+        root.propose(f"message {number}".encode())
+    world.settle()
+    # The next root still has the whole log.
+    root.store.compact(root.replica.commit_index)
+    world.settle()
+    begin_transfer(world, late)
+    incoming = late.replica._core.incoming
+    assert incoming is not None
+    root.crash()
+    assert world.elect().name == "b"
+    world.advance(3_000)
+    world["b"].propose(b"newer")
+    world.settle()
+    assert world.committed("c") == world.committed("b")
+
+    # The disk says only now that it has the last piece.
+    core = late.replica._core
+    core.incoming, incoming.whole, incoming.offered = incoming, True, incoming.taken + 1
+    late.replica.completed(PieceTaken(incoming.source, incoming.taken, False))
+    assert not any(isinstance(effect, InstallSnapshot) for effect in late.replica.take_effects())
+    assert core.incoming is None
