@@ -1,6 +1,6 @@
 """Where the kernel asks the broker, in the middle of a run."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pandomq import kernel
 from pandomq.broker.content_header import entries_of, spans_of, with_headers
@@ -55,6 +55,9 @@ class BrokerHooks:
         fault = channel_error("expected 'channel.open'")
         fault.at(class_id, method_id)
         self._broker.faults.close_client(session.owner, fault)
+
+    def fan_out(self, owner: Any, message: kernel.Message) -> None:
+        raise AssertionError("only a broker that is not the root has something to fan out")
 
     def redelivered_copy(self, message: kernel.Message, delivery_count: int) -> kernel.Message:
         header = message.header

@@ -104,12 +104,14 @@ class Page:
 class Engine:
     """All queues and sessions of one broker.
 
-    The caller empties five lists:
+    The caller empties six lists:
     `dead`: queue, message, reason, delivery count of messages that died in queues with dead_letters.
     `returned`: channel, message, flags of mandatory and unroutable ones; basic.return is written before `seal`.
     `waiting_for_time`: queues whose first message has a deadline before the one their timer was armed for, if it was
     armed at all; Queue.timer_armed is False for them. A queue may be named twice.
     `wanted`: pages whose bytes are needed, each once, in the order in which they are needed.
+    `numbered`: channels with a producer of which publishes are in the batch's entry, each once a batch; emptied before
+    `seal`.
     `freed`: pages that are gone for good, loaded or with all their messages. A page may be in both; to load one that is
     gone does nothing.
     """
@@ -123,6 +125,7 @@ class Engine:
     waiting_for_time: list[Queue]
     wanted: list[Page]
     freed: list[Page]
+    numbered: list[Channel]
     held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
     held_messages: int
     # Paging. A message in memory counts its header, its body and constants.MESSAGE_OVERHEAD_BYTES, per queue.
@@ -139,6 +142,10 @@ class Engine:
     confirmed: int  # positively
     def __init__(self, hooks: Hooks) -> None: ...
     def publish(self, session: Session, run: PublishRun, now_ms: int) -> None: ...
+    def fan_out(self, routes: Routes, owner: Any, run: DeliveryRun, seen: dict[int, int], now_ms: int) -> None:
+        """What came for a labelled consumer at the root goes to the queues here that the plans of `routes` say. `seen`
+        has the last number of each producer: what is not above it is left out. Without a valid plan, or if the message
+        is special, Hooks.fan_out(owner, message) takes care."""
     def mirror(self, session: Session, run: DeliveryRun, now_ms: int) -> None:
         """What the root delivered goes to the mirror queue that the channel's consumer of that tag reads; it is nacked
         with requeue to the uplink if there is none (so a consumer stays until the root has answered its cancel)."""
@@ -243,6 +250,10 @@ class Channel:
     def published_count(self) -> int: ...  # the last publish number counted (CONFIRM)
     @property
     def unconfirmed_count(self) -> int: ...
+    producer: int  # settable; if not 0, publishes that are counted here carry it and their number
+    repeats_through: int  # settable; with a producer, publishes up to this number go to Hooks.publish in any case
+    def set_published(self, count: int) -> None:
+        """The next publish that is counted has the number after this one. ValueError if any is unconfirmed."""
     @property
     def kept_count(self) -> int: ...  # forwarded, and kept to be sent again: all from the first unconfirmed one on
     @property
@@ -289,6 +300,8 @@ class Consumer:
     unacked_count: int
     active: bool  # False while another one is the single active consumer
     delivered: int
+    labelled: bool  # settable; deliveries say, instead of consumer tag and delivery tag, producer (8 octets; none if it
+    # is 0) and number of the message: for consumers with no_ack
     def __init__(
         self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
     ) -> None: ...

@@ -18,6 +18,8 @@ class Message:
     priority: int  # 0 when absent
     expiration_ms: int  # -1 when absent or not a number
     special: int
+    producer: int  # whose publish it is, and its number there; 0 if the channel has no producer, or does not count
+    number: int
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
     @property
     def exchange(self) -> str: ...  # decoded with errors="surrogateescape"

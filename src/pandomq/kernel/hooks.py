@@ -3,7 +3,7 @@
 A hook may close channels (Channel.open = False) and the session: the run skips what follows on those.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pandomq.kernel._fast import Channel, Message, Queue, Session
@@ -25,6 +25,9 @@ class Hooks(Protocol):
 
     def unknown_channel(self, session: "Session", number: int, class_id: int, method_id: int) -> None:
         """A publish or settlement on a channel that is not open. The rest of the run is dropped."""
+
+    def fan_out(self, owner: Any, message: "Message") -> None:
+        """Engine.fan_out has no valid plan for the message, or it is special. Does all of it, as `publish` does."""
 
     def redelivered_copy(self, message: "Message", delivery_count: int) -> "Message":
         """The message with its x-delivery-count header, for queues with counts_deliveries."""

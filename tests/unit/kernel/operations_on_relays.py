@@ -118,3 +118,48 @@ def forget(world: World, a: int, b: int, c: int) -> Any:
         return channel.forget_tag(b % 7)
     channel.forget(queue)
     return channel.outstanding(0, True)
+
+
+# --- the root's side, and what it sends to all
+
+
+@operation(5)
+def number(world: World, a: int, b: int, c: int) -> Any:
+    """A channel gets a producer, and begins to count anew if it may."""
+    channel = open_channel(world, a)
+    if channel is None:
+        return None
+    channel.producer = (0, 5, 2**64 - 1, a + 1)[b % 4]
+    channel.repeats_through = channel.published_count + c % 3
+    if c % 2:
+        try:
+            channel.set_published(channel.published_count + b)
+        except ValueError:
+            return "unconfirmed"
+    return channel.published_count
+
+
+@operation(4)
+def label(world: World, a: int, b: int, c: int) -> None:
+    quiet = [consumer for consumer in world.consumers if consumer.no_ack]
+    consumer = one(quiet, a) or one(world.consumers, a)
+    if consumer is not None:
+        consumer.labelled = b % 4 != 0
+
+
+@operation(8)
+def fan_out(world: World, a: int, b: int, c: int) -> Any:
+    labels = [b"", (7).to_bytes(8, "big"), (2**63).to_bytes(8, "big"), b"other", bytes(8)]
+    data = b"".join(
+        deliver(
+            labels[(a + at // 2) % 5],
+            b % 9 + at,
+            b"o%d" % (b + at),
+            PROPERTIES[c % len(PROPERTIES)],
+            key=("q0", "fan", "q1", "nowhere")[(c + at) % 4].encode(),
+        )
+        for at in range(1 + a % 5)
+    )
+    (run,) = world.kernel.Scanner(0, 1 << 20, True).feed(data)
+    world.engine.fan_out(world.routes, "trunk", run, world.seen, world.now_ms)
+    return dict(world.seen), list(world.seen)

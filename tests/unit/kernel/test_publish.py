@@ -30,7 +30,7 @@ def test_special_messages_always_go_to_the_hook(world: World) -> None:
     world.queue("k")
     for props in (properties(user_id=b"u"), properties(expiration=b"x"), b"\0\1"):
         world.feed(channel.session, publish(b"k", b"1") + publish(b"k", b"2", props))
-    assert [event[9] for event in world.events if event[0] == "publish"] == [
+    assert [event[-3] for event in world.events if event[0] == "publish"] == [
         0,
         world.kernel.SPECIAL_USER_ID,
         world.kernel.SPECIAL_EXPIRATION,

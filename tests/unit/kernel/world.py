@@ -37,6 +37,7 @@ class World:
         self.paged: list[int] = []  # the owners of all pages that ever were
         self.freed: list[int] = []
         self.settings: list[dict[str, Any]] = []  # of the queues
+        self.seen: dict[int, int] = {}
 
     # --- hooks
 
@@ -57,6 +58,13 @@ class World:
             return
         accepted = self.engine.enqueue(channel, message, plan.queues, flags, self.now_ms)
         self.events.append(("accepted", accepted))
+
+    def fan_out(self, owner: Any, message: Any) -> None:
+        self.events.append(("fan out", owner, *self.name(message)))
+        plan = self.kernel.Plan(self.table.get(message.routing_key, []))
+        self.plans.append(plan)
+        self.routes.put(message.routing, plan)
+        self.engine.enqueue(None, message, plan.queues, 0, self.now_ms)
 
     def settle(self, channel: Any, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
         self.events.append(("settle", channel.owner, method_id, tag, multiple, requeue))
@@ -135,6 +143,10 @@ class World:
     def end_batch(self, commit: bool = True) -> bytes | None:
         """Delivers, seals, and commits at once if wanted."""
         self.engine.deliver(self.now_ms)
+        if self.engine.numbered:
+            rows = [(channel.owner, channel.published_count) for channel in self.engine.numbered]
+            self.events.append(("numbered", *rows))
+            self.engine.numbered.clear()
         entry: bytes | None = self.engine.seal(self.now_ms)
         if entry is not None:
             self.index += 1
@@ -194,7 +206,7 @@ class World:
     def name(message: Any) -> Row:
         return (
             message.routing, message.header, message.body, message.persistent, message.priority,
-            message.expiration_ms, message.kept,
+            message.expiration_ms, message.kept, message.producer, message.number,
         )  # fmt: skip
 
     def ready(self, queue: Any) -> list[bytes]:
@@ -210,6 +222,7 @@ class World:
         return {
             "engine": tuple(getattr(engine, name) for name in counters),
             "dead": [(q.owner, self.name(m), reason, count) for q, m, reason, count in engine.dead],
+            "numbered": [channel.owner for channel in engine.numbered],
             "returned": [(channel.owner, self.name(m), flags) for channel, m, flags in engine.returned],
             "waiting for time": [queue.owner for queue in engine.waiting_for_time],
             "pages": [[page.owner for page in pages] for pages in (engine.wanted, engine.freed)],

@@ -12,6 +12,9 @@ cdef class Channel:
     cdef Mirrors* mirrors  # NULL for most
     cdef dict mirror_consumers  # by tag; None for most
     cdef Chain resting  # consumers that wait for the channel's credit, or for its release
+    cdef public uint64_t producer
+    cdef public uint64_t repeats_through
+    cdef uint64_t numbered_in  # the last batch in which it was in Engine.numbered
     cdef readonly uint32_t prefetch_max
     cdef uint32_t credit_used  # unacked deliveries to consumers; what basic.get took does not count
     cdef readonly uint16_t number
@@ -70,12 +73,21 @@ cdef class Channel:
 
     # --- publishes
 
-    cdef inline int count_publish(self) except -1:
-        if self.mode == C_CONFIRM:
-            self.confirms.published += 1
-            if not self.is_touched:
-                self.touch()
-        return 0
+    cdef inline bint count_publish(self, Message message) except -1:
+        # In CONFIRM mode. Whether it is one of those that were sent before.
+        self.confirms.published += 1
+        if not self.is_touched:
+            self.touch()
+        if self.producer == 0:
+            return False
+        message.producer = self.producer
+        message.number = self.confirms.published
+        return message.number <= self.repeats_through
+
+    def set_published(self, uint64_t count):
+        if self.confirms.settled != self.confirms.published:
+            raise ValueError("there are publishes that were not confirmed")
+        self.confirms.published = self.confirms.planned = self.confirms.settled = count
 
     cdef int depend_on_batch(self, uint64_t number) except -1:
         # Publishes from this number on wait for the batch's entry.
@@ -87,6 +99,13 @@ cdef class Channel:
 
     cdef int publish_logged(self) except -1:
         # The last counted publish is in the batch's log entry.
+        if self.producer and self.numbered_in != self.session.engine.batch:
+            self.numbered_in = self.session.engine.batch
+            self.session.engine.numbered.append(self)
+        return self.publish_waits()
+
+    cdef int publish_waits(self) except -1:
+        # The last counted publish is confirmed after the batch's entry.
         return self.depend_on_batch(self.confirms.published or 1)
 
     cdef int bar(self) except -1:

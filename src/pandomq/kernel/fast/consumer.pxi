@@ -13,6 +13,7 @@ cdef class Consumer:
     cdef readonly bint no_ack
     cdef readonly bint active
     cdef bint registered
+    cdef bint is_labelled
     cdef bint served  # it got something since it was last woken
     cdef Turn* turn
     cdef Chain* chain  # the one it is in, or NULL
@@ -31,6 +32,16 @@ cdef class Consumer:
         self.registered = True
         channel.add_subscription(self)
         queue_add_consumer(queue, self)
+
+    @property
+    def labelled(self):
+        return self.is_labelled
+
+    @labelled.setter
+    def labelled(self, bint labelled):
+        self.is_labelled = labelled
+        if labelled:
+            self.queue.rewrites = True
 
     cdef inline bint has_obstacle(self) noexcept:
         cdef Channel channel = self.channel
@@ -68,16 +79,14 @@ cdef class Consumer:
         # Writes the delivery and takes over the entry's reference to the message.
         cdef Queue queue = self.queue
         cdef Channel channel = self.channel
-        cdef Message message
         cdef Consumer alive  # while a hook runs
         self.served = True
         self.delivered += 1
         channel.last_tag += 1
         queue.count_delivery(entry)
-        if queue.counts_deliveries and entry.delivery_count:
+        if queue.rewrites:
             alive = self
-            message = queue.engine.hooks.redelivered_copy(<Message>entry.message, entry.delivery_count)
-            channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered, message)
+            deliver_rewritten(self, entry)
         else:
             channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered,
                                            <Message>entry.message)

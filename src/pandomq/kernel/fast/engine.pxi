@@ -8,6 +8,7 @@ cdef class Engine:
     cdef public list waiting_for_time
     cdef public list wanted
     cdef public list freed
+    cdef public list numbered
     cdef object long_queues  # in turn; see plain/paging.py
     cdef object short_queues
     cdef list waking_channels
@@ -51,6 +52,7 @@ cdef class Engine:
         self.waiting_for_time = []
         self.wanted = []
         self.freed = []
+        self.numbered = []
         self.long_queues = OrderedDict()
         self.short_queues = OrderedDict()
         self.page_bytes = PAGE_BYTES
@@ -95,8 +97,9 @@ cdef class Engine:
             if not channel.open:
                 continue
             self.published += 1
-            channel.count_publish()
             message = <Message>item.message
+            if channel.mode == C_CONFIRM and channel.count_publish(message):
+                slot = NULL
             if slot == NULL or message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
                 # After a hook nothing is as it was: it may have closed channels, opened others, changed routes.
                 self.hooks.publish(channel, run.routed_message(item), item.flags)
@@ -123,7 +126,7 @@ cdef class Engine:
                 self.returned.append((channel, message, flags))
                 if channel.is_held:
                     # The return waits behind the replies, and the confirm comes after the return.
-                    channel.publish_logged()
+                    channel.publish_waits()
             return True
         for at in range(size):
             if (<Queue>PyTuple_GET_ITEM(queues, at)).is_asked:
@@ -206,6 +209,9 @@ cdef class Engine:
         for queue, sequence, term in places:
             if not queue.deleted:
                 queue.restore(message, sequence, term, now_ms)
+
+    def fan_out(self, Routes routes not None, owner, DeliveryRun run not None, dict seen not None, int64_t now_ms):
+        fan_out_run(self, routes, owner, run, seen, now_ms)
 
     def mirror(self, Session session not None, DeliveryRun run not None, int64_t now_ms):
         mirror_run(self, session, run, now_ms)

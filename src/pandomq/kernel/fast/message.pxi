@@ -10,6 +10,8 @@ cdef class Message:
     cdef bytes key_name
     cdef readonly uint64_t body_size
     cdef readonly int64_t expiration_ms
+    cdef public uint64_t producer
+    cdef public uint64_t number
     cdef size_t held_bytes  # what a holder keeps in memory
     cdef uint32_t holders  # queues and windows that hold it
     cdef uint16_t body_room  # octets that fit into `body`, if it was made for this; else 0

@@ -4,13 +4,14 @@ cdef enum:
     PAGE_VERSION = 1
     PAGE_START_SIZE = 13
     PAGE_MESSAGE_SIZE = 9
-    PAGE_MESSAGE_SIZE_MAX = PAGE_MESSAGE_SIZE + 28  # with all that the flags can add, but for routing, header and body
+    PAGE_MESSAGE_SIZE_MAX = PAGE_MESSAGE_SIZE + 44  # with all that the flags can add, but for routing, header and body
     PAGE_REDELIVERED = 1
     PAGE_DEADLINE = 2
     PAGE_DELIVERY_COUNT = 4
     PAGE_TERM = 8
     PAGE_ROUTING = 16
     PAGE_HEADER = 32
+    PAGE_PRODUCER = 64
 
 
 cdef bytes page_encode(Ring* ring, size_t start, size_t end, uint32_t count, size_t size_max):
@@ -70,6 +71,9 @@ cdef inline octet* page_store(octet* p, Entry* entry, Entry* before, uint64_t fi
     if before == NULL or not equal_bytes((<Message>message).header, (<Message>before.message).header):
         flags |= PAGE_HEADER
         p = page_store_bytes(p, (<Message>message).header)
+    if (<Message>message).producer:
+        flags |= PAGE_PRODUCER
+        p = little64(little64(p, (<Message>message).producer), (<Message>message).number)
     little32(little32(store8(start, flags), <uint32_t>(entry.sequence - first)), <uint32_t>body_size)
     return store_bytes(p, octets_of((<Message>message).body), body_size)
 
@@ -90,6 +94,8 @@ cdef struct PageReader:
     int64_t deadline_ms
     uint32_t delivery_count
     octet flags
+    uint64_t producer
+    uint64_t number
     const octet* routing
     size_t routing_size
     const octet* header
@@ -146,6 +152,13 @@ cdef inline int reader_next(PageReader* reader, Page page, uint32_t position) ex
     if reader.flags & PAGE_HEADER:
         p = reader_sized(reader, p, &reader.header_size)
         reader.header = p - reader.header_size
+    reader.producer = reader.number = 0
+    if reader.flags & PAGE_PRODUCER:
+        if reader.end - p < 16:
+            raise ValueError("the bytes of the page end too early")
+        reader.producer = from_little64(p)
+        reader.number = from_little64(p + 8)
+        p += 16
     if <size_t>(reader.end - p) < reader.body_size:
         raise ValueError("the bytes of the page end too early")
     reader.body = p
@@ -201,6 +214,8 @@ cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) ex
                 continue
             message = stored_message(routing, header, reader.body, reader.body_size, &traits)
             message.kept = page.is_kept(at)
+            message.producer = reader.producer
+            message.number = reader.number
             message.holders = 1
             held += message.held_bytes
             entry = ring_at(ring, ring.used + kept)

@@ -35,6 +35,7 @@ cdef class Queue:
     cdef int rank  # which of the engine's lists it is in
     cdef bint dead_letters
     cdef bint counts_deliveries
+    cdef bint rewrites  # it did so once, or a consumer has labels: deliveries are looked at
     cdef bint single_active
     cdef bint is_asked  # it has a limit, and keeps messages out; or it is an outlet
     cdef bint is_outlet  # what it takes is confirmed when it has come out at the other end
@@ -75,6 +76,7 @@ cdef class Queue:
         self.synced = synced
         self.delivery_limit = delivery_limit
         self.counts_deliveries = counts_deliveries
+        self.rewrites = self.rewrites or counts_deliveries
         if self.next_sequence == 1:
             if not 0 <= priority_max <= 255:
                 raise ValueError(f"priority_max is {priority_max}")
@@ -212,19 +214,7 @@ cdef class Queue:
         return queue_reinstate_page(self, index[0], index[1], owner)
 
     def suspect(self):
-        cdef PagedLevel level
-        cdef Page page
-        cdef int number
-        ready_settle(&self.ready)
-        if self.ready.count == 0:
-            return
-        for number in range(self.ready.priority_max + 1):
-            ring_suspect(ready_ring(&self.ready, number))
-        for level in self.paged_levels or ():
-            ring_suspect(&level.strays)
-            ring_suspect(&level.tail)
-            for page in level.pages:
-                page.suspect = True
+        queue_suspect(self)
 
     cdef int requeue(self, Entry* entry) except -1:
         # An unacked message comes back, if it may; takes over its reference.

@@ -200,3 +200,21 @@ cdef int queue_supersede(Queue queue, bytes key, uint64_t sequence, bint log) ex
                 queue_log_paged(queue, page, at)
             return queue_pages_went(queue) if queue_remove_paged(queue, level, page, at) else 0
     return 0
+
+
+cdef int queue_suspect(Queue queue) except -1:
+    # Any ready message may have been delivered before.
+    cdef PagedLevel level
+    cdef Page page
+    cdef int number
+    ready_settle(&queue.ready)
+    if queue.ready.count == 0:
+        return 0
+    for number in range(queue.ready.priority_max + 1):
+        ring_suspect(ready_ring(&queue.ready, number))
+    for level in queue.paged_levels or ():
+        ring_suspect(&level.strays)
+        ring_suspect(&level.tail)
+        for page in level.pages:
+            page.suspect = True
+    return 0

@@ -80,6 +80,7 @@ cdef inline void message_drop(PyObject* dropped) noexcept:
     message = <Message>dropped
     message.routing = message.header = message.key = message.key_name = None
     message.holders = 0
+    message.producer = message.number = 0
     if message.body_room == 0 or Py_REFCNT(<PyObject*>message.body) != 1:
         message.body = None
         message.body_room = 0

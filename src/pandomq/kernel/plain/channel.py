@@ -32,6 +32,9 @@ class Channel:
         self.is_held = False
         self.is_waking = False  # in the engine's list of channels to wake
         self.is_touched = False  # in the engine's list of channels with something to seal
+        self.producer = 0
+        self.repeats_through = 0
+        self.numbered_in = 0  # the last batch in which it was in Engine.numbered
         self.subscriptions: dict[Consumer, None] = {}
         self.resting = Chain()
         self.window = Window()
@@ -58,13 +61,30 @@ class Channel:
 
     # --- publishes
 
-    def count_publish(self) -> None:
-        if self.mode == CONFIRM:
-            self.confirms.published += 1
-            self.touch()
+    def count_publish(self, message: "Message") -> bool:
+        """Whether it is one of those that were sent before."""
+        if self.mode != CONFIRM:
+            return False
+        self.confirms.published += 1
+        self.touch()
+        if not self.producer:
+            return False
+        message.producer, message.number = self.producer, self.confirms.published
+        return message.number <= self.repeats_through
+
+    def set_published(self, count: int) -> None:
+        self.confirms.begin_after(count)
 
     def publish_logged(self) -> None:
         """The last counted publish is in the batch's log entry."""
+        engine = self.session.engine
+        if self.producer and self.numbered_in != engine.batch:
+            self.numbered_in = engine.batch
+            engine.numbered.append(self)
+        self.publish_waits()
+
+    def publish_waits(self) -> None:
+        """The last counted publish is confirmed after the batch's entry."""
         self.confirms.depend_on_batch(max(self.confirms.published, 1))
         self.touch()
 

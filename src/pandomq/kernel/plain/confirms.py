@@ -52,6 +52,12 @@ class Confirms:
         self._steps: deque[tuple[int, int, int]] = deque()
         self.early = Early()
 
+    def begin_after(self, number: int) -> None:
+        """The next publish has the number after this one."""
+        if self.settled != self.published:
+            raise ValueError("there are publishes that were not confirmed")
+        self.published = self.planned = self.settled = number
+
     def depend_on_batch(self, number: int) -> None:
         """Publishes from this number on wait for the batch's entry."""
         if not self._depends_from:

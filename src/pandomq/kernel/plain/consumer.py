@@ -4,6 +4,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import BASIC, DELIVER
+from pandomq.kernel.plain.fan_out import label_of
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.chain import Chain
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.queue import Queue
     from pandomq.kernel.plain.ring import Entry
     from pandomq.kernel.plain.rotation import Turn
+
+
+def deliver_start(tag: bytes) -> bytes:
+    return struct.pack(">HHB", BASIC, DELIVER, len(tag)) + tag
 
 
 class Consumer:
@@ -24,6 +29,7 @@ class Consumer:
         "channel",
         "deliver_start",
         "delivered",
+        "labelled",
         "no_ack",
         "owner",
         "prefetch_max",
@@ -49,9 +55,10 @@ class Consumer:
         self.unacked_count = 0
         self.active = False
         self.delivered = 0
+        self.labelled = False
         self.registered = True
         self.served = False  # it got something since it was last woken
-        self.deliver_start = struct.pack(">HHB", BASIC, DELIVER, len(tag)) + tag
+        self.deliver_start = deliver_start(tag)
         self.chain: Chain | None = None
         self.before: Consumer | None = None
         self.after: Consumer | None = None
@@ -103,7 +110,10 @@ class Consumer:
         self.delivered += 1
         message = queue.delivered_form(entry)
         tag = channel.next_tag()
-        channel.session.write_delivery(channel.number, self.deliver_start, tag, entry.redelivered, message)
+        start, said_tag = self.deliver_start, tag
+        if self.labelled:
+            start, said_tag = deliver_start(label_of(entry.message.producer)), entry.message.number
+        channel.session.write_delivery(channel.number, start, said_tag, entry.redelivered, message)
         if self.no_ack:
             queue.gone(entry)
         else:

@@ -7,12 +7,14 @@ from typing import Any
 from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSACTION
 from pandomq.kernel.plain import mirrors, relay
 from pandomq.kernel.plain.channel import Channel
+from pandomq.kernel.plain.fan_out import fan_out
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.paging import EnginePaging
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.replay import replay
+from pandomq.kernel.plain.routes import Routes
 from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
 from pandomq.kernel.plain.session import Session
 
@@ -35,6 +37,7 @@ class Engine(EnginePaging):
         self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
         self.waiting_for_time: list[QueueExits] = []
+        self.numbered: list[Channel] = []
         self.held_bytes = 0
         self.held_messages = 0
         self.published = 0
@@ -73,9 +76,9 @@ class Engine(EnginePaging):
             if not channel.open:
                 continue
             self.published += 1
-            channel.count_publish()
+            repeated = channel.count_publish(message)
             plan = None
-            if not message.special and flags <= MANDATORY and channel.mode != TRANSACTION:
+            if not repeated and not message.special and flags <= MANDATORY and channel.mode != TRANSACTION:
                 plan = find(message.routing)
             if plan is None:
                 hooks.publish(channel, message, flags)
@@ -91,7 +94,7 @@ class Engine(EnginePaging):
                 self.returned.append((channel, message, flags))
                 if channel.is_held:
                     # The return waits behind the replies, and the confirm comes after the return.
-                    channel.publish_logged()
+                    channel.publish_waits()
             return True
         if self.has_outlets and channel is not None and any(queue.is_outlet for queue in queues):
             channel.publish_awaited()
@@ -159,6 +162,9 @@ class Engine(EnginePaging):
 
     def replay(self, entry: bytes, term: int, hooks: Any) -> None:
         replay(entry, term, hooks)
+
+    def fan_out(self, routes: Routes, owner: Any, run: DeliveryRun, seen: dict[int, int], now_ms: int) -> None:
+        fan_out(self, routes, owner, run, seen, now_ms)
 
     def mirror(self, session: Session, run: DeliveryRun, now_ms: int) -> None:
         mirrors.mirror(self, session, run, now_ms)

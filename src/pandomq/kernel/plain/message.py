@@ -5,7 +5,7 @@ from pandomq.limits import SHORT_STRING_BYTES_MAX
 
 
 class Message:
-    """Immutable but for `kept`, and for `holders`, which counts the queues and windows that hold it."""
+    """Immutable but for `kept`, for `holders`, which counts queues and windows that have it, and for whose it is."""
 
     __slots__ = (
         "body",
@@ -15,8 +15,10 @@ class Message:
         "held_bytes",
         "holders",
         "kept",
+        "number",
         "persistent",
         "priority",
+        "producer",
         "routing",
         "special",
     )
@@ -30,6 +32,8 @@ class Message:
     priority: int
     expiration_ms: int
     special: int
+    producer: int
+    number: int
     holders: int
     held_bytes: int
     """What a holder keeps in memory."""
@@ -41,6 +45,7 @@ class Message:
         self.body_size = len(body)
         self.persistent, self.priority, self.expiration_ms, self.special = traits_of(header)
         self.kept = self.persistent
+        self.producer = self.number = 0
         self.holders = 0
         self.held_bytes = len(header) + len(body)
 
@@ -65,6 +70,7 @@ def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, tra
     message.body_size = body_size
     message.persistent, message.priority, message.expiration_ms, message.special = traits
     message.kept = message.persistent
+    message.producer = message.number = 0
     message.holders = 0
     message.held_bytes = len(header) + len(body)
     return message

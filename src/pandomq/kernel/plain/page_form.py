@@ -3,10 +3,11 @@
     page      version u8, message count u32, first sequence u64, messages
     message   flags u8, sequence u32 (from the first one), body length u32, then what the flags say, then the body:
               2 deadline u64, 4 delivery count u32, 8 term u64, 16 routing length u32 and routing, 32 header length u32
-              and header; 1 says redelivered
+              and header, 64 producer u64 and number u64; 1 says redelivered
 
-All numbers are little-endian. What the flags leave out is as in the message before (a delivery count: 0), so that a
-run of similar messages costs little more than its bodies; before the first one the deadline is NEVER_MS and the term 0.
+All numbers are little-endian. What the flags leave out is as in the message before (delivery count, producer and
+number: 0), so that a run of similar messages costs little more than its bodies; before the first one the deadline is
+NEVER_MS and the term 0.
 Checksums are the caller's: bytes that come back damaged are not found out here, only bytes of another page.
 """
 
@@ -26,6 +27,7 @@ START: Final = struct.Struct("<BIQ")
 MESSAGE: Final = struct.Struct("<BII")
 U32: Final = struct.Struct("<I")
 U64: Final = struct.Struct("<Q")
+U64_PAIR: Final = struct.Struct("<QQ")
 
 REDELIVERED: Final = 1
 DEADLINE: Final = 2
@@ -33,6 +35,7 @@ DELIVERY_COUNT: Final = 4
 TERM: Final = 8
 ROUTING: Final = 16
 HEADER: Final = 32
+PRODUCER: Final = 64
 
 
 def encode(entries: Sequence[Entry]) -> bytes:
@@ -58,6 +61,9 @@ def encode(entries: Sequence[Entry]) -> bytes:
         if message.header != header:
             flags |= HEADER
             optional += U32.pack(len(message.header)) + message.header
+        if message.producer:
+            flags |= PRODUCER
+            optional += U64_PAIR.pack(message.producer, message.number)
         parts += (MESSAGE.pack(flags, entry.sequence - first, len(message.body)), optional, message.body)
         term, deadline_ms, routing, header = entry.term, entry.deadline_ms, message.routing, message.header
     return b"".join(parts)
@@ -96,9 +102,13 @@ def _decode_all(page: "Page", data: bytes) -> Iterator[Entry]:
             routing, at = _decode_bytes(data, at)
         if flags & HEADER:
             header, at = _decode_bytes(data, at)
-        body = _slice(data, at, size)
+        producer = number = 0
+        if flags & PRODUCER:
+            producer, number = U64_PAIR.unpack_from(data, at)
+            at += U64_PAIR.size
+        message = Message(routing, header, _slice(data, at, size))
         at += size
-        message = Message(routing, header, body)
+        message.producer, message.number = producer, number
         message.kept = page.is_kept(position)
         entry = Entry(message, page.first + offset, term, deadline_ms)
         entry.delivery_count = delivery_count
