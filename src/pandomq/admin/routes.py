@@ -41,6 +41,7 @@ _ROUTES: dict[str, _Actions] = {
     "readyz": {"GET": (_OPEN, health.ready)},
     "api/health/ready": {"GET": (_OPEN, health.ready)},
     "api/health/root": {"GET": (_OPEN, health.root)},
+    "api/health/clients": {"GET": (_OPEN, health.clients)},
     "metrics": {"GET": (_OPEN, metrics.metrics)},
     "metrics/per-object": {"GET": (_MONITORING, metrics.per_object)},
     "api/overview": {"GET": (_ANYBODY, overview.overview)},

@@ -13,6 +13,7 @@ from pandomq.cluster.proxy.awaiting import no_root
 from pandomq.cluster.proxy.front import Front
 from pandomq.cluster.proxy.front_client import FrontClient
 from pandomq.cluster.proxy.tunnel import Tunnel
+from pandomq.node.cluster_view import is_in_step
 from pandomq.node.configuration_feed import ConfigurationFeed
 from pandomq.node.desk import Desk
 from pandomq.node.endings import for_client
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 class FrontDesk:
     __slots__ = (
+        "_broker",
+        "_caught_up",
         "_desk",
         "_dirty",
         "_disk",
@@ -46,6 +49,7 @@ class FrontDesk:
         "_intake",
         "_links",
         "_root_wait_ms",
+        "_rootless_ms",
         "_serving",
         "_unserved",
         "feed",
@@ -71,10 +75,14 @@ class FrontDesk:
             limits=broker_limits(settings),
             root_wait_ms=settings.cluster.root_wait_ms,
         )
+        self._broker = broker
         self._disk = disk
         self._links = links
         self._serving = peers.serving
         self._root_wait_ms = settings.cluster.root_wait_ms
+        self._rootless_ms: int | None = None
+        """Since when no root is known."""
+        self._caught_up = False
         self._unserved: dict[Client, int] = {}
         """Since when clients wait that have asked something while there was no lease."""
         self._desk = Desk(self.front, links)
@@ -91,8 +99,10 @@ class FrontDesk:
     # Who is served.
 
     def host(self) -> Front | None:
-        """Who serves a client that comes now, when the broker itself does not."""
-        return self.front if self.front.ready else None
+        """Who serves a client that comes now, when the broker itself does not. Nobody before it has once had what the
+        root has, or when there was no root for so long that clients have heard so."""
+        missing_ms = 0 if self._rootless_ms is None else self.front.now_ms - self._rootless_ms
+        return self.front if self._caught_up and missing_ms < self._root_wait_ms else None
 
     def may_part(self, client: Client) -> bool:
         """Who says good-bye goes when the root knows all that it said before."""
@@ -108,6 +118,7 @@ class FrontDesk:
         front = self.front
         if not front.ready:
             return False
+        self._look_for_root(now_ms)
         if front.next_deadline_ms <= now_ms:
             self._close(front.tick(now_ms))
         self.tunnels.turn(self._root, now_ms)
@@ -124,12 +135,14 @@ class FrontDesk:
     def _keep_waiting(self, gathered: Batch, now_ms: int) -> None:
         """Without a lease nobody is served: what this broker knows may be out of date. What the root says goes on."""
         self._desk.postpone(gathered)
-        if self.front.active:
-            self._close(self.front.handle((), now_ms))
+        overdue = False
         for client in self._desk.backlog.clients():
             since_ms = self._unserved.setdefault(client, now_ms)
             if now_ms - since_ms >= self._root_wait_ms and not client.failed:
                 self.front.faults.close_client(client, no_root(self._root_wait_ms))
+                overdue = True
+        if overdue or self.front.active:
+            self._close(self.front.handle((), now_ms))
 
     def _learn(self) -> None:
         replication = self._disk.replication
@@ -143,8 +156,17 @@ class FrontDesk:
 
     @property
     def _root(self) -> str | None:
-        replication = self._disk.replication
-        return replication.notices.root
+        return self._disk.replication.notices.root
+
+    def _look_for_root(self, now_ms: int) -> None:
+        self.front.now_ms = now_ms
+        if self._root is None:
+            self._rootless_ms = now_ms if self._rootless_ms is None else self._rootless_ms
+        else:
+            self._rootless_ms = None
+            # A cluster that has just begun has no users yet.
+            begun = self._broker.state.had_users
+            self._caught_up = self._caught_up or (begun and is_in_step(self._disk.replication))
 
     def _close(self, outcome: Outcome) -> None:
         for client, fault in outcome.closing:

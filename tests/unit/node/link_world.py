@@ -19,7 +19,7 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.dialed import Dialed
 from pandomq.node.link import Link
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Dial, HangUp, Output
+from pandomq.node.output import Abort, Close, Dial, HangUp, Output, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.node.view_records import PeerLinkView
 from pandomq.replica.membership import Member
@@ -86,7 +86,7 @@ class Machine:
     def __init__(self, world: LinkWorld, name: str, settings: ClusterSettings, cluster_id: ClusterId) -> None:
         self.world = world
         self.name = name
-        self.settings = NodeSettings(name=name, cluster=settings)
+        self.settings = NodeSettings(name=name, cluster=settings, password_log_cost=4, loopback_only_users=())
         self.cluster_id = cluster_id
         self.disk = SimDisk(Random(name))
         self.node: Node | None = None
@@ -127,6 +127,10 @@ class Machine:
                 control.link.socket.close()
             elif isinstance(control, Abort):
                 control.link.socket.abort()
+            elif isinstance(control, VerifyPassword):
+                attempt, question = control
+                now_ms = self.world.now_ms
+                self.world.node(self.name).verified(attempt, question, fits=question.fits(), now_ms=now_ms)
         for asked in output.peer_controls:
             if isinstance(asked, Dial):
                 self.world.dial(self, asked.dialed)

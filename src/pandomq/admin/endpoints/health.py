@@ -56,6 +56,14 @@ async def root(call: Call) -> PlainTextResponse:
     return PlainTextResponse("not ready\n" if refusal is None else f"{_text(refusal)}\n", _FAILED)
 
 
+async def clients(call: Call) -> PlainTextResponse:
+    """It serves clients, as the root or in its name: for load balancers."""
+    if call.node.office.takes_clients and _takes_clients(call):
+        return PlainTextResponse("serving\n")
+    refusal = call.node.office.refusal()
+    return PlainTextResponse("not ready\n" if refusal is None else f"{_text(refusal)}\n", _FAILED)
+
+
 def _takes_clients(call: Call) -> bool:
     return any(listener.protocol.startswith("amqp") for listener in call.views.listeners)
 
