@@ -5,7 +5,7 @@ order in which the root enqueued it, and is led to the private queues from here.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pandomq import kernel
 from pandomq.broker.removal import delete_queue, tell_cancelled
@@ -150,8 +150,7 @@ class Trunk:
         front = self._front
         if isinstance(run, kernel.DeliveryRun):
             seen = front.seen
-            engine: Any = front.engine
-            engine.fan_out(self.routes, self, run, seen, front.now_ms)
+            front.engine.fan_out(self.routes, self, run, seen, front.now_ms)
             self._received_count += len(run)
             self._owes_receipt = True
             if len(seen) > PRODUCERS_SEEN_MAX:

@@ -1,0 +1,181 @@
+"""The root dies, and another one takes over: clients of fronts go on, and see redeliveries at most."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandomq import methods
+from pandomq.broker.commands import DeleteUser
+from pandomq.properties import Properties
+from tests.unit.cluster.proxy.pipe_world import Cluster
+from tests.unit.cluster.proxy.test_consumers import deliveries, filled
+from tests.unit.cluster.proxy.test_private_queues import bind, outlet_bindings
+
+PERSISTENT = Properties(delivery_mode=2)
+
+
+@pytest.mark.proves("R28")
+def test_consumers_go_on_and_hear_again_what_they_had_not_acked() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.call(methods.BasicQos(0, 2, False), expect=methods.BasicQosOk)
+    peer.consume()
+    for number in range(4):
+        peer.publish("", "q", b"%d" % number, PERSISTENT)
+    assert deliveries(peer) == [(1, b"0", False), (2, b"1", False)]
+    peer.send(methods.BasicAck(1, False))
+    assert deliveries(peer) == [(3, b"2", False)]
+    cluster.change_root()
+    assert deliveries(peer) == [(4, b"1", True), (5, b"2", True)]
+    # What the old root had delivered is void, and nobody minds.
+    peer.send(methods.BasicAck(3, True))
+    assert deliveries(peer) == []
+    peer.send(methods.BasicAck(5, True))
+    # The new root cannot know that it was not delivered before.
+    assert deliveries(peer) == [(6, b"3", True)]
+    peer.send(methods.BasicAck(6, False))
+    assert cluster.front.peer().counts() == (0, 1)
+
+
+def test_calls_are_asked_again() -> None:
+    cluster = Cluster(late=True)
+    peers = [cluster.front.peer() for _ in range(5)]
+    peers[0].send(methods.QueueDeclare("q", durable=True))
+    peers[1].send(methods.ExchangeDeclare("e", "fanout"))
+    peers[2].send(methods.QueueDeclare(""))
+    assert [peer.heard() for peer in peers] == [[], [], [], [], []]
+    cluster.change_root()
+    assert peers[0].heard() == [methods.QueueDeclareOk("q", 0, 0)]
+    assert peers[1].heard() == [methods.ExchangeDeclareOk()]
+    (named,) = peers[2].heard()
+    assert isinstance(named, methods.QueueDeclareOk)
+    assert cluster.root is not None
+    names = cluster.root.broker.state.vhosts["/"].queues
+    assert [name for name in names if name.startswith("amq.gen")] == [named.queue]
+
+
+def test_what_was_taken_and_not_acked_comes_back() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.publish("", "q", b"one", PERSISTENT)
+    assert peer.get(no_ack=False) is not None
+    cluster.change_root()
+    peer.send(methods.BasicAck(1, False))
+    got = peer.get(no_ack=False)
+    assert got is not None
+    assert isinstance(got.method, methods.BasicGetOk)
+    assert got.method.redelivered
+    peer.send(methods.BasicAck(2, False))
+    assert peer.get() is None
+    assert peer.refused(methods.QueueDeclare("none", passive=True)).reply_code == 404
+
+
+@pytest.mark.proves("R27")
+def test_private_queues_and_their_messages_stay() -> None:
+    cluster = Cluster("b", "c")
+    here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
+    here.declare("mine", exclusive=True)
+    bind(here, "mine", "amq.topic", "a.#")
+    there.publish("amq.topic", "a.b", b"before")
+    cluster.lose_root()
+    assert here.counts("mine") == (1, 0)
+    cluster.find_root()
+    cluster.fronts[1].pass_time(2_000)
+    assert outlet_bindings(cluster, "amq.topic") == ["a.#"]
+    there.publish("amq.topic", "a.b", b"after")
+    assert here.counts("mine") == (2, 0)
+    assert there.refused(methods.QueueDeclare("mine", exclusive=True)).reply_code == 405
+
+
+def test_a_name_that_was_lost_to_somebody_else() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("mine", exclusive=True)
+    peer.consume("mine")
+    peer.hear()
+    cluster.lose_root()
+    old = cluster.front.dial
+    cluster.front.dial = lambda _root: False  # type: ignore[method-assign,assignment]
+    root = cluster.find_root()
+    root.peer().declare("mine")
+    cluster.front.dial = old  # type: ignore[method-assign]
+    cluster.settle()
+    assert methods.BasicCancel("t", True) in peer.heard()
+    assert peer.counts("mine") == (0, 0)
+
+
+@pytest.mark.proves("R15")
+def test_without_a_root_a_call_waits_and_then_fails() -> None:
+    cluster = Cluster()
+    asking, silent, private = (cluster.front.peer() for _ in range(3))
+    private.declare("mine", exclusive=True)
+    silent.declare("q")
+    silent.consume()
+    silent.hear()
+    cluster.lose_root()
+    asking.send(methods.QueueDeclare("other"))
+    private.publish("", "mine", b"x")
+    cluster.front.pass_time(14_000)
+    assert not cluster.front.closed
+    cluster.front.pass_time(2_000)
+    assert asking.fault().reply_code == 320
+    assert "no root for 15000 ms" in asking.fault().reply_text
+    assert private.fault().reply_code == 320
+    assert silent.client not in cluster.front.closed
+    cluster.find_root()
+    assert silent.counts("q") == (0, 1)
+
+
+def test_a_wait_that_is_short_enough_goes_unnoticed() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    cluster.lose_root()
+    peer.publish("", "q", b"one", PERSISTENT).publish("", "q", b"two", PERSISTENT)
+    cluster.front.pass_time(10_000)
+    assert peer.heard() == []
+    cluster.find_root()
+    assert sum(1 for method in peer.heard() if isinstance(method, methods.BasicAck)) in (1, 2)
+    assert peer.counts() == (2, 0)
+
+
+def test_the_queue_has_gone_while_there_was_no_tunnel() -> None:
+    cluster = Cluster("b", "c")
+    peer = filled(cluster, 0)
+    peer.consume()
+    peer.hear()
+    old = cluster.front.dial
+    cluster.front.dial = lambda _root: False  # type: ignore[method-assign,assignment]
+    cluster.front.lose_tunnels()
+    cluster.fronts[1].peer().call(methods.QueueDelete("q"), expect=methods.QueueDeleteOk)
+    cluster.front.dial = old  # type: ignore[method-assign]
+    cluster.front.pass_time(2_000)
+    assert peer.heard() == [methods.BasicCancel("t", True)]
+
+
+def test_a_channel_that_was_being_closed_is_closed() -> None:
+    cluster = Cluster()
+    peer = filled(cluster, 1)
+    carry = cluster.front.carry
+    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    peer.send(methods.ChannelClose(200, "", 0, 0))
+    assert peer.heard() == []
+    cluster.front.lose_tunnels()
+    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.front.pass_time(100)
+    assert peer.heard() == [methods.ChannelCloseOk()]
+
+
+def test_a_user_who_is_gone_is_not_let_in_again() -> None:
+    cluster = Cluster()
+    assert cluster.root is not None
+    cluster.root.admit("passing")
+    cluster.settle()
+    peer = cluster.front.peer("passing")
+    peer.declare("q")
+    cluster.root.administer(DeleteUser("passing"))
+    cluster.settle()
+    assert peer.fault().reply_code == 320
