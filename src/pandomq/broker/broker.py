@@ -247,6 +247,9 @@ class Broker:
             for queue in self.deleted_queues:
                 queue.owner = None
             self.deleted_queues.clear()
+        if engine.numbered:
+            self.producers.note(engine.numbered)
+            engine.numbered.clear()
         self._unsealed = False
         return Outcome(engine.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
 

@@ -64,7 +64,7 @@ class ConsumerView(msgspec.Struct, frozen=True):
 
 
 class CountersView(msgspec.Struct, frozen=True):
-    """Since the broker started; the last five are of now."""
+    """Since the broker started; the last six are of now."""
 
     published: int
     unroutable: int
@@ -77,6 +77,8 @@ class CountersView(msgspec.Struct, frozen=True):
     connections: int
     channels: int
     queues: int
+    producers: int
+    """Channels of other brokers' clients whose last number the log knows."""
 
 
 def connections(broker: "Broker") -> Iterator[ConnectionView]:
@@ -164,4 +166,5 @@ def counters(broker: "Broker") -> CountersView:
         connections=len(broker.clients),
         channels=sum(len(client.channels) for client in broker.clients),
         queues=sum(vhost.queue_count for vhost in broker.state.vhosts.values()),
+        producers=len(broker.state.producers),
     )

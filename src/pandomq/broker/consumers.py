@@ -7,6 +7,7 @@ import msgspec
 
 from pandomq import kernel
 from pandomq.broker import quotas
+from pandomq.broker.outlets import Outlet
 from pandomq.broker.queue import NO_ARGUMENTS
 from pandomq.broker.queue_arguments import check_consumer
 from pandomq.errors import access_refused
@@ -54,6 +55,8 @@ def add_consumer(
         int(arguments.get("x-priority", 0)),
         Wishes(exclusive, arguments) if exclusive or arguments else _PLAIN,
     )
+    # The broker behind an outlet wants to know whose messages these are, and their numbers.
+    consumer.labelled = isinstance(queue, Outlet)
     if exclusive:
         queue.exclusive_consumer = consumer
     channel.add_consumer(tag, consumer)

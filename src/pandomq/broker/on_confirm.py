@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 def select(broker: "Broker", channel: "Channel", method: ConfirmSelect) -> None:
     if channel.transaction is not None:
         raise precondition_failed("cannot switch from tx to confirm mode")
-    channel.kernel.mode = kernel.CONFIRM
+    if channel.kernel.mode != kernel.CONFIRM:
+        channel.kernel.mode = kernel.CONFIRM
+        if channel.numbering is not None:
+            broker.producers.number_publishes(channel)
     if not method.no_wait:
         channel.reply(ConfirmSelectOk())

@@ -143,7 +143,8 @@ def delete(broker: "Broker", channel: "Channel", method: QueueDelete) -> None:
     queue = client.vhost.queues.get(name)
     if queue is None and client.trunk:
         queue = client.vhost.reply_queues.get(name)
-    if queue is None:
+    if queue is None or (client.trunk and queue.owner is None):
+        # Trunks delete what they have claimed. If the name is another's by now, there is nothing of theirs.
         if not method.no_wait:
             channel.reply_when_settled(QueueDeleteOk(0))
         return

@@ -12,6 +12,7 @@ may still have to say changes what was answered.
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
@@ -106,12 +107,24 @@ class Producers:
         self._broker.faults.close_client(older.client, connection_forced("another connection takes its place"))
         self._broker.faults.finish()
 
+    def number_publishes(self, channel: "Channel") -> None:
+        """The channel has just become one with confirms."""
+        numbering = channel.numbering
+        assert numbering is not None
+        channel.kernel.producer = numbering.producer
+        channel.kernel.repeats_through = numbering.known
+        channel.kernel.set_published(numbering.count)
+
     def committed(self, channel: "Channel") -> None:
         """A transaction of the channel is in this batch."""
         numbering = channel.numbering
         assert numbering is not None
         numbering.count += 1
         self._log([(numbering.producer, numbering.count)])
+
+    def note(self, channels: Iterable[kernel.Channel]) -> None:
+        """The batch's entry holds publishes of these."""
+        self._log([(channel.producer, channel.published_count) for channel in channels])
 
     def _log(self, last: list[tuple[int, int]]) -> None:
         self._broker.log_numbers(NoteProducers(self._broker.now_ms, last))

@@ -12,7 +12,7 @@ from pandomq.broker import access, delayed
 from pandomq.broker.content_header import expiration_of, spans_of, with_expiration
 from pandomq.broker.copies import routing_keys_of
 from pandomq.broker.exchanges.message_headers import MessageHeaders
-from pandomq.broker.outlets import versions_of
+from pandomq.broker.outlets import apart, versions_of
 from pandomq.broker.permissions import Right
 from pandomq.broker.queue import Queue
 from pandomq.broker.reply_to import addressed
@@ -34,7 +34,7 @@ def checked(
 ) -> "tuple[Exchange, kernel.Message, list[str] | None]":
     """Where it is published to, the message as it may be routed, and its routing keys if there are more than its own.
     Raises ChannelFault or ConnectionFault."""
-    if flags & kernel.IMMEDIATE:
+    if flags & kernel.IMMEDIATE and channel.client.origin is None:
         raise not_implemented("immediate=true")
     if flags & kernel.OVERSIZED:
         size_max = broker.limits.message_bytes_max
@@ -59,27 +59,44 @@ def checked(
 
 def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags: int) -> None:
     """Raises ChannelFault or ConnectionFault."""
+    producer, number = message.producer, message.number
     exchange, message, routing_keys = checked(broker, channel, message, flags)
     client = channel.client
     vhost = client.vhost
     if channel.transaction is not None and exchange.name == "":
         # Whether there are such queues is a question for the commit.
         names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
-        channel.transaction.publish(message, names, flags & kernel.MANDATORY)
+        channel.transaction.publish(message, names, flags)
         return
-    without = vhost.outlet_to(client.origin)
+    # Of another broker's client it says that the broker cannot know which of its own queues are to get the message.
+    undecided = bool(flags & kernel.IMMEDIATE)
+    without = None if undecided else vhost.outlet_to(client.origin)
     plan = vhost.router.plan(exchange, message.routing_key, without) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
-        if not message.special:
+        if not message.special and not undecided:
             client.session.routes.put(message.routing, plan)
     else:
         queues = route(vhost, exchange, message, routing_keys, without)
     if channel.transaction is not None:
-        channel.transaction.publish(message, [_target(queue) for queue in queues], flags & kernel.MANDATORY)
+        channel.transaction.publish(message, [_target(queue) for queue in queues], flags)
         return
+    if producer and number <= channel.kernel.repeats_through and queues:
+        queues = _of_repeated(broker, channel, queues)
+        if not queues:
+            return
     for version, places in versions_of(message, queues):
+        version.producer, version.number = producer, number
         enqueue(broker, channel.kernel, vhost, version, places, flags & kernel.MANDATORY)
+
+
+def _of_repeated(broker: "Broker", channel: "Channel", queues: Sequence[kernel.Queue]) -> list[kernel.Queue]:
+    """Of these, where a publish goes that had its effect before."""
+    here, outlets = apart(queues)
+    if any(isinstance(queue.owner, Queue) and queue.owner.settings.refuses for queue in here):
+        # One of them may have refused it then. Better to say so once more than to confirm what is nowhere.
+        broker.engine.refuse(channel.kernel)
+    return outlets
 
 
 def _target(queue: kernel.Queue) -> "str | delayed.DelayedMessages":

@@ -49,6 +49,11 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
     def counts_deliveries(self) -> bool:
         return self.type == QUORUM or self.delivery_limit >= 0
 
+    @property
+    def refuses(self) -> bool:
+        """A message that has no room is not taken, and its publisher hears that."""
+        return self.overflow != "drop-head"
+
     def configure(self, queue: kernel.Queue) -> None:
         queue.configure(
             ttl_ms=self.ttl_ms,

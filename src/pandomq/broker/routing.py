@@ -28,7 +28,10 @@ class Router:
         """With the predeclared exchanges; `find_queue` looks a queue up by name, for the default exchange."""
         self.exchanges = {exchange.name: exchange for exchange in predeclared(find_queue)}
         self.leads_to: Callable[[QueueDestination], bool] | None = None
-        """Other destinations than these are passed over, if it is given: set before the first message."""
+        """Other destinations than these are passed over, if it is given: set before the first message. Who gives it
+        knows only a part of all bindings (see `certain`); exchanges that choose do so among these."""
+        self.certain = True
+        """Whether who knows all bindings would have found the same ones of these, the last time that it was asked."""
         self._plans = RoutePlans(plans_max)
         self.binding_count = 0
         """Without those from the default exchange."""
@@ -59,12 +62,17 @@ class Router:
     def bind(self, binding: Binding) -> bool:
         """False if it was there already. The handler asks `Exchange.check_binding` first."""
         source = self.exchanges[binding.source]
-        if not source.bind(binding):
+        if not source.bind(binding, counts=not (source.chooses and self._passes_over(binding))):
             return False
         self.binding_count += 1
         self._leading_to(binding.kind).setdefault(binding.destination.name, {})[binding] = None
         self._plans.withdraw(source.name, source.key_of(binding))
         return True
+
+    def _passes_over(self, binding: Binding) -> bool:
+        if self.leads_to is None or isinstance(binding.destination, Exchange):
+            return False
+        return not self.leads_to(binding.destination)  # type: ignore[arg-type]  # no exchange, so a queue
 
     def unbind(self, binding: Binding) -> bool:
         """False if it was not there. If the source is auto-delete and has no binding left, the caller removes it."""
@@ -121,7 +129,7 @@ class Router:
         queues: dict[QueueDestination, None] = {}
         # These names include alternates that do not exist: the plan depends on them, too.
         passed = self._walk(exchange, (routing_key,), _NO_HEADERS, queues)
-        if not all(self.exchanges[name].static for name in passed if name in self.exchanges):
+        if not (self.certain and all(self.exchanges[name].static for name in passed if name in self.exchanges)):
             return None
         plan = Plan([queue.kernel for queue in self._chosen(queues)])
         self._plans.remember(plan, exchange.name, routing_key, (name for name in passed if name != exchange.name))
@@ -158,6 +166,7 @@ class Router:
         # first: so cycles end, and the limit on hops does not depend on the order of bindings.
         passed = {start.name: None}
         here = [start]
+        self.certain = True
         for _ in range(EXCHANGE_HOPS_MAX + 1):
             ahead: list[Exchange] = []
             for exchange in here:
@@ -171,6 +180,8 @@ class Router:
                             passed[destination.name] = None
                             ahead.append(destination)
                 alternate = exchange.alternate
+                if self.leads_to is not None and (exchange.chooses or (alternate is not None and not matched)):
+                    self.certain = False
                 if not matched and alternate is not None and alternate not in passed:
                     passed[alternate] = None
                     if alternate in self.exchanges:

@@ -137,9 +137,11 @@ class Transaction:
         accepted = True
         without = vhost.outlet_to(channel.client.origin)
         routed = [
-            (version, places, flags)
+            (version, places, flags & kernel.MANDATORY)
             for message, targets, flags in publishes
-            for version, places in versions_of(message, _present(vhost, targets, without))
+            for version, places in versions_of(
+                message, _present(vhost, targets, None if flags & kernel.IMMEDIATE else without)
+            )
         ]
         keep = engine.replicated or _is_kept(routed) or _settles_kept(channel.kernel, settlements)
         admission = Admission(channel.client, now_ms, keep=keep)

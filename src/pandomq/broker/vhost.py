@@ -106,8 +106,13 @@ class Vhost:
 
     @property
     def queue_count(self) -> int:
-        """Of those that somebody has declared for their own sake."""
+        """Of those that are listed."""
         return len(self.queues) - len(self.outlets)
+
+    def listed_queues(self) -> list[Queue]:
+        """Those that somebody has declared for their own sake."""
+        queues = self.queues.values()
+        return [queue for queue in queues if not isinstance(queue, Outlet)] if self.outlets else list(queues)
 
     def queue(self, name: str) -> Queue:
         """Raises ChannelFault (404)."""

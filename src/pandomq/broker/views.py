@@ -72,9 +72,8 @@ class BindingView(msgspec.Struct, frozen=True):
 
 def queues(broker: "Broker") -> Iterator[QueueView]:
     for vhost in broker.state.vhosts.values():
-        for queue in vhost.queues.values():
-            if not isinstance(queue, Outlet):
-                yield queue_view(queue, replicated=broker.has_copies)
+        for queue in vhost.listed_queues():
+            yield queue_view(queue, replicated=broker.has_copies)
 
 
 def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
@@ -128,13 +127,16 @@ def exchange_view(vhost: str, exchange: "Exchange") -> ExchangeView:
 def bindings(broker: "Broker") -> Iterator[BindingView]:
     """With each queue's implicit one from the default exchange first, as RabbitMQ lists them."""
     for vhost in broker.state.vhosts.values():
-        for name, queue in vhost.queues.items():
-            if not isinstance(queue, Outlet):
-                yield BindingView(vhost.name, "", name, DestinationKind.QUEUE.value, name, {}, name)
+        for queue in vhost.listed_queues():
+            yield BindingView(vhost.name, "", queue.name, DestinationKind.QUEUE.value, queue.name, {}, queue.name)
         for exchange in vhost.router.exchanges.values():
-            for binding in exchange.bindings():
-                if not isinstance(binding.destination, Outlet):
-                    yield binding_view(vhost.name, binding)
+            for binding in listed_bindings(exchange):
+                yield binding_view(vhost.name, binding)
+
+
+def listed_bindings(exchange: "Exchange") -> "list[Binding]":
+    """Without those that stand for bindings of private queues elsewhere."""
+    return [binding for binding in exchange.bindings() if not isinstance(binding.destination, Outlet)]
 
 
 def binding_view(vhost: str, binding: "Binding") -> BindingView:

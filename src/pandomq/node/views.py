@@ -185,14 +185,14 @@ class Views:
 
     def queues(self, vhost: str | None = None) -> Iterator[QueueView]:
         for home in self._vhosts(vhost):
-            for queue in list(home.queues.values()):
+            for queue in home.listed_queues():
                 if not queue.kernel.deleted:
                     yield views.queue_view(queue, replicated=self._broker.has_copies)
 
     def queue_marks(self) -> Iterator[tuple[tuple[str, str], object]]:
         """Vhost and name of each queue, and something that is equal to its last one as long as its view is."""
         for home in self._vhosts(None):
-            for queue in list(home.queues.values()):
+            for queue in home.listed_queues():
                 place = queue.kernel
                 # What a declare says never changes, and another queue of that name is another object.
                 yield (
@@ -214,7 +214,7 @@ class Views:
 
     def queue_sizes(self) -> Iterator[QueueSize]:
         for home in self._vhosts(None):
-            for queue in list(home.queues.values()):
+            for queue in home.listed_queues():
                 place = queue.kernel
                 yield QueueSize(
                     home.name, place.ready_count, place.ready_bytes, place.unacked_count, place.consumer_count
@@ -257,10 +257,10 @@ class Views:
     def bindings(self, vhost: str | None = None) -> Iterator[BindingView]:
         """With each queue's own from the default exchange."""
         for home in self._vhosts(vhost):
-            for name in list(home.queues):
-                yield default_binding(home.name, name)
+            for queue in home.listed_queues():
+                yield default_binding(home.name, queue.name)
             for exchange in list(home.router.exchanges.values()):
-                for binding in list(exchange.bindings()):
+                for binding in views.listed_bindings(exchange):
                     yield views.binding_view(home.name, binding)
 
     def bindings_from(self, vhost: str, source: str) -> Iterator[BindingView]:
@@ -268,9 +268,9 @@ class Views:
         if home is None:
             return
         if not source:
-            yield from (default_binding(vhost, name) for name in list(home.queues))
+            yield from (default_binding(vhost, queue.name) for queue in home.listed_queues())
         elif source in home.router.exchanges:
-            for binding in list(home.router.exchanges[source].bindings()):
+            for binding in views.listed_bindings(home.router.exchanges[source]):
                 yield views.binding_view(vhost, binding)
 
     def bindings_to_queue(self, vhost: str, name: str) -> Iterator[BindingView]:

@@ -271,6 +271,7 @@ def test_who_has_too_much_coming_back_is_heard_again_after_the_commit() -> None:
     assert heard == 11
 
 
+@pytest.mark.proves("R16")
 def test_what_speaks_of_shared_state_waits_until_it_is_in_force_everywhere() -> None:
     world = World()
     peer, other = world.peer(), world.peer()

@@ -43,6 +43,7 @@ class Elsewhere:
         return self.trunk.bodies()
 
 
+@pytest.mark.proves("R30", "R31")
 def test_each_broker_gets_one_copy_and_the_one_it_came_from_none() -> None:
     world = World()
     bindings = (("amq.topic", "a.*"), ("amq.topic", "*.b"), ("amq.fanout", ""))
@@ -160,6 +161,7 @@ def test_dead_letters_and_late_messages_come_from_nowhere() -> None:
     ]
 
 
+@pytest.mark.proves("R27")
 def test_a_claimed_name_is_nobody_elses() -> None:
     world = World()
     n2, n3 = Elsewhere(world, "n2"), Elsewhere(world, "n3")
@@ -196,6 +198,14 @@ def test_claims_do_not_take_what_others_have() -> None:
     assert n2.trunk.refused(methods.QueueBind("", "amq.direct", "k")).reply_code == 404
     n2.claim("mine")
     assert n2.trunk.refused(methods.QueueBind("mine", "amq.direct", "k")).reply_code == 403
+
+
+def test_a_trunk_deletes_nothing_but_its_own() -> None:
+    world = World()
+    n2 = Elsewhere(world, "n2")
+    world.peer().declare("shared")
+    n2.trunk.call(methods.QueueDelete("shared"), expect=methods.QueueDeleteOk)
+    assert "shared" in world.broker.state.vhosts["/"].queues
 
 
 def test_names_that_the_other_broker_made() -> None:
@@ -292,6 +302,7 @@ def confirming(peer: Peer) -> Peer:
     return peer
 
 
+@pytest.mark.proves("R31")
 def test_a_confirm_says_that_all_brokers_have_it() -> None:
     world = World()
     n2, n3 = Elsewhere(world, "n2", ("amq.fanout", "")), Elsewhere(world, "n3", ("amq.fanout", ""), ("amq.direct", "k"))

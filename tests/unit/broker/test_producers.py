@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,10 +10,13 @@ from pandomq import limits, methods
 from pandomq.broker.producers import ProducerTable
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
+from tests.unit.broker.test_outlets import Elsewhere
 from tests.unit.broker.test_snapshot import revived
 
 PERSISTENT = Properties(delivery_mode=2)
 PRODUCER = 2**62 + 7
+LABEL = PRODUCER.to_bytes(8, "big")
+RETURNED: list[type[methods.Method]] = [methods.BasicReturn, methods.BasicAck]
 
 
 def tunnel(world: World, count: int = 0, *, producer: int = PRODUCER, origin: str = "n2") -> tuple[Peer, int]:
@@ -53,6 +57,7 @@ def test_a_table_made_of_its_rows_is_the_same(notes: list[tuple[int, int, int]])
     assert other.rows() == table.rows()
 
 
+@pytest.mark.proves("R29")
 def test_commits_are_numbered_and_whoever_has_the_log_knows_the_last() -> None:
     world = World()
     world.peer().declare("q", durable=True)
@@ -123,3 +128,111 @@ def test_notes_of_producers_are_no_matter_of_configuration() -> None:
     assert len(peer.heard()) == 2
     assert heard == []
     assert len(world.replayed().broker.state.producers) == 1
+
+
+# Publishes, in confirm mode.
+
+
+def publisher(world: World, count: int = 0) -> tuple[Peer, int]:
+    peer, number = tunnel(world, count)
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    return peer, number
+
+
+def send(peer: Peer, *bodies: bytes, queue: str = "q", mandatory: bool = False) -> list[methods.Method]:
+    for body in bodies:
+        peer.say_publish("", queue, body, PERSISTENT, mandatory=mandatory)
+    return peer.flush().heard()
+
+
+def held(world: World, queue: str = "q") -> list[bytes]:
+    peer, bodies = world.peer(), []
+    while (got := peer.get(queue)) is not None:
+        bodies.append(got.body)
+    return bodies
+
+
+def test_numbers_go_on_where_the_other_broker_says() -> None:
+    world = World()
+    world.peer().declare("q", durable=True)
+    peer, _ = publisher(world)
+    # What was published before confirms were asked for has no number, and a second question for them changes nothing.
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    assert send(peer, b"1", b"2") == [methods.BasicAck(2, True)]
+    peer.leave()
+    peer, number = publisher(world, 7)
+    assert number == 2
+    assert send(peer, b"8") == [methods.BasicAck(8)]
+
+
+@pytest.mark.proves("R29")
+def test_what_comes_again_at_another_root_is_confirmed_and_not_enqueued() -> None:
+    world = World()
+    world.peer().declare("q", durable=True)
+    peer, _ = publisher(world)
+    send(peer, b"1", b"2")
+    send(peer, b"3")
+    for other in (world.replayed(), revived(world)):
+        again, number = publisher(other, 1)
+        assert number == 3
+        assert send(again, b"2", b"3", b"4") == [methods.BasicAck(3, True), methods.BasicAck(4)]
+        assert send(again, b"5") == [methods.BasicAck(5)]
+        assert held(other) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_the_same_root_also_knows_what_the_log_does_not() -> None:
+    world = World()
+    world.peer().declare("q")
+    peer, _ = publisher(world)
+    send(peer, b"1", b"2")
+    assert len(world.broker.state.producers) == 0
+    again, number = publisher(world)
+    assert number == 2
+    assert send(again, b"1", b"2", b"3") == [methods.BasicAck(3, True)]
+    assert held(world) == [b"1", b"2", b"3"]
+
+
+def test_what_comes_again_goes_to_outlets_with_its_number() -> None:
+    world = World()
+    world.peer().declare("q", durable=True)
+    n3 = Elsewhere(world, "n3", ("amq.direct", "k"))
+    world.peer().call(methods.QueueBind("q", "amq.direct", "k"), expect=methods.QueueBindOk)
+    peer, _ = publisher(world)
+    peer.publish("amq.direct", "k", b"1", PERSISTENT)
+    again, _ = publisher(world)
+    blind = Properties(delivery_mode=2, headers={"BCC": ["x"]})
+    again.publish("amq.direct", "k", b"1", PERSISTENT).publish("amq.direct", "k", b"2", blind)
+    world.peer().publish("amq.direct", "k", b"of nobody")
+    deliveries = [(one.method, one.body) for one in n3.trunk.hear()]
+    assert [
+        (method.consumer_tag.encode("utf-8", "surrogateescape"), method.delivery_tag, body)
+        for method, body in deliveries
+        if isinstance(method, methods.BasicDeliver)
+    ] == [(LABEL, 1, b"1"), (LABEL, 1, b"1"), (LABEL, 2, b"2"), (b"", 0, b"of nobody")]
+    assert held(world) == [b"1", b"2", b"of nobody"]
+
+
+def test_what_leads_nowhere_comes_back_again_and_what_led_somewhere_does_not() -> None:
+    world = World()
+    world.peer().declare("q", durable=True)
+    peer, _ = publisher(world)
+    assert [type(method) for method in send(peer, b"1", queue="nowhere", mandatory=True)] == RETURNED
+    send(peer, b"2", mandatory=True)
+    again, number = publisher(world)
+    assert number == 2
+    assert [type(method) for method in send(again, b"1", queue="nowhere", mandatory=True)] == RETURNED
+    assert send(again, b"2", mandatory=True) == [methods.BasicAck(2)]
+
+
+def test_what_may_have_been_refused_is_refused_when_it_comes_again() -> None:
+    world = World()
+    full = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    world.peer().declare("q", durable=True, arguments=full)
+    world.peer().declare("other", durable=True)
+    peer, _ = publisher(world)
+    assert [type(method) for method in send(peer, b"1", b"2")] == [methods.BasicAck, methods.BasicNack]
+    send(peer, b"3", queue="other")
+    again, number = publisher(world, 1)
+    assert number == 3
+    assert send(again, b"2") == [methods.BasicNack(2, requeue=False)]
+    assert held(world) == [b"1"]

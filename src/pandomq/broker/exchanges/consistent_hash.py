@@ -25,6 +25,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 class ConsistentHashExchange(Exchange):
     type_name = "x-consistent-hash"
     keyed = False
+    chooses = True
 
     def __init__(self, name: str, traits: Traits) -> None:
         super().__init__(name, traits)

@@ -19,7 +19,7 @@ class DefaultExchange(Exchange):
         queue = self._find_queue(routing_key)
         return () if queue is None else (queue,)
 
-    def bind(self, binding: Binding) -> bool:
+    def bind(self, binding: Binding, *, counts: bool = True) -> bool:
         raise AssertionError("handlers refuse bindings of the default exchange")
 
     def unbind(self, binding: Binding) -> bool:

@@ -22,6 +22,7 @@ class DelayedExchange(Exchange):
         super().__init__(name, traits)
         self._inner = inner
         self.keyed = inner.keyed
+        self.chooses = inner.chooses
 
     def check_binding(self, routing_key: str, arguments: Mapping[str, Any]) -> None:
         self._inner.check_binding(routing_key, arguments)

@@ -49,6 +49,9 @@ class Exchange:
     keyed: bool = True
     """Each routing key of a message (CC, BCC) counts; otherwise the first alone does."""
 
+    chooses: bool = False
+    """A message goes to one of the bindings that match: who does not know all of them cannot say to which."""
+
     name: str
     durable: bool
     auto_delete: bool
@@ -69,6 +72,7 @@ class Exchange:
         # The default exchange is no alternate: like RabbitMQ, an empty name means none.
         self.alternate = name_of(self.arguments.get(ALTERNATE_EXCHANGE, "")) or None
         self._bindings: dict[Binding, Binding] = {}
+        self._passed_over: set[Binding] = set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -91,12 +95,15 @@ class Exchange:
     def check_binding(self, routing_key: str, arguments: Mapping[str, Any]) -> None:
         """Raises the ChannelFault that RabbitMQ gives for a binding that means nothing to this type."""
 
-    def bind(self, binding: Binding) -> bool:
-        """False if it was there already."""
+    def bind(self, binding: Binding, *, counts: bool = True) -> bool:
+        """False if it was there already. One that does not count is listed, and leads nowhere."""
         if binding in self._bindings:
             return False
         self._bindings[binding] = binding
-        self._add(binding)
+        if counts:
+            self._add(binding)
+        else:
+            self._passed_over.add(binding)
         return True
 
     def unbind(self, binding: Binding) -> bool:
@@ -104,7 +111,10 @@ class Exchange:
         known = self._bindings.pop(binding, None)
         if known is None:
             return False
-        self._drop(known)
+        if known in self._passed_over:
+            self._passed_over.remove(known)
+        else:
+            self._drop(known)
         return True
 
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 class RandomExchange(Exchange):
     type_name = "x-random"
     static = False
+    chooses = True
     keyed = False
 
     def __init__(self, name: str, traits: Traits, random: "Random") -> None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, flags: int) -> None:
     """Raises ChannelFault or ConnectionFault. The root makes the same checks: here they are made so that private queues
-    get nothing that the root refuses."""
+    get nothing that the root refuses.
+
+    Which private queues are to get the message may depend on bindings of other brokers' (`Router.certain`). Then the
+    root is told (by a bit that clients may not set) that it is undecided, and sends it back by the outlet."""
     exchange, message, routing_keys = checked(front, channel, message, flags)
     flags &= kernel.MANDATORY
     transaction = channel.transaction
@@ -33,13 +36,17 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
             names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
         else:
             names = tuple(queue.owner.name for queue in _private(vhost, exchange, message, routing_keys))
+            if not vhost.router.certain:
+                names, flags = (), flags | kernel.IMMEDIATE
         transaction.forward(channel, message, names, flags)
         return
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
     if plan is not None and not message.special:
         channel.client.session.routes.put(message.routing, plan)
     queues = _private(vhost, exchange, message, routing_keys) if plan is None else plan.queues
-    if queues:
+    if plan is None and not vhost.router.certain:
+        flags |= kernel.IMMEDIATE
+    elif queues:
         front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
         # It was taken here: it need not come back, even if the root has no queue for it.
         flags = 0
