@@ -169,8 +169,14 @@ class FrontWorld(World):
 
 class Cluster:
     def __init__(
-        self, *names: str, late: bool = False, limits: BrokerLimits | None = None, root: World | None = None
+        self,
+        *names: str,
+        late: bool = False,
+        limits: BrokerLimits | None = None,
+        root: World | None = None,
+        replicated: bool = False,
     ) -> None:
+        self._replicated = replicated
         self._root = root or World(late=late, limits=limits)
         self.limits = self._root.limits
         self.root: World | None = None
@@ -187,6 +193,8 @@ class Cluster:
 
     def _serve(self, root: World) -> None:
         self.root = self._root = root
+        # Several brokers keep the log, were this not a test.
+        root.broker.engine.replicated = self._replicated
         root.broker.on_command = lambda command: self._commands.setdefault(len(root.entries) + 1, []).append(command)
 
     # The root goes, and comes.
