@@ -51,13 +51,14 @@ PeerWrites = list[tuple[Dialed, "Octets"]]
 
 
 class Target:
-    __slots__ = ("address", "dialed", "failures", "name", "redial_ms", "trouble")
+    __slots__ = ("address", "dialed", "dialed_ms", "failures", "name", "redial_ms", "trouble")
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
         self.dialed: DialedPeer | None = None
-        self.redial_ms = 0
+        self.dialed_ms = self.redial_ms = 0
+        """When the last attempt began, and when the next one is due."""
         self.failures = 0
         """Attempts in a row that came to nothing."""
         self.trouble = ""
@@ -111,6 +112,7 @@ class PeerDialing:
                 if now_ms >= target.redial_ms and (target.name or lonely) and target.address not in busy:
                     busy.add(target.address)
                     target.dialed = DialedPeer(self, target.name, target.address)
+                    target.dialed_ms = now_ms
                     self._controls.append(Dial(target.dialed))
             elif dialed.dialer is not None:
                 try:
@@ -197,8 +199,9 @@ class PeerDialing:
         target = self._target_of(dialed)
         if target is not None:
             wait_ms = REFUSED_REDIAL_MS if lasting else min(REDIAL_MS_MIN << min(target.failures, 10), REDIAL_MS_MAX)
-            # Not all at the same moment, again and again.
-            target.redial_ms = now_ms + wait_ms + self._random.randrange(wait_ms // 2)
+            # Not all at the same moment, again and again. An attempt that nobody answered has taken its time already.
+            wait_ms += self._random.randrange(wait_ms // 2)
+            target.redial_ms = max(target.dialed_ms + wait_ms, now_ms + REDIAL_MS_MIN)
             target.failures += 1
             target.trouble = reason
             target.dialed = None

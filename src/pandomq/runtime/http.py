@@ -111,6 +111,9 @@ class _Protocol(H11Protocol):
         self._head_timer = self.loop.call_later(HEAD_S_MAX, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            # It was read before the connection was given up: whoever answered would write to what is closed.
+            return
         super().data_received(data)
         # uvicorn's annotation hides that there is no cycle before the first request.
         cycle = cast(RequestResponseCycle | None, self.cycle)

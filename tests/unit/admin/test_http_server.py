@@ -160,3 +160,28 @@ def test_a_shutdown_lets_answers_be_finished() -> None:
             one.close()
 
     serve(test, slow)
+
+
+class ClosedTransport(asyncio.Transport):
+    def is_closing(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """It is."""
+
+
+def test_a_request_that_is_read_when_the_connection_is_given_up_is_not_answered() -> None:
+    asked: list[str] = []
+
+    async def remembering(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+
+    async def run() -> None:
+        protocol = HttpServer(remembering)._connected()
+        protocol.connection_made(ClosedTransport())
+        protocol.data_received(GET)
+        await asyncio.sleep(0)
+        protocol.connection_lost(None)
+
+    asyncio.run(run())
+    assert asked == []
