@@ -3,7 +3,8 @@
 Wall clocks of different machines differ. Who follows a root knows from its entries what time it is there, and from its
 own steady clock how long ago that was; taking over, it tells the broker by how much its own clock is ahead of that. So
 whatever its wall clock says, nothing expires too early. A root that has nothing to write says what time it is once in a
-while: then those who came later know it, too. After a restart of all brokers the wall clock is all there is.
+while: then those who came later know it, too; and who has just started hears it from whoever knows, in a greeting.
+After a restart of all brokers the wall clock is all there is.
 """
 
 from __future__ import annotations
@@ -34,13 +35,20 @@ class ClusterTime:
         if self._revival.last_ms != self._known_ms:
             self._known_ms, self._heard_ms = self._revival.last_ms, self.monotonic_ms
 
-    def take_office(self, now_ms: int, *, followed: bool) -> int:
-        """What time it is for the broker, which is told `now_ms` from now on."""
+    def ahead_ms(self, *, followed: bool) -> int | None:
+        """By how much the cluster's time is ahead of the steady clock; None if nobody can know it by this broker.
+        `followed`: it has followed a root, or is one."""
+        return self._known_ms - self._heard_ms if followed and self._known_ms else None
+
+    def take_office(self, now_ms: int, told_ahead_ms: int | None, *, followed: bool) -> int:
+        """What time it is for the broker, which is told `now_ms` from now on. Others may have told it."""
         self._written_ms = self.monotonic_ms
-        if followed and self._known_ms:
-            cluster_ms = self._known_ms + self.monotonic_ms - self._heard_ms
-            self._broker.clock_ahead_ms = now_ms - cluster_ms
-        return now_ms - self._broker.clock_ahead_ms
+        known = [ahead_ms for ahead_ms in (self.ahead_ms(followed=followed), told_ahead_ms) if ahead_ms is not None]
+        if known:
+            # Who knows only of an old entry is behind, and nobody who went by a root can be ahead.
+            self._broker.clock_ahead_ms = now_ms - (self.monotonic_ms + max(known))
+        self._known_ms, self._heard_ms = now_ms - self._broker.clock_ahead_ms, self.monotonic_ms
+        return self._known_ms
 
     def wrote(self) -> None:
         self._written_ms = self.monotonic_ms

@@ -190,7 +190,10 @@ class DiskLog:
         """To be told before anything else of that time."""
         self._time.monotonic_ms = monotonic_ms
         self._pacing.note_time(monotonic_ms)
-        self.replication.tick(monotonic_ms)
+        replication = self.replication
+        known = replication.in_office or replication.notices.followed
+        replication.replica.know_time(self._time.ahead_ms(followed=known))
+        replication.tick(monotonic_ms)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -349,7 +352,7 @@ class DiskLog:
         self._broker.held.replayed(serve.index)
         self._broker.committed(serve.index)
         followed = self.replication.notices.followed
-        cluster_ms = self._time.take_office(now_ms, followed=followed)
+        cluster_ms = self._time.take_office(now_ms, self.replication.replica.told_ahead_ms, followed=followed)
         self._revival.finish(cluster_ms, takeover=followed, handed_over=serve.handed_over)
 
     def set_paging(self, paging_bytes: int) -> None:

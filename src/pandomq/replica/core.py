@@ -69,6 +69,10 @@ class Core:
         self.links: set[NodeName] = set()
         self.born_ms: dict[NodeName, int] = {}
         self.greetings: dict[NodeName, Greeting] = {}
+        self.cluster_ahead_ms: int | None = None
+        """By how much the cluster's time is ahead of this broker's clock, if that is known; greetings tell others."""
+        self.told_ahead_ms: int | None = None
+        """The same, as another broker last told."""
         """The last of each who is linked: whoever becomes root knows at once who is there beside the voters."""
         # Who is root in this term, and the promise to vote for nobody else for a while.
         self.root: NodeName | None = None

@@ -55,6 +55,8 @@ def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message:
     if isinstance(message, Greeting):
         core.born_ms[sender] = core.now_ms - message.age_ms
         core.greetings[sender] = message
+        if message.cluster_ms:
+            core.told_ahead_ms = message.cluster_ms - core.now_ms
     age = core.age_of(message)
     if age > 0:
         if isinstance(message, AskVote) and not votes.is_open(core, sender, message):

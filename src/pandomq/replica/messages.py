@@ -35,6 +35,8 @@ class Greeting(Header, frozen=True, array_like=True, tag=1):
     """Its store is empty or in doubt; it may not vote or count before it is admitted."""
     observer: bool
     end: Position
+    cluster_ms: int = 0
+    """What time it is in the cluster, as far as it knows from a root or was one; 0 if it does not."""
 
 
 class AskVote(Header, frozen=True, array_like=True, tag=2):

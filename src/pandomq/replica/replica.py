@@ -109,6 +109,15 @@ class Replica:
             self._greet(sorted(core.links))
         self._settle()
 
+    def know_time(self, ahead_ms: int | None) -> None:
+        """By how much the cluster's time is ahead of this broker's clock, for others; None if that is not known."""
+        self._core.cluster_ahead_ms = ahead_ms
+
+    @property
+    def told_ahead_ms(self) -> int | None:
+        """The same, as another broker last told; None if nobody has."""
+        return self._core.told_ahead_ms
+
     def connected(self, peer: NodeName) -> None:
         """There is a link to this broker. It may be said again when the link was replaced."""
         self._core.links.add(peer)
@@ -149,7 +158,9 @@ class Replica:
         self._greeted_ms = core.now_ms
         self._greeted_as = self._standing
         age_ms = core.now_ms - core.started_ms
-        greeting = Greeting(*core.header, core.life, age_ms, core.record.joining, core.observer, core.end)
+        ahead_ms, joining = core.cluster_ahead_ms, core.record.joining
+        cluster_ms = 0 if ahead_ms is None else core.now_ms + ahead_ms
+        greeting = Greeting(*core.header, core.life, age_ms, joining, core.observer, core.end, cluster_ms)
         for peer in peers:
             core.send(peer, greeting)
 

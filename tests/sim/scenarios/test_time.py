@@ -54,3 +54,23 @@ def test_a_root_that_has_nothing_to_write_says_what_time_it_is() -> None:
     assert stage.machines[root].journal.last_index == last_index + 2
     known_ms = [stage.node(name).last_ms for name in stage.others(root)]
     assert all(0 <= stage.machines[root].broker_ms - at_ms < 60_000 for at_ms in known_ms)
+
+
+def test_who_has_just_started_hears_the_time_from_others() -> None:
+    """It is elected for its log, has followed nobody in this life, and its wall clock is an hour ahead."""
+    stage = Stage(lease_ms=300)
+    old = stage.elect()
+    behind, coming = stage.others(old)
+    channel = stage.publisher(old, "patient", **{"x-message-ttl": 60_000})
+    stage.level(old, behind, coming)
+    stage.isolate(behind)
+    channel.publish_confirmed(b"", routing_key="patient", delivery_mode=2)
+    begun_ms, cluster_ms = stage.agenda.now_ms, stage.machines[old].broker_ms
+    stage.kill(old)
+    stage.kill(coming)
+    stage.machines[coming].wall.shift_ms += HOUR_MS
+    stage.heal()
+    stage.start(coming)
+    assert stage.elect() == coming
+    assert stage.machines[coming].broker_ms - cluster_ms <= stage.agenda.now_ms - begun_ms + 100
+    assert stage.client(coming).channel().counts("patient")[0] == 1

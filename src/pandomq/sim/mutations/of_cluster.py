@@ -13,7 +13,7 @@ NODES: Final = 3
 
 
 def _believe_wall_clock(patch: Patch) -> None:
-    def credulous(time: ClusterTime, now_ms: int, *, followed: bool) -> int:
+    def credulous(time: ClusterTime, now_ms: int, told_ahead_ms: int | None, *, followed: bool) -> int:
         return now_ms
 
     patch.set(ClusterTime, "take_office", credulous)
