@@ -139,8 +139,8 @@ class Awaiting:
         for client, until_ms in list(self._goodbyes.items()):
             if client.gone or client.parted or until_ms <= now_ms:
                 del self._goodbyes[client]
-                if not client.parted:
-                    client.give_up_parting()
+                if client.goodbye is not None and not client.gone:
+                    client.goodbye.give_up()
 
     # Time.
 

@@ -105,6 +105,10 @@ class Front(Broker):
         # What time does to shared queues is the root's matter.
         self.state.changed_queues = [queue for queue in self.state.changed_queues if queue.owner is not None]
         if self.state.changed_queues:
+            for vhost in {queue.vhost: None for queue in self.state.changed_queues}:
+                # Those that may refuse messages now must be asked.
+                for exchange in vhost.router.exchanges.values():
+                    vhost.router.changed(exchange, None)
             watch_changed(self)
 
     def issue(self, command: "Command") -> None:

@@ -34,7 +34,17 @@ def unheeded(_method: Method, _message: "kernel.Message | None") -> None:
 
 
 class FrontChannel(Channel):
-    __slots__ = ("_boxes", "_taken", "commit_count", "in_doubt", "lane", "made_name", "producer_id", "reached")
+    __slots__ = (
+        "_boxes",
+        "_taken",
+        "commit_count",
+        "in_doubt",
+        "lane",
+        "made_name",
+        "producer_id",
+        "reached",
+        "refused",
+    )
 
     client: "FrontClient"
     transaction: "FrontTransaction | None"
@@ -52,6 +62,8 @@ class FrontChannel(Channel):
         """Transactions that the root was asked to commit."""
         self.in_doubt: Call | None = None
         """A commit whose answer never came."""
+        self.refused: set[int] = set()
+        """Numbers of publishes that a private queue here did not take: they will be nacked, whatever the root says."""
         self._boxes: dict[Mailbox, None] = {}
         """Those with a consumer, and others that hold what the client has not settled yet."""
         self._taken: Mailbox | None = None

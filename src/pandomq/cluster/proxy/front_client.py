@@ -7,7 +7,9 @@ from pandomq import kernel
 from pandomq.broker.client import Client
 from pandomq.cluster.limits import VOUCHED_PROPERTIES_BYTES_MAX
 from pandomq.cluster.proxy.call import Call
+from pandomq.cluster.proxy.goodbye import Goodbye, Stage
 from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, UPLINK_BYTES_MAX
+from pandomq.cluster.proxy.refusals import with_refusals
 from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
 from pandomq.fieldtable import encode_table
 from pandomq.methods import ChannelCloseOk
@@ -34,8 +36,8 @@ class FrontClient(Client):
         "attempt_count",
         "call",
         "closing_count",
-        "parted",
-        "parting_count",
+        "goodbye",
+        "has_refusals",
         "tunnel",
         "wants_root",
     )
@@ -54,9 +56,9 @@ class FrontClient(Client):
         self.call: Call | None = None
         self.closing_count = 0
         """Channels that the front has closed for a fault, and the root has not yet."""
-        self.parting_count = 0
-        self.parted = False
-        """The root knows all that the client has said before it said goodbye, and that it is gone."""
+        self.goodbye: Goodbye | None = None
+        self.has_refusals = False
+        """A private queue has refused a publish whose confirm has not come yet."""
         self._ages = 0
         self._crowded = False
 
@@ -222,9 +224,8 @@ class FrontClient(Client):
             call.answer(ChannelCloseOk())
         elif call is not None and call.is_commit:
             call.channel.in_doubt = call
-        if self.parting_count:
-            self.parting_count = 0
-            self.parted = True
+        if self.goodbye is not None:
+            self.goodbye.tunnel_lost()
 
     def hang_up(self) -> None:
         if self.tunnel is not None:
@@ -244,7 +245,7 @@ class FrontClient(Client):
         if isinstance(run, kernel.DeliveryRun):
             engine.mirror(self.session, run, self.broker.now_ms)
         else:
-            engine.relay_confirms(self.session, run)
+            engine.relay_confirms(self.session, with_refusals(self, run) if self.has_refusals else run)
 
     def take_return(self, number: int, payload: bytes, message: kernel.Message) -> None:
         channel = self.channels.get(number)
@@ -268,33 +269,15 @@ class FrontClient(Client):
     # Goodbye.
 
     def part(self) -> bool:
-        """Closes all that it has at the root. True if there is nothing; otherwise `parted` says when it is done."""
-        if self.failed:
-            # It has been asked before; or it is closed for a fault, and has nothing left.
-            self.parted = self.parted or not self.parting_count
-            return self.parted
-        trunk = self.broker.trunks.get(self.vhost)
-        for channel in self.front_channels:
-            if channel.lane is not None:
-                self.parting_count += 1
-                channel.lane.close(self._one_parted)
-                channel.lane = None
-        self.call = None
-        self.broker.leave(self)
-        if trunk is not None and not trunk.is_quiet:
-            self.parting_count += 1
-            trunk.when_quiet(lambda: self._one_parted(None, None))
-        self.parted = not self.parting_count
-        if not self.parted:
+        """It has said goodbye. True when it may go, see `Goodbye`."""
+        if self.goodbye is None:
+            if self.failed:
+                return True
+            self.goodbye = Goodbye(self)
             self.broker.awaiting.goodbye(self)
-        return self.parted
+        return self.goodbye.go_on()
 
-    def give_up_parting(self) -> None:
-        """The root has more urgent things to do, or none of them to answer."""
-        self.parting_count = 0
-        self.parted = True
-
-    def _one_parted(self, _method: "Method | None", _message: kernel.Message | None) -> None:
-        if self.parting_count:
-            self.parting_count -= 1
-            self.parted = not self.parting_count
+    @property
+    def parted(self) -> bool:
+        """The root knows all that it said before its goodbye, and that it is gone."""
+        return self.goodbye is not None and self.goodbye.stage is Stage.NOTHING

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pandomq import kernel
 from pandomq.broker.copies import routing_keys_of, without_bcc
 from pandomq.broker.publishing import checked, route
+from pandomq.cluster.proxy.refusals import may_refuse, note_refusal
 from pandomq.cluster.proxy.transactions import FrontTransaction
 from pandomq.errors import Fault
 from pandomq.properties import read_headers
@@ -41,16 +42,19 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
         transaction.forward(channel, message, names, flags)
         return
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
-    if plan is not None and not message.special:
+    if plan is not None and not message.special and not any(map(may_refuse, plan.queues)):
         channel.client.session.routes.put(message.routing, plan)
     queues = _private(vhost, exchange, message, routing_keys) if plan is None else plan.queues
+    accepted = True
     if plan is None and not vhost.router.certain:
         flags |= kernel.IMMEDIATE
     elif queues:
-        front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
+        accepted = front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
         # It was taken here: it need not come back, even if the root has no queue for it.
         flags = 0
     front.engine.forward(channel.kernel, message, flags)
+    if not accepted:
+        note_refusal(channel)
 
 
 def fan_out(front: "Front", trunk: "Trunk", message: kernel.Message) -> None:

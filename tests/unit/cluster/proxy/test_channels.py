@@ -163,3 +163,19 @@ def test_a_client_that_asks_faster_than_the_root_answers_is_not_listened_to() ->
     cluster.front.carry = carry  # type: ignore[method-assign]
     cluster.settle()
     assert len(peer.heard()) == limits.ASKED_MAX - 1
+
+
+def test_who_says_goodbye_hears_what_it_asked_for_before() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    settle, cluster.settle = cluster.settle, lambda: None  # type: ignore[method-assign]
+    peer.say(methods.QueueDeclare("q")).say_publish("", "nobody", b"one", mandatory=True).flush()
+    cluster.settle = settle  # type: ignore[method-assign]
+    world, front = cluster.front, cluster.front.broker
+    for _ in range(20):
+        if not any(client is peer.client for client, _ in world.waiting) and front.part(peer.client, world.now_ms):
+            break
+        cluster.settle()
+    assert front.part(peer.client, world.now_ms)
+    heard = [type(method) for method in peer.heard()]
+    assert heard == [methods.QueueDeclareOk, methods.BasicReturn]

@@ -301,3 +301,25 @@ def test_headers_and_bindings_of_exchanges_lead_to_private_queues_elsewhere() ->
     assert got is not None
     assert got.body == b"one"
     assert here.counts("h") == (0, 0)
+
+
+def test_what_a_full_private_queue_refuses_is_nacked() -> None:
+    peer = Cluster().front.peer()
+    peer.declare("full", exclusive=True, arguments={"x-max-length": 2, "x-overflow": "reject-publish"})
+    peer.declare("other", exclusive=True)
+    for name in ("full", "other"):
+        bind(peer, name, "amq.fanout")
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    for number in range(4):
+        peer.say_publish("amq.fanout", "", b"%d" % number)
+    peer.say_publish("", "other", b"4").flush()
+    confirms = peer.heard()
+    nacked = [method.delivery_tag for method in confirms if isinstance(method, methods.BasicNack)]
+    acked = [method for method in confirms if isinstance(method, methods.BasicAck)]
+    assert nacked == [3, 4]
+    assert acked[-1] == methods.BasicAck(5, True) or acked[-1] == methods.BasicAck(5, False)
+    assert (peer.counts("full"), peer.counts("other")) == ((2, 0), (5, 0))
+    assert peer.get("full") is not None
+    peer.publish("amq.fanout", "", b"5")
+    (last,) = peer.heard()
+    assert isinstance(last, methods.BasicAck)
