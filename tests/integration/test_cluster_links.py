@@ -72,8 +72,8 @@ def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
         assert got == list(range(MESSAGES))
 
 
-@pytest.mark.proves("R1")
-def test_a_client_that_names_another_cluster_is_refused(tmp_path: Path) -> None:
+@pytest.mark.proves("R1", "R14")
+def test_a_client_may_say_which_cluster_it_wants_and_that_it_wants_the_root(tmp_path: Path) -> None:
     with running(Cluster(tmp_path)) as cluster:
         root = cluster.root
         named = {"cluster": root.status["cluster"]}
@@ -81,10 +81,21 @@ def test_a_client_that_names_another_cluster_is_refused(tmp_path: Path) -> None:
             announced = connection._impl.server_properties
             assert announced["cluster"] == named["cluster"]
             assert announced["root"] == root.address
+            assert announced["brokers"][0] == root.address
             assert sorted(announced["brokers"]) == sorted(broker.address for broker in cluster)
+            wait_until(lambda: [_connections(broker) for broker in cluster] == [{root.name: 1}] * 3, "all know of it")
+        pika.BlockingConnection(root.parameters(client_properties={"connect_to_root": True})).close()
+        for broker in cluster.backups:
+            with pytest.raises(pika.exceptions.AMQPError, match=f"the root is {root.name} at {root.address}"):
+                pika.BlockingConnection(broker.parameters(client_properties={"connect_to_root": True}))
         for broker in cluster:
             with pytest.raises(pika.exceptions.AMQPError, match=f"belongs to cluster {named['cluster']}, not to mine"):
                 pika.BlockingConnection(broker.parameters(client_properties={"cluster": "mine"}))
+
+
+def _connections(broker: ClusterBroker) -> dict[str, int]:
+    """Of brokers that have some."""
+    return {member["name"]: member["connections"] for member in broker.status["members"] if member["connections"]}
 
 
 @pytest.mark.proves("R1")

@@ -12,7 +12,7 @@ import msgspec
 from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.output import Row, cell, print_json, print_table
 
-MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes")
+MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes", "connections")
 ELECTIONS_SHOWN: Final = 5
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from pandomq.limits import (
     FRAME_BYTES_MAX,
+    FRAME_BYTES_MIN,
     HANDSHAKE_FRAME_BYTES_MAX,
     KIB,
     MESSAGE_BYTES_MAX,
@@ -45,6 +46,9 @@ TUNNEL_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
 TUNNELS_DIALED_MAX: Final = 64
 """Under way at a time: after the root has gone those of all clients are dialed anew."""
 
+TOLD_BYTES_MAX: Final = 2 * KIB
+"""Addresses of brokers that clients are told of; those that do not fit are not named."""
+
 # Time.
 LINK_HEARTBEAT_S: Final = 2
 """A safety net: a link on which nothing came for twice as long is given up. That a root is silent its backups notice
@@ -62,6 +66,7 @@ REFUSED_REDIAL_MS: Final = 5_000
 assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
 assert INTRODUCED_BYTES_MAX + 7 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
 assert VOUCHED_PROPERTIES_BYTES_MAX + 10 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "that of a tunnel names no members"
+assert TOLD_BYTES_MAX + 1 * KIB < FRAME_BYTES_MIN, "a client need not take larger frames"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
 assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

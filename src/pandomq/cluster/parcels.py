@@ -29,6 +29,8 @@ class Kind(Enum):
     """How a cluster begins (`founding_messages`)."""
     SERVING = "serving"
     """Who may serve clients (`serving`)."""
+    LOAD = "load"
+    """How many of them there are (`load`)."""
 
 
 _PUBLISHES: Final = {kind: encode_frame(CHANNEL, BasicPublish("", kind.value)) for kind in Kind}

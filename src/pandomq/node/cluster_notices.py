@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq.node.elections import Elections
+from pandomq.node.loads import Loads
 from pandomq.replica.effects import Alarm, AlarmKind, ChangeEnded, MembersChanged
 from pandomq.replica.membership import Membership
 from pandomq.replica.messages import Append, Message
@@ -38,6 +39,7 @@ class ClusterNotices:
         "committed_elsewhere",
         "elections",
         "followed",
+        "loads",
         "membership",
         "now_ms",
         "resignation",
@@ -57,6 +59,7 @@ class ClusterNotices:
         self.membership = Membership(())
         self.advertised: dict[str, str] = {}
         """Where brokers say that clients find them."""
+        self.loads = Loads()
         self.alarms: dict[AlarmKind, str] = {}
         self.committed_elsewhere = 0
         """How far the root has said that the log is committed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from pandomq.ids import LogIndex
 from pandomq.node.view_records import MemberView
 from pandomq.replica.roles.transitions import Role
@@ -37,12 +39,13 @@ def members_of(replication: Replication, journal: Journal, own_address: str) -> 
     peers = {peer.name: peer for peer in view.peers}
     for name in (*peers, *view.observers):
         addresses.setdefault(name, replication.notices.address_of(name))
-    return tuple(
+    views = (
         _own(view, addresses[name], in_sync=view.role is Role.ROOT or is_in_step(replication))
         if name == view.name
         else _other(replication, journal, view, name, addresses[name], peers.get(name))
         for name in sorted(addresses)
     )
+    return tuple(structs.replace(member, connections=replication.notices.loads.of(member.name)) for member in views)
 
 
 def own_role(replication: Replication) -> str:

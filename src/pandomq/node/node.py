@@ -76,7 +76,7 @@ class Node:
         self._set_paging(settings)
         self._log: Log = MemoryLog(self._broker.committed) if self._disk is None else self._disk
         self._links = Links(IncompleteMessages(settings), now_ms)
-        self.office = Office(self._disk, settings.cluster.http)
+        self.office = Office(self._disk, settings.cluster)
         self.peer_links = None if self._disk is None else linked_to_others(settings, self._links, self._disk, random)
         door = None if self.peer_links is None else PeerDoor(self._links, self.peer_links, settings.message_bytes_max)
         self._reception = Reception(

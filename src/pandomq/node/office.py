@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from pandomq.cluster.limits import TOLD_BYTES_MAX
 from pandomq.errors import ConnectionFault, connection_forced, not_allowed
+from pandomq.ids import NodeName
+from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.cluster_view import ROOT, is_in_step, own_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pandomq.broker.broker import Broker
+    from pandomq.node.cluster_notices import ClusterNotices
     from pandomq.node.disk_log import DiskLog
 
 
-class Office:
-    __slots__ = ("_disk", "_foundation", "_http", "_replication", "opened", "proxy")
+CONNECT_TO_ROOT: Final = "connect_to_root"
+"""A client property."""
 
-    def __init__(self, disk: DiskLog | None, http: str = "") -> None:
-        """Without a log on disk there are no other brokers. `http` is where clients find this one's."""
+
+class Office:
+    __slots__ = ("_disk", "_foundation", "_replication", "_settings", "opened", "proxy")
+
+    def __init__(self, disk: DiskLog | None, settings: ClusterSettings) -> None:
+        """Without a log on disk there are no other brokers."""
         self._disk = disk
-        self._http = http
+        self._settings = settings
         self._replication = None if disk is None else disk.replication
         self._foundation = None if disk is None else disk.foundation
         self.opened = False
@@ -60,6 +68,10 @@ class Office:
             return None
         return not_allowed(f"this broker belongs to {f'cluster {own}' if own else 'no cluster'}, not to {wanted}")
 
+    def misplaced(self, client_properties: Mapping[str, object]) -> ConnectionFault | None:
+        """Of a client that wants to be at the root itself, whoever could stand in for it."""
+        return self.refusal() if client_properties.get(CONNECT_TO_ROOT) is True else None
+
     @property
     def in_step(self) -> bool:
         """It serves nobody, and has all that the root has said to be committed."""
@@ -70,15 +82,31 @@ class Office:
 
     def server_properties(self) -> dict[str, object] | None:
         """Where things are, for clients; None if that is what it was when this was last asked."""
-        if self._disk is None or self._replication is None or not self._replication.notices.changed:
+        if self._disk is None or self._replication is None:
             return None
         notices = self._replication.notices
-        notices.changed = False
-        brokers = [address for name in notices.membership.members if (address := notices.address_of(name))]
-        properties: dict[str, object] = {"cluster": self._disk.cluster_id, "http": self._http}
+        if not notices.changed and not notices.loads.changed:
+            return None
+        notices.changed = notices.loads.changed = False
+        properties: dict[str, object] = {"cluster": self._disk.cluster_id, "http": self._settings.http}
+        brokers = self._brokers(notices)
         if brokers:
             properties |= {"root": notices.address_of(notices.root), "brokers": brokers}
         return {name: value for name, value in properties.items() if value}
+
+    def _brokers(self, notices: ClusterNotices) -> list[str]:
+        """Addresses of all brokers, those first that have the fewest clients; where only the root serves, it is."""
+        names = notices.loads.by_load({*notices.membership.members, *notices.loads.known})
+        if self._settings.access == "redirect" and notices.root in names:
+            names.remove(notices.root)
+            names.insert(0, notices.root)
+        told: list[str] = []
+        size = 0
+        for address in dict.fromkeys(filter(None, map(notices.address_of, map(NodeName, names)))):
+            size += len(address) + 8
+            if size <= TOLD_BYTES_MAX:
+                told.append(address)
+        return told
 
     @property
     def _explanation(self) -> str:

@@ -15,8 +15,10 @@ from pandomq.cluster.founding_messages import BadFoundingMessage
 from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX, REASON_BYTES_MAX
+from pandomq.cluster.load import BadLoadMessage
 from pandomq.cluster.parcels import Kind
 from pandomq.cluster.serving import BadServingMessage, decode_serving
+from pandomq.node.loads import LoadTalk
 from pandomq.node.output import Abort, Close, HangUp, PeerControl
 from pandomq.node.peer import Peer
 from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
@@ -75,6 +77,12 @@ class PeerLinks:
             settings.cluster.replica.lease_ms,
             lambda name, data: self.send(name, Kind.SERVING, data),
         )
+        self._load_talk = LoadTalk(
+            settings.name,
+            self._replication.notices.loads,
+            lambda: links.count,
+            lambda name, data: self.send(name, Kind.LOAD, data),
+        )
 
     @property
     def key(self) -> bytes:
@@ -131,6 +139,7 @@ class PeerLinks:
         if self._members is not self._replication.notices.membership:
             self._members = self._replication.notices.membership
             self._get_to_know(now_ms)
+        self._load_talk.tick(now_ms)
         self.dialing.tick(now_ms, lonely=not any(peer.linked for peer in self._peers.values()))
 
     def _get_to_know(self, now_ms: int) -> None:
@@ -309,9 +318,11 @@ class PeerLinks:
                     case Up(name):
                         self._replication.connected(name)
                         self._disk.foundation.connected(name)
+                        self._load_talk.connected(name)
                     case Down(name, by_peer):
                         self._replication.disconnected(name, by_peer=by_peer)
                         self._disk.foundation.disconnected(name)
+                        self._load_talk.disconnected(name)
                     case Mail():
                         self._pass_on(item, now_ms)
                     case _:
@@ -326,9 +337,11 @@ class PeerLinks:
                     self._disk.foundation.received(mail.name, mail.data)
                 case Kind.SERVING:
                     self.serving.received(mail.name, decode_serving(mail.data))
+                case Kind.LOAD:
+                    self._load_talk.received(mail.name, mail.data)
                 case _:
                     assert_never(mail.kind)
-        except (BadMessage, BadFoundingMessage, BadServingMessage) as bad:
+        except (BadMessage, BadFoundingMessage, BadServingMessage, BadLoadMessage) as bad:
             peer = self._peers.get(mail.name)
             if peer is not None and peer.linked:
                 self._unlink(peer, f"it sent what cannot be read: {bad}", now_ms, by_peer=False)

@@ -139,7 +139,7 @@ class Reception:
             self._links.drop(link, f"{self._connections_max} connections are open, which is the limit", now_ms)
             return []
         link.login = login
-        if not self._office.takes_clients:
+        if not self._office.takes_clients or self._office.misplaced(login.client_properties) is not None:
             # All it will hear is who serves. For that no password is needed, nor is there time to look at it.
             link.unknown = True
             self._links.talk(link)
@@ -208,9 +208,10 @@ class Reception:
         assert login is not None
         link.login, link.mechanism = None, login.mechanism
         try:
-            mismatch = self._office.mismatch(login.client_properties)
-            if mismatch is not None:
-                raise mismatch
+            properties = login.client_properties
+            unwanted = self._office.mismatch(properties) or self._office.misplaced(properties)
+            if unwanted is not None:
+                raise unwanted
             broker = self._office.host(self._broker, tunnel=vouched is not None)
             if link.unknown:
                 raise connection_forced("this broker has just become the root; connect again")

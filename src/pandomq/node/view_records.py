@@ -27,6 +27,8 @@ class MemberView(msgspec.Struct, frozen=True):
     log_index: int | None
     commit_index: int | None
     lag_bytes: int | None
+    connections: int | None = None
+    """Of clients; None if it is not there, or has not said."""
 
 
 class ElectionView(msgspec.Struct, frozen=True):

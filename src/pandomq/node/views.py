@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
+from msgspec import structs
+
 from pandomq import __version__, kernel
 from pandomq.broker import administration_views, client_views, views
 from pandomq.broker.administration_views import (
@@ -30,6 +32,7 @@ from pandomq.node.view_records import (
     LinkConsumerView,
     LinkView,
     ListenerView,
+    MemberView,
     NodeView,
     PassesView,
     PeerLinkView,
@@ -55,6 +58,7 @@ class Views:
     __slots__ = (
         "_alarm",
         "_broker",
+        "_count_links",
         "_link_of",
         "_links",
         "_log",
@@ -82,6 +86,7 @@ class Views:
         self._broker = broker
         self._links: Mapping[Link, None] = links.present
         self._link_of: Mapping[Client, Link] = links.of_client
+        self._count_links: Callable[[], int] = lambda: links.count
         self._log = log
         self._alarm = alarm
         self.cluster_id = cluster_id
@@ -139,7 +144,7 @@ class Views:
             epoch=facts.epoch,
             term=facts.term,
             root=facts.root,
-            members=facts.members,
+            members=tuple(self._with_own_load(member) for member in facts.members),
             alarms=self.alarms(),
             alarm_texts=facts.alarm_texts,
             elections=facts.elections,
@@ -148,6 +153,11 @@ class Views:
             kernel=kernel.KIND,
             version=__version__,
         )
+
+    def _with_own_load(self, member: MemberView) -> MemberView:
+        if member.name != self._settings.name:
+            return member
+        return structs.replace(member, connections=self._count_links())
 
     # What administrators set.
 

@@ -15,9 +15,9 @@ from tests.unit.cli.fake_api import FakeApi
 
 MEMBERS = [
     {"name": "n1", "role": "absent", "address": "h1:5672", "in_sync": False, "log_index": None, "commit_index": None,
-     "lag_bytes": None},
+     "lag_bytes": None, "connections": None},
     {"name": "n2", "role": "backup", "address": "h2:5672", "in_sync": False, "log_index": 120, "commit_index": 118,
-     "lag_bytes": 0},
+     "lag_bytes": 0, "connections": 12},
 ]  # fmt: skip
 CLUSTER: dict[str, Any] = {
     "cluster": "c", "name": "n2", "role": "backup", "epoch": 0, "term": 7, "root": None, "members": MEMBERS,
@@ -36,7 +36,7 @@ def cluster(api: FakeApi) -> None:
 def test_members_are_listed(ask: Type) -> None:
     lines = ask("members").stdout.splitlines()
     assert lines[0].split("\t")[:3] == ["name", "role", "address"]
-    assert lines[2].split("\t") == ["n2", "backup", "h2:5672", "false", "120", "118", "0"]
+    assert lines[2].split("\t") == ["n2", "backup", "h2:5672", "false", "120", "118", "0", "12"]
 
 
 def test_status_shows_links_and_elections(ask: Type) -> None:

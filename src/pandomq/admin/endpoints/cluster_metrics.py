@@ -31,6 +31,12 @@ def add_cluster(page: Exposition, view: ClusterView) -> None:
     page.add_all(
         "pandomq_cluster_alarm", GAUGE, "Alarms that are in effect", [({"alarm": alarm}, 1) for alarm in view.alarms]
     )
+    page.add_all(
+        "pandomq_member_connections",
+        GAUGE,
+        "Connections of clients at the broker",
+        [({"member": member.name}, member.connections) for member in view.members if member.connections is not None],
+    )
     _add_members(page, [member for member in view.members if member.log_index is not None and member is not own])
     _add_links(page, view.links)
 
