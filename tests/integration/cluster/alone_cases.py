@@ -144,9 +144,9 @@ def celery_through_a_failover(directory: Path) -> dict[str, Any]:
     return {"accepted": len(load.accepted), "errors": load.errors, "longest_pause_s": pauses}
 
 
-def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS) -> dict[str, Any]:
+def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000) -> dict[str, Any]:
     """Ten thousand clients of a root that is killed: all are let in by its heir, which keeps its office and size."""
-    with running(Cluster(directory)) as cluster:
+    with running(Cluster(directory, sections={"cluster": {"lease_ms": lease_ms}})) as cluster:
         storm = Storm(cluster, clients)
         elected = elections(cluster)
         try:
