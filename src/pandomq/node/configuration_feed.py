@@ -46,7 +46,7 @@ class ConfigurationFeed:
 
     def applied(self, index: int) -> None:
         """Whatever was heard since is from entries up to this one, which are committed."""
-        if index > self._front.applied_index:
+        if self._unsealed:
             self._follow(index, self._take())
 
     def committed(self, index: int) -> None:
@@ -56,5 +56,4 @@ class ConfigurationFeed:
 
     def _follow(self, index: int, commands: list[bytes]) -> None:
         self._front.follow(index, commands)
-        if commands:
-            self.changed_index = index
+        self.changed_index = index
