@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from . import disks, network
-from .cluster import Cluster
+from .cluster import Cluster, running
 from .disk_cases import DiskCluster, small_disks, stalling_disks
 from .stages import loopback, networked
 
@@ -28,6 +28,13 @@ def chance(request: pytest.FixtureRequest) -> Random:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers on loopback."""
     with loopback(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="package")
+def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers that all serve clients. The tests that take one away come last."""
+    with running(Cluster(tmp_path_factory.mktemp("proxies"), sections={"cluster": {"access": "proxy"}})) as cluster:
         yield cluster
 
 

@@ -89,7 +89,6 @@ def test_a_broker_that_joins_is_a_secondary_unless_it_is_a_primary() -> None:
         (f'key = "{KEY}"\nprimaries = ["n1=h:1", "n2=h:1"]', "", "cluster.primaries has h:1 twice: addresses must"),
         (f'key = "{KEY}"\nmin_copies = 4\n{THREE}', "", "cluster.min_copies is 4, and there are 3 primaries"),
         (f'key = "{KEY}"\nadvertise = "off"', "", "cluster.advertise: 'off' is not an address"),
-        ('access = "proxy"', "", "cluster.access is proxy, which this version cannot do yet"),
         (f'key = "{KEY}"\n[log]\nstore = "memory"', "", "log.store is memory: a broker of a cluster needs the disk"),
         (f'key = "{KEY}"', "proxy_protocol = true", "node.proxy_protocol is for clients: give other brokers"),
         (f'key = "{KEY}"\n{THREE}', 'listen = "127.0.0.1:0"', "node.listen takes any free port"),

@@ -93,8 +93,6 @@ def problems(configuration: Configuration) -> Iterator[str]:
     if cluster.key is not None:
         yield from _place_problems(configuration)
     yield from _tls_problems(cluster)
-    if cluster.access == "proxy":
-        yield "cluster.access is proxy, which this version cannot do yet: brokers that are not the root redirect"
 
 
 def _address_problems(key: str, written: str | tuple[str, ...] | None) -> Iterator[str]:
