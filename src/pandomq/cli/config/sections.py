@@ -195,9 +195,7 @@ class Cluster(Section, frozen=True):
     ] = None
     access: Annotated[
         Literal["redirect", "proxy"],
-        Meta(
-            description="What a broker that is not the root does with clients: redirects or serves them."
-        ),
+        Meta(description="What a broker that is not the root does with clients: redirects or serves them."),
     ] = "redirect"
     root_wait_ms: Annotated[
         int, Meta(ge=1, le=600_000, description="With proxy, how long clients wait for a root before they hear so.")
