@@ -18,7 +18,7 @@ class Call:
     """By the client's own tunnel (then `method` is asked again should the tunnel break), by the trunk of its vhost, or
     by neither: then it waits for the feed."""
 
-    __slots__ = ("_then", "channel", "method", "trunk")
+    __slots__ = ("_then", "channel", "method", "on_abandoned", "trunk")
 
     def __init__(
         self, channel: "FrontChannel", *, method: "Method | None" = None, then: "Then", trunk: "Trunk | None" = None
@@ -27,6 +27,15 @@ class Call:
         self.method = method
         self.trunk = trunk
         self._then = then
+        self.on_abandoned: Callable[[], None] | None = None
+        """What is to be undone if nobody waits for it any more."""
+
+    def abandon(self) -> None:
+        """Its client, or its channel, is gone."""
+        if self.alive:
+            self.channel.client.call = None
+            if self.on_abandoned is not None:
+                self.on_abandoned()
 
     @property
     def is_commit(self) -> bool:

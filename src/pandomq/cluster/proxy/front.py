@@ -135,8 +135,9 @@ class Front(Broker):
         self._unsealed = True
 
     def disconnect(self, client: "Client", now_ms: int) -> None:
-        super().disconnect(client, now_ms)
         assert isinstance(client, FrontClient)
+        client.abandon_call()
+        super().disconnect(client, now_ms)
         client.hang_up()
         self.awaiting.forget(client)
         self.awaiting.has_root(client)

@@ -131,7 +131,11 @@ class FrontClient(Client):
     def drop_call(self, channel: "FrontChannel") -> None:
         """The channel is closed: what was asked on it is answered by that."""
         if self.call is not None and self.call.channel is channel:
-            self.call = None
+            self.call.abandon()
+
+    def abandon_call(self) -> None:
+        if self.call is not None:
+            self.call.abandon()
 
     # The tunnel.
 

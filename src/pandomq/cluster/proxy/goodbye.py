@@ -63,7 +63,7 @@ class Goodbye:
 
     def _free_names(self) -> None:
         client = self._client
-        client.call = None
+        client.abandon_call()
         client.broker.leave(client)
         trunk = client.broker.trunks.get(client.vhost)
         if trunk is None:

@@ -108,6 +108,7 @@ def _claim(front: "Front", channel: "FrontChannel", name: str, method: "Method",
         # Somebody here has asked for it a moment ago, and will have it.
         raise locked(f"queue '{name}' in vhost '{vhost.name}'")
     call = channel.client.call_trunk(channel, trunk, create)
+    call.on_abandoned = lambda: trunk.claims.release(name)
 
     def granted() -> None:
         call.end(create)

@@ -323,3 +323,20 @@ def test_what_a_full_private_queue_refuses_is_nacked() -> None:
     peer.publish("amq.fanout", "", b"5")
     (last,) = peer.heard()
     assert isinstance(last, methods.BasicAck)
+
+
+def test_who_leaves_while_it_asks_for_a_name_does_not_keep_it() -> None:
+    cluster = Cluster()
+    cluster.front.peer().declare("trunk is there", exclusive=True)
+    carry = cluster.front.carry
+    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    leaving, coming = cluster.front.peer(), cluster.front.peer()
+    leaving.send(methods.QueueDeclare("q", exclusive=True))
+    leaving.leave()
+    coming.send(methods.QueueDeclare("q", exclusive=True))
+    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.settle()
+    assert coming.heard() == [methods.QueueDeclareOk("q", 0, 0)]
+    assert cluster.front.peer().refused(methods.QueueDeclare("q", exclusive=True)).reply_code == 405
+    coming.leave()
+    assert cluster.front.peer().declare("q", exclusive=True).queue == "q"
