@@ -1,6 +1,6 @@
 """A client: one connection that has logged in to a vhost."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pandomq import kernel
 from pandomq.broker.channel import Channel
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 class Client:
     """`session` is the kernel's; whoever drives the broker writes what it takes from it to the socket."""
+
+    proxied: ClassVar[bool] = False
+    """What it asks is answered by another broker."""
 
     __slots__ = (
         "_private_queues",

@@ -42,7 +42,9 @@ PEERS_MAX: Final = 288
 """Brokers that one is linked to: members of both sets of a change, learners, secondaries."""
 
 # Tunnels.
-TUNNEL_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
+TUNNEL_FRAME_BYTES_MAX: Final = 1 * MIB
+"""What an end takes. Bodies come in frames no larger than on links; but a header cannot be split, and that of a message
+that has died often is longer than any client may send."""
 TUNNELS_DIALED_MAX: Final = 64
 """Under way at a time: after the root has gone those of all clients are dialed anew."""
 
@@ -69,4 +71,5 @@ assert VOUCHED_PROPERTIES_BYTES_MAX + 10 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "th
 assert TOLD_BYTES_MAX + 1 * KIB < FRAME_BYTES_MIN, "a client need not take larger frames"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
+assert LINK_FRAME_BYTES_MAX < TUNNEL_FRAME_BYTES_MAX
 assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pandomq.methods import ConnectionClose
 from pandomq.wire.states import State
@@ -25,6 +25,14 @@ def for_client(link: Link, fault: ConnectionFault) -> ConnectionFault:
     return fault if link.vouched is None else fault.at(ConnectionClose.class_id, ConnectionClose.method_id)
 
 
+class End(NamedTuple):
+    link: Link
+    fault: ConnectionFault | None
+    patient: bool
+    """Who says good-bye has yet to hear what it asked for before. Who goes wrong does not, unless it was asked
+    elsewhere, and the answers are on their way."""
+
+
 class Endings:
     __slots__ = ("_ends", "_links", "_may_part")
 
@@ -32,34 +40,34 @@ class Endings:
         """Who says good-bye goes once it `may_part`: it has heard what it asked for before."""
         self._links = links
         self._may_part = may_part
-        self._ends: list[tuple[Link, ConnectionFault | None]] = []
+        self._ends: list[End] = []
 
-    def add(self, link: Link, fault: ConnectionFault | None) -> None:
-        """Without a fault it is the client who says good-bye."""
-        self._ends.append((link, fault))
+    def add(self, link: Link, fault: ConnectionFault | None, *, patient: bool = False) -> None:
+        """Without a fault it is the client who says good-bye. Whoever is `patient` still hears what it asked before."""
+        self._ends.append(End(link, fault, patient or fault is None))
 
     def add_first(self, link: Link, fault: ConnectionFault) -> None:
         """Before what the same read brought after it."""
-        self._ends.insert(0, (link, fault))
+        self._ends.insert(0, End(link, fault, patient=False))
 
     def __bool__(self) -> bool:
         return bool(self._ends)
 
     @property
     def ready(self) -> bool:
-        return bool(self._ends) and any(not self._waits_for_answers(link, fault) for link, fault in self._ends)
+        return bool(self._ends) and any(not self._waits_for_answers(end) for end in self._ends)
 
-    def _waits_for_answers(self, link: Link, fault: ConnectionFault | None) -> bool:
-        """Who says good-bye has yet to hear what it asked for before; who goes wrong does not."""
-        return fault is None and link.client is not None and not self._may_part(link.client)
+    def _waits_for_answers(self, end: End) -> bool:
+        return end.patient and end.link.client is not None and not self._may_part(end.link.client)
 
     def carry_out(self, writes: Writes, now_ms: int) -> None:
         ends, self._ends = self._ends, []
-        for link, fault in ends:
+        for end in ends:
+            link, fault, _ = end
             if link.gone:
                 continue
-            if self._waits_for_answers(link, fault):
-                self._ends.append((link, fault))
+            if self._waits_for_answers(end):
+                self._ends.append(end)
                 continue
             if link.client is not None:
                 # What the client asked for before it said good-bye, or went wrong, is answered.

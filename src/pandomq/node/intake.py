@@ -153,7 +153,7 @@ class Intake:
                 case PeerClosed():
                     self._endings.add(link, None)
                 case Faulted(fault):
-                    self._endings.add(link, fault)
+                    self._endings.add(link, fault, patient=link.client is not None and link.client.proxied)
                 case _:
                     assert_never(item)
         if work and link.client is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypedDict
 
-from pandomq.cluster.limits import BROKERS_COMING_MAX
+from pandomq.cluster.limits import BROKERS_COMING_MAX, LINK_FRAME_BYTES_MAX
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.ids import UserName
 from pandomq.kernel import Scanner
@@ -215,12 +215,16 @@ class Reception:
             broker = self._office.host(self._broker, tunnel=vouched is not None)
             if link.unknown:
                 raise connection_forced("this broker has just become the root; connect again")
+            frame_max = connection.agreed.frame_max
+            if vouched is not None:
+                # It takes larger ones, but for the sake of headers only.
+                frame_max = min(frame_max, LINK_FRAME_BYTES_MAX)
             link.client = broker.connect(
                 user=login.user,
                 vhost=request.vhost,
                 peer=link.name,
                 client_properties=login.client_properties,
-                frame_max=connection.agreed.frame_max,
+                frame_max=frame_max,
                 channel_max=connection.agreed.channel_max,
                 now_ms=now_ms,
                 counted=vouched is None,

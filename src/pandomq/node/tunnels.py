@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from pandomq.cluster.introduction import LinkRefused
-from pandomq.cluster.limits import TUNNELS_DIALED_MAX
+from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, TUNNELS_DIALED_MAX
 from pandomq.cluster.proxy.front_client import FrontClient
 from pandomq.cluster.tunnel_end import ClosedByRoot, FromRoot, Held, TunnelEnd
 from pandomq.cluster.vouching import vouch
@@ -157,7 +157,7 @@ class Tunnels:
             dialed.opened = True
             self._opening -= 1
             self._deadlines.put(dialed, end.due_ms)
-            tunnel.opened(end.agreed.frame_max)
+            tunnel.opened(min(end.agreed.frame_max, LINK_FRAME_BYTES_MAX))
         self._heard[dialed] = None
         said: list[FromRoot] = []
         for item in inputs:

@@ -42,6 +42,7 @@ class FrontClient(Client):
         "wants_root",
     )
 
+    proxied = True
     broker: "Front"
 
     def __init__(self, broker: "Front", number: int, **facts: Any) -> None:
