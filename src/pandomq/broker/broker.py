@@ -23,7 +23,7 @@ from pandomq import kernel
 from pandomq.broker.administration import Administration
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
-from pandomq.broker.commands import Command, NoteProducers, StartBroker, encode_command
+from pandomq.broker.commands import Command, StartBroker, encode_command
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
@@ -34,7 +34,7 @@ from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
-from pandomq.broker.outlets import take_receipts
+from pandomq.broker.outlets import publishes, take_receipts
 from pandomq.broker.producers import Producers
 from pandomq.broker.quotas import Tally, channel_refusal
 from pandomq.broker.receipts import Receipts
@@ -219,6 +219,9 @@ class Broker:
         return outcome._replace(rest=tuple(rest)) if rest else outcome
 
     def _is_behind(self, client: Client, item: Input) -> bool:
+        if self.held.publishes_wait and publishes(item):
+            client.awaits_outlets = True
+            return True
         # A method always adds an answer to what waits; a publish only if it comes back, and then to what is held.
         waiting = client.unwritten_bytes if isinstance(item, MethodInput) else client.held_bytes
         return waiting > self.limits.outgoing_bytes_max
@@ -329,12 +332,6 @@ class Broker:
             self.held.command_logged()
         if self.on_command is not None:
             self.on_command(encoded)
-
-    def log_numbers(self, command: NoteProducers) -> None:
-        """For the log, with this batch; nobody waits for it, and nobody outside hears of it."""
-        self.state.apply(command)
-        self._unsealed = True
-        self.engine.log_command(encode_command(command))
 
     def change(self, command: Command) -> None:
         """What a command means here, whether this broker issued it or found it in the log."""

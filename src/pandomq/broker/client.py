@@ -26,6 +26,7 @@ class Client:
         "access",
         "awaited_channel",
         "awaited_queue",
+        "awaits_outlets",
         "broker",
         "cancel_notify",
         "channel_max",
@@ -91,6 +92,8 @@ class Client:
         """Where it asked for a message that is not in memory; it is asked again when it is."""
         self.awaited_channel: Channel | None = None
         """On which it asked for a message while replies waited for the log; it is asked again when they are out."""
+        self.awaits_outlets = False
+        """It has published something while publishes wait."""
         self.gone = False
         self.held_bytes = 0
         """Of replies that wait for the log."""
@@ -119,6 +122,7 @@ class Client:
             bool(self.uncommitted_count)
             or (queue is not None and queue.head_missing)
             or (channel is not None and channel.held_count > 0)
+            or (self.awaits_outlets and self.broker.held.publishes_wait)
         )
 
     @property

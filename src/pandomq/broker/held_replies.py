@@ -66,6 +66,7 @@ class HeldReplies:
         "applied_index",
         "commands_index",
         "committed_index",
+        "publishes_wait",
         "sealed_index",
     )
 
@@ -83,6 +84,8 @@ class HeldReplies:
         self.committed_index = 0
         self.applied_index = EVERYTHING
         """Up to here changes are in force wherever clients are served."""
+        self.publishes_wait = False
+        """What is published is held back, too: other brokers may have private queues that are not bound here yet."""
 
     def command_logged(self) -> None:
         self._commands_in_batch = True

@@ -16,6 +16,7 @@ from pandomq import kernel
 from pandomq.broker.copies import without_bcc
 from pandomq.broker.queue import Queue
 from pandomq.errors import ChannelFault, access_refused, connection_forced, precondition_failed
+from pandomq.methods import MethodInput, TxCommit
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -109,6 +110,11 @@ def take_receipts(broker: "Broker", client: "Client", run: kernel.SettleRun) -> 
         outlet.received_count = max(outlet.received_count, *(run[position][2] for position in range(len(run))))
         outlet.silent = outlet.silent and outlet.received_count < outlet.kernel.published
         broker.receipts.release()
+
+
+def publishes(item: object) -> bool:
+    """Whether this input of a client may lead messages to outlets, so that those have to be in place."""
+    return isinstance(item, kernel.PublishRun) or (isinstance(item, MethodInput) and isinstance(item.method, TxCommit))
 
 
 def refuse_binding(queue: Queue) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import NoteProducers
+from pandomq.broker.commands import NoteProducers, encode_command
 from pandomq.errors import connection_forced, syntax_error
 from pandomq.limits import PRODUCER_REMEMBERED_MS, PRODUCERS_REMEMBERED_MAX
 
@@ -127,7 +127,10 @@ class Producers:
         self._log([(channel.producer, channel.published_count) for channel in channels])
 
     def _log(self, last: list[tuple[int, int]]) -> None:
-        self._broker.log_numbers(NoteProducers(self._broker.now_ms, last))
+        """With this batch; nobody waits for it, and nobody outside hears of it."""
+        command = NoteProducers(self._broker.now_ms, last)
+        self._broker.state.apply(command)
+        self._broker.engine.log_command(encode_command(command))
 
     def left(self, channel: "Channel") -> None:
         """It is about to be closed."""

@@ -114,7 +114,10 @@ class FrontDesk:
     def step(self, now_ms: int) -> bool:
         """Handles what was gathered; True if there is more to do for now."""
         self._learn()
-        self._serving.turn(self.feed.changed_index if self.front.clients else None)
+        self._serving.turn(
+            self.feed.changed_index if self.front.clients else None,
+            attached=all(trunk.settled for trunk in self.front.trunks.values()),
+        )
         front = self.front
         if not front.ready:
             return False

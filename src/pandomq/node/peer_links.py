@@ -306,7 +306,8 @@ class PeerLinks:
 
     def took_office(self) -> None:
         """This broker is root now."""
-        self.serving.took_office(hosts_before(self._replication, self._name))
+        hosts = hosts_before(self._replication, self._name)
+        self.serving.took_office(hosts, with_fronts=self._settings.access == "proxy")
 
     def tell(self, now_ms: int, monotonic_ms: int) -> None:
         """Passes on what happened, in order."""

@@ -27,9 +27,13 @@ TOLD_PER_LEASE: Final = 20
 class Serving:
     __slots__ = (
         "_applied_index",
+        "_attached",
+        "_awaited",
         "_held",
         "_lease_ms",
         "_leases",
+        "_new_root",
+        "_new_root_ms",
         "_now_ms",
         "_own",
         "_replication",
@@ -37,6 +41,7 @@ class Serving:
         "_telling_until_ms",
         "_told_ms",
         "_told_root",
+        "_waits_until_ms",
     )
 
     def __init__(self, replication: Replication, held: HeldReplies, lease_ms: int, send: Send) -> None:
@@ -53,13 +58,22 @@ class Serving:
         self._told_ms = self._telling_until_ms = 0
         self._applied_index: int | None = None
         """Of the front; None if it serves nobody."""
+        self._attached = True
+        self._awaited: frozenset[str] = frozenset()
+        self._waits_until_ms = 0
+        """Publishes wait so long at most, and for these."""
+        self._new_root: str | None = None
+        self._new_root_ms = 0
 
     def note_time(self, now_ms: int) -> None:
         self._now_ms = now_ms
 
-    def took_office(self, others: Iterable[str]) -> None:
-        """This broker is root now; these may have leases from the last one, which is not among them."""
+    def took_office(self, others: Iterable[str], *, with_fronts: bool) -> None:
+        """This broker is root now; these may have leases from the last one, which is not among them. `with_fronts`:
+        brokers of this cluster have clients of their own, and publishes wait for those that are there."""
         self._leases.begin(others, self._now_ms)
+        self._awaited = frozenset(self._replication.linked) if with_fronts else frozenset()
+        self._waits_until_ms = self._now_ms + self._leases.length_ms if with_fronts else 0
         self._release()
 
     def received(self, name: str, message: ServingMessage) -> None:
@@ -72,8 +86,10 @@ class Serving:
             if grant is not None:
                 self._send(name, encode_serving(grant))
 
-    def turn(self, applied_index: int | None) -> None:
-        """The front has applied changes up to this entry; None if there is none that has clients."""
+    def turn(self, applied_index: int | None, *, attached: bool = True) -> None:
+        """The front has applied changes up to this entry; None if there is none that has clients. `attached`: the root
+        knows what its private queues are bound to. A new root hears nothing from it before that."""
+        self._attached = attached or applied_index is None
         news, self._applied_index = applied_index != self._applied_index, applied_index
         if self._replication.in_office:
             self._release()
@@ -81,10 +97,19 @@ class Serving:
         root = self._replication.notices.root
         if root is None:
             self._own.give_up()
+        elif self._must_be_silent(root):
+            return
         elif applied_index is not None and (news or self._own.ask_at(root) <= self._now_ms):
             self._send(root, encode_serving(self._own.ask(root, applied_index, self._now_ms)))
         elif applied_index is None:
             self._say_nobody(root, news=news)
+
+    def _must_be_silent(self, root: str) -> bool:
+        """A new root waits for who says nothing, but not longer than a lease; so nobody is silent for longer."""
+        if root != self._new_root:
+            self._new_root, self._new_root_ms = root, self._now_ms
+        is_late = self._now_ms >= self._new_root_ms + self._lease_ms
+        return root != self._own.root and not self._attached and not is_late
 
     def _say_nobody(self, root: str, *, news: bool) -> None:
         """This broker serves nobody. A new root would wait for it otherwise: it cannot know who had a lease from the
@@ -102,6 +127,10 @@ class Serving:
         if self._applied_index is not None:
             everywhere = min(everywhere, self._applied_index)
         self._held.applied_everywhere(everywhere)
+        # Until all brokers that serve clients have bound what their clients want, a publish would not reach those.
+        self._held.publishes_wait = self._now_ms < self._waits_until_ms and (
+            not self._attached or not self._awaited.isdisjoint(self._leases.unheard())
+        )
 
     @property
     def holds(self) -> bool:

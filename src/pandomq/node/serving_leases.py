@@ -16,7 +16,7 @@ is none of them: its own lease has run out before another is elected, and its fr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pandomq.cluster.serving import Grant, Report
@@ -37,23 +37,23 @@ GRANTS_MAX: Final = 8
 class ServingLeases:
     """The root's side. There are not more of them than brokers."""
 
-    __slots__ = ("_leases", "_length_ms")
+    __slots__ = ("_leases", "length_ms")
 
     def __init__(self, lease_ms: int) -> None:
-        self._length_ms = lease_ms + lease_ms * DRIFT_PERCENT // 100
+        self.length_ms = lease_ms + lease_ms * DRIFT_PERCENT // 100
         self._leases: dict[str, tuple[int, int]] = {}
         """By broker: what it has applied, and until when it may serve."""
 
     def begin(self, brokers: Iterable[str], now_ms: int) -> None:
         """This one is root now; these may have leases from the last."""
-        self._leases = dict.fromkeys(brokers, (NOTHING, now_ms + self._length_ms))
+        self._leases = dict.fromkeys(brokers, (NOTHING, now_ms + self.length_ms))
 
     def heard(self, name: str, report: Report, settled_index: int, now_ms: int) -> Grant | None:
         """What to answer, at once. Clients may have been told of changes up to `settled_index`."""
         if not report.serves:
             self._leases.pop(name, None)
             return None
-        self._leases[name] = (report.applied_index, now_ms + self._length_ms)
+        self._leases[name] = (report.applied_index, now_ms + self.length_ms)
         return Grant(report.question, settled_index)
 
     def applied_everywhere(self, now_ms: int) -> int:
@@ -62,6 +62,10 @@ class ServingLeases:
         for name in over:
             del self._leases[name]
         return min((applied_index for applied_index, _ in self._leases.values()), default=EVERYTHING)
+
+    def unheard(self) -> Iterator[str]:
+        """Who may have a lease from the last root, and has not said yet how far it is."""
+        return (name for name, (applied_index, _) in self._leases.items() if applied_index == NOTHING)
 
     @property
     def next_ms(self) -> int:
@@ -88,6 +92,11 @@ class FrontLease:
         self._grants: deque[tuple[int, int]] = deque()
         """What has to be applied first, and when it ends."""
         self._ends_ms = NOTHING
+
+    @property
+    def root(self) -> str:
+        """Who was asked last."""
+        return self._root
 
     def ask_at(self, root: str) -> int:
         """When to ask this root next, if nothing new is applied meanwhile."""

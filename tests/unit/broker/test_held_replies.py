@@ -323,3 +323,20 @@ def test_who_left_meanwhile_is_not_told() -> None:
     peer.leave()
     world.broker.held.applied_everywhere(1)
     assert len(world.broker.held) == 0
+
+
+def test_publishes_wait_until_other_brokers_have_bound_their_queues() -> None:
+    world = World()
+    peer, other = world.peer(), world.peer()
+    peer.declare("q")
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    peer.publish("", "q", b"1")
+    world.broker.held.publishes_wait = True
+    assert peer.send(methods.TxCommit(), methods.BasicQos()).heard() == []
+    assert other.publish("", "q", b"2").send(methods.BasicQos()).heard() == []
+    assert world.peer().counts("q")[0] == 0
+    world.broker.held.publishes_wait = False
+    world.run([])
+    assert [type(method) for method in peer.heard()] == [methods.TxCommitOk, methods.BasicQosOk]
+    assert [type(method) for method in other.heard()] == [methods.BasicQosOk]
+    assert world.peer().counts("q")[0] == 2

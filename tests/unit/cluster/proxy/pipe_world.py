@@ -222,6 +222,8 @@ class Cluster:
         new.committed_index = len(new.entries)
         revival.finish(new.now_ms, takeover=True)
         self._serve(new)
+        # Until all fronts are back, as a node has it.
+        new.broker.held.publishes_wait = True
         new.run([])
         new.commit()
         self.pass_time(2_000)
@@ -278,9 +280,19 @@ class Cluster:
             for front in self.fronts:
                 moved = front.work() or moved
                 moved = front.carry() or moved
+            moved = self._let_publish() or moved
             if not moved:
                 return
         raise AssertionError("they never come to rest")
+
+    def _let_publish(self) -> bool:
+        root = self.root
+        trunks = [trunk for front in self.fronts for trunk in front.broker.trunks.values()]
+        if root is None or not root.broker.held.publishes_wait or not all(trunk.settled for trunk in trunks):
+            return False
+        root.broker.held.publishes_wait = False
+        root.run([])
+        return True
 
     def _feed(self) -> bool:
         root = self.root
