@@ -23,6 +23,7 @@ cdef class Engine:
     cdef list active_queues  # those to run, from `active_next` on
     cdef Py_ssize_t active_next
     cdef LogBatch log
+    cdef Pattern pattern
     cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
     cdef public uint64_t term
     cdef public uint64_t commit_index
@@ -71,6 +72,7 @@ cdef class Engine:
 
     def __dealloc__(self):
         output_clear(&self.log.output)
+        free(self.pattern.data)
 
     # --- in
 
@@ -133,6 +135,9 @@ cdef class Engine:
                 return distribute_to_willing(self, channel, message, queues, now_ms)
         if message.kept or self.replicated:
             self.log_message(channel, message, queues, 0)
+        if size >= MANY_QUEUES:
+            insert_into_many(self, message, queues, now_ms)
+            return True
         for at in range(size):
             queue = PyTuple_GET_ITEM(queues, at)
             if not (<Queue>queue).deleted:
