@@ -75,7 +75,10 @@ class Trunk:
         self._followers[client] = None
         return True
 
-    def _settle(self) -> None:
+    def _settle(self, tunnel: Tunnel) -> None:
+        if tunnel is not self.tunnel:
+            # It was lost before it was answered: who waited for that waits no more, but nothing is settled.
+            return
         self.settled = True
         followers, self._followers = self._followers, {}
         for client in followers:
@@ -114,16 +117,15 @@ class Trunk:
         lane = tunnel.lane(OUTLET, self)
         lane.ask(ChannelOpen(), unheeded)
         lane.ask(QueueDeclare(self.bindings.outlet, exclusive=True, arguments={OUTLET_ARGUMENT: True}), unheeded)
+        lane.ask(BasicConsume(self.bindings.outlet, "outlet", no_ack=True), unheeded)
         self.claims.open(tunnel)
         self.bindings.open(tunnel)
-        self.claims.ask_all()
+        # Others may publish already: bindings are the ways by which most of it comes.
         self.bindings.ask_all()
-        # Deliveries begin when the outlet is bound to all that it shall be: what comes before is not less, but the
-        # clients of this broker, who go on when this is answered, find everything in place.
-        lane.ask(BasicConsume(self.bindings.outlet, "outlet", no_ack=True), unheeded)
+        self.claims.ask_all()
         self.attached = True
         self.letters.attach(tunnel)
-        self.when_quiet(self._settle)
+        self.when_quiet(lambda: self._settle(tunnel))
 
     def tunnel_lost(self, reason: str) -> None:
         self._detach()

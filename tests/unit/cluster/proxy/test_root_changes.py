@@ -179,3 +179,26 @@ def test_a_user_who_is_gone_is_not_let_in_again() -> None:
     cluster.root.administer(DeleteUser("passing"))
     cluster.settle()
     assert peer.fault().reply_code == 320
+
+
+def test_a_trunk_that_is_lost_before_it_is_answered_has_settled_nothing() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("mine", exclusive=True)
+    bind(peer, "mine", "amq.fanout")
+    (trunk,) = cluster.front.broker.trunks.values()
+    assert trunk.settled
+    cluster.lose_root()
+    assert not trunk.settled
+    carry = cluster.front.carry
+    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    cluster.find_root()
+    assert trunk.attached
+    assert not trunk.settled
+    cluster.front.lose_tunnels()
+    cluster.root = None
+    cluster.pass_time(10)
+    assert not trunk.settled
+    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.find_root()
+    assert trunk.settled
