@@ -191,7 +191,7 @@ def test_a_trunk_that_is_lost_before_it_is_answered_has_settled_nothing() -> Non
     cluster.lose_root()
     assert not trunk.settled
     carry = cluster.front.carry
-    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    cluster.front.carry = lambda: False
     cluster.find_root()
     assert trunk.attached
     assert not trunk.settled
@@ -199,6 +199,6 @@ def test_a_trunk_that_is_lost_before_it_is_answered_has_settled_nothing() -> Non
     cluster.root = None
     cluster.pass_time(10)
     assert not trunk.settled
-    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.front.carry = carry
     cluster.find_root()
     assert trunk.settled
