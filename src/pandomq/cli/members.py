@@ -14,10 +14,13 @@ from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.config.cluster import parse_primary
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import cell, print_json, print_table, say
-from pandomq.cli.status import MEMBER_COLUMNS, member_rows
+from pandomq.cli.status import member_rows
 from pandomq.replica.quorum import elect_need
 
 members_app = typer.Typer(name="members", help="The brokers of the cluster.", invoke_without_command=True)
+
+COLUMNS: Final = ("name", "role", "address", "in_sync", "lag_bytes", "connections")
+"""How far their logs are `pandomq status` tells."""
 
 CHANGE_S_MAX: Final = 90.0
 """A newcomer may take a minute to catch up, and the broker says so when it did not."""
@@ -34,7 +37,7 @@ def members(context: typer.Context, json: AsJson = False, url: Url = None, key_f
         if json:
             print_json(answer)
         else:
-            print_table(MEMBER_COLUMNS, member_rows(msgspec.json.decode(answer)))
+            print_table(COLUMNS, member_rows(msgspec.json.decode(answer), COLUMNS))
 
 
 @members_app.command("add")

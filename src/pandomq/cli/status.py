@@ -12,7 +12,7 @@ import msgspec
 from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.output import Row, cell, print_json, print_table
 
-MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes", "connections")
+MEMBER_COLUMNS: Final = ("name", "role", "address", "in_sync", "log_index", "commit_index", "lag_bytes")
 ELECTIONS_SHOWN: Final = 5
 
 
@@ -34,8 +34,8 @@ def show_status(api: Api, json: bool) -> None:
         sys.stdout.write(line + "\n")
 
 
-def member_rows(members: Sequence[dict[str, Any]]) -> list[Row]:
-    return [[member.get(column) for column in MEMBER_COLUMNS] for member in members]
+def member_rows(members: Sequence[dict[str, Any]], columns: Sequence[str] = MEMBER_COLUMNS) -> list[Row]:
+    return [[member.get(column) for column in columns] for member in members]
 
 
 def status_lines(found: dict[str, Any], address: str) -> list[str]:

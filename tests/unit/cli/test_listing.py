@@ -118,7 +118,7 @@ def test_status_names_members_and_alarms(ask: Type, api: FakeApi) -> None:
     lines = ask("status").stdout.splitlines()
     assert lines[0] == f"PandoMQ 0.1.0 at http://127.0.0.1:{api.port}, kernel: fast"
     assert lines[1:3] == ["cluster 6f1a, term 3, root n1", "ALARM memory"]
-    assert lines[4].split("\t") == ["n1", "root", "127.0.0.1:5672", "true", "9", "9", "0", "4"]
+    assert lines[4].split("\t") == ["n1", "root", "127.0.0.1:5672", "true", "9", "9", "0"]
     assert json.loads(ask("status", "--json").stdout) == STATUS
 
 
