@@ -114,17 +114,15 @@ class FrontDesk:
     def step(self, now_ms: int) -> bool:
         """Handles what was gathered; True if there is more to do for now."""
         self._learn()
-        self._serving.turn(
-            self.feed.changed_index if self.front.clients else None,
-            attached=all(trunk.settled for trunk in self.front.trunks.values()),
-        )
         front = self.front
+        self._lead_to_root(now_ms)
+        self._serving.turn(self.feed.changed_index if front.clients else None, attached=self._is_attached())
         if not front.ready:
             return False
         self._look_for_root(now_ms)
         if front.next_deadline_ms <= now_ms:
             self._close(front.tick(now_ms))
-        self.tunnels.turn(self._root, now_ms)
+        self._lead_to_root(now_ms)
         gathered = self._intake.take_batch(front)
         if not self._serving.holds:
             self._keep_waiting(gathered, now_ms)
@@ -132,8 +130,16 @@ class FrontDesk:
             self._unserved.clear()
             self._close(self._desk.handle(gathered, now_ms))
         self.tunnels.settle()
-        self.tunnels.turn(self._root, now_ms)
+        self._lead_to_root(now_ms)
         return self._desk.ready if self._serving.holds else front.active
+
+    def _lead_to_root(self, now_ms: int) -> None:
+        self.tunnels.turn(self._root, self._disk.replication.notices.term, now_ms)
+
+    def _is_attached(self) -> bool:
+        """Who is root now knows what private queues here are bound to."""
+        leads = self.tunnels.leads_to_root
+        return all(trunk.settled and leads(trunk.tunnel) for trunk in self.front.trunks.values())
 
     def _keep_waiting(self, gathered: Batch, now_ms: int) -> None:
         """Without a lease nobody is served: what this broker knows may be out of date. What the root says goes on."""

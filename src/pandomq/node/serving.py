@@ -32,13 +32,14 @@ class Serving:
         "_held",
         "_lease_ms",
         "_leases",
-        "_new_root",
-        "_new_root_ms",
         "_now_ms",
+        "_office",
+        "_office_ms",
         "_own",
         "_replication",
         "_send",
         "_telling_until_ms",
+        "_told",
         "_told_ms",
         "_told_root",
         "_waits_until_ms",
@@ -62,8 +63,11 @@ class Serving:
         self._awaited: frozenset[str] = frozenset()
         self._waits_until_ms = 0
         """Publishes wait so long at most, and for these."""
-        self._new_root: str | None = None
-        self._new_root_ms = 0
+        self._office: tuple[str, int] | None = None
+        self._office_ms = 0
+        """Who is root, in which term, and since when that is known."""
+        self._told = False
+        """It knows of this broker."""
 
     def note_time(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -72,6 +76,8 @@ class Serving:
         """This broker is root now; these may have leases from the last one, which is not among them. `with_fronts`:
         brokers of this cluster have clients of their own, and publishes wait for those that are there."""
         self._leases.begin(others, self._now_ms)
+        # What it was attached to is no longer the root.
+        self._attached = self._applied_index is None
         self._awaited = frozenset(self._replication.linked) if with_fronts else frozenset()
         self._waits_until_ms = self._now_ms + self._leases.length_ms if with_fronts else 0
         self._release()
@@ -100,16 +106,20 @@ class Serving:
         elif self._must_be_silent(root):
             return
         elif applied_index is not None and (news or self._own.ask_at(root) <= self._now_ms):
+            self._told = True
             self._send(root, encode_serving(self._own.ask(root, applied_index, self._now_ms)))
         elif applied_index is None:
             self._say_nobody(root, news=news)
 
     def _must_be_silent(self, root: str) -> bool:
         """A new root waits for who says nothing, but not longer than a lease; so nobody is silent for longer."""
-        if root != self._new_root:
-            self._new_root, self._new_root_ms = root, self._now_ms
-        is_late = self._now_ms >= self._new_root_ms + self._lease_ms
-        return root != self._own.root and not self._attached and not is_late
+        office = (root, self._replication.notices.term)
+        if office != self._office:
+            self._office, self._office_ms, self._told = office, self._now_ms, False
+            self._own.give_up()
+            self._told_root = None
+        is_late = self._now_ms >= self._office_ms + self._lease_ms
+        return not (self._told or self._attached or is_late)
 
     def _say_nobody(self, root: str, *, news: bool) -> None:
         """This broker serves nobody. A new root would wait for it otherwise: it cannot know who had a lease from the

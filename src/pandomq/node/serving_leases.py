@@ -93,11 +93,6 @@ class FrontLease:
         """What has to be applied first, and when it ends."""
         self._ends_ms = NOTHING
 
-    @property
-    def root(self) -> str:
-        """Who was asked last."""
-        return self._root
-
     def ask_at(self, root: str) -> int:
         """When to ask this root next, if nothing new is applied meanwhile."""
         if root != self._root or self._asked_ms == NOTHING:

@@ -64,9 +64,9 @@ class Tunnels:
         "_front",
         "_heard",
         "_links",
+        "_office",
         "_opening",
         "_peers",
-        "_root",
         "_talking",
     )
 
@@ -74,7 +74,8 @@ class Tunnels:
         self._front = front
         self._links = links
         self._peers = peers
-        self._root: str | None = None
+        self._office: tuple[str, int] | None = None
+        """Who is root, and in which term: the same broker in another one knows nothing of this."""
         self._dialed: dict[Tunnel, DialedTunnel] = {}
         self._opening = 0
         """Of those, how many are not open yet."""
@@ -93,14 +94,18 @@ class Tunnels:
 
     # Where to.
 
-    def turn(self, root: str | None, now_ms: int) -> None:
+    def leads_to_root(self, tunnel: Tunnel | None) -> bool:
+        """It was dialed to who is root now, as far as `turn` was told, and is not known to be lost."""
+        return tunnel in self._dialed
+
+    def turn(self, root: str | None, term: int, now_ms: int) -> None:
         """To be called with each step. Without a root nothing is dialed, and what is open stays."""
         for dialed in self._deadlines.take_due(now_ms):
             self._tick(dialed, now_ms)
         if root is None:
             return
-        if root != self._root:
-            self._root = root
+        if (root, term) != self._office:
+            self._office = (root, term)
             for dialed in list(self._dialed.values()):
                 self._end(dialed, f"the root is {root}, no longer {dialed.root}")
         address = self._peers.place_of(root)

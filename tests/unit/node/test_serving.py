@@ -16,7 +16,7 @@ LEASE_MS = 1000
 
 def replication(root: str | None, *, in_office: bool) -> Any:
     """As much of it as it takes."""
-    notices = SimpleNamespace(root=root)
+    notices = SimpleNamespace(root=root, term=1)
     return SimpleNamespace(in_office=in_office, serving=in_office, linked={"a", "b"}, notices=notices)
 
 
@@ -53,6 +53,13 @@ def test_a_new_root_hears_nothing_before_private_queues_are_bound_there() -> Non
     broker.serving.turn(6, attached=True)
     assert broker.take_said() == [("s", Report(3, 6))]
     assert not broker.serving.holds
+    # The same broker in another term knows nothing of what it knew.
+    broker.serving.received("s", Grant(3, 6))
+    assert broker.serving.holds
+    broker.replication.notices.term = 3
+    broker.serving.turn(6, attached=False)
+    assert broker.take_said() == []
+    assert not broker.serving.holds
 
 
 def test_nobody_is_silent_for_longer_than_a_lease() -> None:
@@ -83,8 +90,11 @@ def test_publishes_wait_for_the_queues_of_all_who_had_a_lease() -> None:
 
 def test_publishes_wait_for_the_queues_of_the_roots_own_clients() -> None:
     root = Broker(root="r", in_office=True)
-    root.serving.turn(5, attached=False)
+    root.serving.turn(5, attached=True)
+    # To the last root, that is.
     root.serving.took_office([], with_fronts=True)
+    assert root.held.publishes_wait
+    root.serving.turn(5, attached=False)
     assert root.held.publishes_wait
     root.serving.turn(5, attached=True)
     assert not root.held.publishes_wait
