@@ -83,6 +83,9 @@ cdef class Scanner:
             if payload_size + FRAME_OVERHEAD > size - offset:
                 break
             if kind == C_METHOD:
+                if payload_size == SETTLEMENT_SIZE and one_more_settlement(self, number, data + offset + 7):
+                    offset += SETTLEMENT_SIZE + FRAME_OVERHEAD
+                    continue
                 if self.inward:
                     taken = whole_delivery(self, data + offset, size - offset, number, payload_size)
                 else:
@@ -238,7 +241,7 @@ cdef class Scanner:
             if self.inward and (method_id == C_DELIVER or method_id == C_RETURN or method_id == C_GET_OK):
                 return arrive(self, number, method_id, payload, size)
             if method_id == C_ACK or method_id == C_NACK or method_id == C_REJECT:
-                return self.settle(number, method_id, payload, size)
+                return settlement(self, number, method_id, payload, size)
         self.add_output(Frame(C_METHOD, number, copied(payload, size)))
         return 0
 
@@ -252,26 +255,6 @@ cdef class Scanner:
         content.routing = copied(payload + 6, size - 7)
         content.flags = payload[size - 1] & 3
         return self.await_content(number, content)
-
-    cdef int settle(self, uint16_t number, uint16_t method_id, const octet* payload, size_t size) except -1:
-        cdef Settlement* item
-        cdef octet bits
-        if size != 13:
-            return self.fail(faults.undecodable_method(copied(payload + 4, size - 4), C_BASIC, method_id))
-        if number == 0:
-            return self.fail(faults.method_on_channel_0(C_BASIC, method_id))
-        if self.settlements is None:
-            run = SettleRun.__new__(SettleRun)
-            self.add_output(run)
-            self.settlements = run
-        item = self.settlements.add()
-        bits = payload[12]
-        item.tag = load64(payload + 4)
-        item.channel = number
-        item.method_id = <uint8_t>method_id
-        item.multiple = bits & 1 if method_id != C_REJECT else 0
-        item.requeue = bits & 1 if method_id == C_REJECT else (bits >> 1 & 1 if method_id == C_NACK else 0)
-        return 0
 
     # --- contents
 
