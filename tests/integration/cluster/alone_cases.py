@@ -14,6 +14,7 @@ import psutil
 from .account import Account
 from .celery_load import CeleryLoad
 from .cluster import ROOT_LINE, Cluster, running, write_key
+from .crowd_case import crowd
 from .disks import wipe
 from .load import Load, at_work
 from .network_cases import SILENCE_S
@@ -209,6 +210,7 @@ CASES_ALONE: list[CaseAlone] = [
     wrong_key,
     foreign_store,
     celery_through_a_failover,
+    crowd,
 ]
 CASES_ON_REQUEST: list[CaseAlone] = [reconnect_storm]
 """It takes minutes, and most of a machine."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from tests.integration.waiting import wait_until
 
 from .cluster import Cluster, free_ports, running
 from .crowd import Crowd, Publisher
@@ -29,6 +32,11 @@ def make_secondaries(cluster: Cluster, count: int) -> list[ClusterBroker]:
     return found
 
 
+def takes_clients(broker: ClusterBroker) -> bool:
+    answer = broker.ask("health/clients")
+    return answer is not None and answer.status_code == 200
+
+
 def crowd(directory: Path, subscribers: int = 10_000) -> dict[str, Any]:
     """One root, one backup, two secondaries. Every confirmed message is heard once wherever a broker survives."""
     cluster = Cluster(directory, size=2, sections={"cluster": {"access": "proxy"}})
@@ -38,6 +46,8 @@ def crowd(directory: Path, subscribers: int = 10_000) -> dict[str, Any]:
         try:
             for secondary in secondaries:
                 secondary.start()
+            for broker in (*cluster, *secondaries):
+                wait_until(partial(takes_clients, broker), f"{broker.name} serves clients", PATIENCE_S)
             return _story(cluster, secondaries, people, subscribers)
         finally:
             people.close()
