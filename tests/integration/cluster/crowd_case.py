@@ -10,8 +10,9 @@ from typing import Any
 import psutil
 
 from tests.integration.waiting import wait_until
+from tests.support.ports import free_ports
 
-from .cluster import Cluster, free_ports, running
+from .cluster import Cluster, running
 from .crowd import Crowd, Publisher
 from .process import ClusterBroker
 
