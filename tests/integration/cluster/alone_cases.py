@@ -156,9 +156,10 @@ def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int
             root = cluster.root
             assert elections(cluster) == elected, "they cost a root its office when they came"
             storm.forget()
+            losses = storm.losses + clients
             root.kill()
             heir = cluster.wait_for_root(other_than=root)
-            again_s, stall_s = storm.wait_for_all(STORM_PATIENCE_S)
+            again_s, stall_s = storm.wait_for_all(STORM_PATIENCE_S, losses)
             process = psutil.Process(heir.pid)
             memory_bytes, cpu = process.memory_info().rss, process.cpu_times()
             assert memory_bytes < STORM_MEMORY_BYTES, f"{heir.name} takes {memory_bytes} bytes"

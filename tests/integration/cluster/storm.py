@@ -25,7 +25,7 @@ class Storm:
         self._addresses = [broker.address for broker in cluster]
         self._counts = [count // PROCESSES + (number < count % PROCESSES) for number in range(PROCESSES)]
         self.count = count
-        self._seen: list[dict[str, float]] = [{"connected": 0, "refusals": 0}] * PROCESSES
+        self._seen: list[dict[str, float]] = [{"connected": 0, "refusals": 0, "losses": 0}] * PROCESSES
         self._processes: list[subprocess.Popen[str]] = []
         self._readers: list[threading.Thread] = []
         self.longest_outside_s = 0.0
@@ -38,6 +38,11 @@ class Storm:
     @property
     def refusals(self) -> int:
         return int(sum(seen["refusals"] for seen in self._seen))
+
+    @property
+    def losses(self) -> int:
+        """How often clients were thrown out."""
+        return int(sum(seen["losses"] for seen in self._seen))
 
     def forget(self) -> None:
         self.longest_outside_s = 0.0
@@ -74,11 +79,12 @@ class Storm:
                 self._seen[place] = seen
                 self.longest_outside_s = max(self.longest_outside_s, seen["outside_s"])
 
-    def wait_for_all(self, patience_s: float) -> tuple[float, float]:
-        """Until all are connected; gives how long that took, and the longest time in which nobody got in."""
+    def wait_for_all(self, patience_s: float, losses: int = 0) -> tuple[float, float]:
+        """Until all are connected, after so many losses in all; gives how long that took, and the longest time in which
+        nobody got in."""
         begin = last = time.monotonic()
         most, longest_stall_s = self.connected, 0.0
-        while self.connected < self.count:
+        while self.connected < self.count or self.losses < losses:
             now = time.monotonic()
             if self.connected > most:
                 longest_stall_s, last = max(longest_stall_s, now - last), now

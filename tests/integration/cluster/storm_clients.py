@@ -92,6 +92,7 @@ class Client:
     def lost(self, was_inside: bool) -> None:
         if was_inside:
             self.clients.connected -= 1
+            self.clients.losses += 1
             self._outside_since_s = time.monotonic()
         self._go_on()
 
@@ -119,7 +120,7 @@ class Clients:
     def __init__(self, count: int, places: list[tuple[str, int]]) -> None:
         self.places = places
         self.loop = asyncio.get_running_loop()
-        self.connected = self.refusals = 0
+        self.connected = self.refusals = self.losses = 0
         self.longest_outside_s = 0.0
         """Of anybody who had to wait to be let in, since the last report."""
         self._attempts: set[asyncio.Task[None]] = set()
@@ -132,7 +133,8 @@ class Clients:
         task.add_done_callback(self._attempts.discard)
 
     def report(self) -> None:
-        seen = {"connected": self.connected, "refusals": self.refusals, "outside_s": self.longest_outside_s}
+        seen: dict[str, float] = {"connected": self.connected, "refusals": self.refusals, "losses": self.losses}
+        seen["outside_s"] = self.longest_outside_s
         self.longest_outside_s = 0.0
         print(json.dumps(seen), flush=True)
 
