@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.unit.kernel.frames import PERSISTENT, ack, headers, nack, properties, publish
+from tests.unit.kernel.frames import PERSISTENT, ack, deliver, headers, nack, properties, publish
 from tests.unit.kernel.world import World
 
 PROPS = [b"\0\0", PERSISTENT, properties(priority=3), properties(expiration=b"1"), properties(table=headers(k=b"v"))]
@@ -164,3 +164,48 @@ def test_an_idle_client_is_small(fast: ModuleType) -> None:
     for _ in range(5_000):
         client()
     assert (rss_bytes() - before) / 5_000 < 3 * 1024
+
+
+def relayed_life(world: World, number: int) -> None:
+    """A client of a broker that is not the root: forwards, gets deliveries and copies, its tunnel changes, it goes."""
+    session, kernel = world.session(), world.kernel
+    channel = world.channel(session, mode=1)
+    session.uplink = world.session()
+    private, mailbox = world.queue("k"), world.queue(mirror=True)
+    world.consumer(channel, private, no_ack=True)
+    consumer = world.consumer(channel, mailbox, prefetch=3)
+    world.feed(session, publish(b"k", b"near") * 3 + publish(b"far", b"far") * (number % 20))
+    (run,) = kernel.Scanner(0, 100, True).feed(b"".join(deliver(consumer.tag, tag, b"m") for tag in range(1, 300)))
+    world.engine.mirror(session, run, 0)
+    (run,) = kernel.Scanner(0, 100, True).feed(deliver(bytes(7) + b"\5", number + 1, b"o", key=b"k") * 2)
+    world.engine.fan_out(world.routes, None, run, world.seen, 0)
+    world.end_batch()
+    world.feed(session, ack(channel.outstanding(0, True)[1]))
+    (run,) = kernel.Scanner(0, 0).feed(ack(2, True) + ack(4 + number % 3))
+    world.engine.relay_confirms(session, run)
+    session.uplink.take()
+    session.uplink = world.session()
+    channel.resend()
+    if number % 2:
+        channel.give_back(mailbox)
+    channel.forget(mailbox)
+    mailbox.delete()
+    session.close(world.now_ms)
+    private.delete()
+    world.end_batch()
+    world.engine.take_dirty()
+    assert world.engine.held_messages == world.engine.held_bytes == 0
+    for kept in (world.sessions, world.scanners, world.unsent, world.channels, world.queues, world.consumers):
+        kept.clear()
+    for table in (world.settings, world.table, world.plans, world.events, world.routes):
+        table.clear()
+
+
+def test_relayed_lives_leave_nothing_behind(fast: ModuleType) -> None:
+    world = World(fast)
+    for number in range(300):
+        relayed_life(world, number)
+    before = rss_bytes()
+    for number in range(1_000):
+        relayed_life(world, number)
+    assert rss_bytes() - before < 2 << 20
