@@ -11,7 +11,7 @@ import pytest
 
 from pandomq.sim.campaign import Job, run_job
 
-SEEDS = range(500)
+SEEDS = range(450)
 SEEDS_PER_TEST = 5
 
 
@@ -43,7 +43,7 @@ def hashes(seeds: int, **environment: str) -> list[str]:
 
 
 def test_a_seed_has_one_course_on_both_kernels() -> None:
-    fast = hashes(8, PANDOMQ_PLAIN="", PYTHONHASHSEED="1")
-    assert fast == hashes(8, PANDOMQ_PLAIN="1", PYTHONHASHSEED="2")
-    assert fast == [run_job(Job(seed, nodes=3)).hash for seed in range(8)]
+    fast = hashes(5, PANDOMQ_PLAIN="", PYTHONHASHSEED="1")
+    assert fast == hashes(5, PANDOMQ_PLAIN="1", PYTHONHASHSEED="2")
+    assert fast == [run_job(Job(seed, nodes=3)).hash for seed in range(5)]
     assert len(set(fast)) == len(fast)

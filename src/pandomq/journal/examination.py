@@ -79,6 +79,9 @@ class Examination:
         yield from self._hand_out_snapshot()
         self.end = LogEnd(self._settings, start, state.cut_from, self.catalogue, self.terms, self.points, self._emit)
         yield from self.end.run(recent)
+        if self.snapshot is not None and not self.terms.last:
+            # The segment that should have told the term of its entry has lost it.
+            self.terms.note(self.snapshot.last_index, self.snapshot.term)
         self.flaws.extend(self.end.flaws)
         if self._deep:
             yield from self._look_deeper(old)

@@ -6,6 +6,7 @@ what went wrong.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import multiprocessing
@@ -26,6 +27,8 @@ NODES_DRAWN: Final = 5
 """Where the number of brokers is left to the seed it is at most this."""
 JOBS_AHEAD: Final = 4
 """Jobs that wait or run, for each process."""
+GARBAGE_MAX: Final = 100_000
+"""Objects that may wait for the collector while a world runs."""
 MUTANT_SEEDS_MAX: Final = 2_000
 """A planted bug that these many schedules do not find counts as not found."""
 
@@ -51,7 +54,7 @@ class Job(msgspec.Struct, frozen=True):
 def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
     """`show` is told everything, as it happens."""
     planted = MUTATIONS[job.mutant].planted() if job.mutant else nullcontext()
-    with planted, quiet():
+    with planted, quiet(), undisturbed():
         return _run_world(job, show)
 
 
@@ -72,6 +75,18 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         log.setLevel(level)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """A world is small, and leaves little that only the collector finds: looking for it all the time takes longer than
+    the memory is worth."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(GARBAGE_MAX, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:

@@ -16,14 +16,20 @@ EPOCH_MS: Final = 1_800_000_000_000
 
 
 class SteadyClock:
-    __slots__ = ("_agenda", "_speed_permille")
+    __slots__ = ("_agenda", "_base_ms", "_since_ms", "_speed_permille")
 
     def __init__(self, agenda: Agenda, drift_permille: int = 0) -> None:
         self._agenda = agenda
         self._speed_permille = 1000 + drift_permille
+        self._base_ms = self._since_ms = 0
 
     def now_ms(self) -> int:
-        return self._agenda.now_ms * self._speed_permille // 1000
+        return self._base_ms + (self._agenda.now_ms - self._since_ms) * self._speed_permille // 1000
+
+    def run_at(self, speed_permille: int) -> None:
+        """From now on it goes at this speed."""
+        self._base_ms, self._since_ms = self.now_ms(), self._agenda.now_ms
+        self._speed_permille = speed_permille
 
     def world_ms(self, span_ms: int) -> int:
         """How long the world waits until this clock has gone on by so much."""

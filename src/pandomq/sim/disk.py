@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import assert_never
 
@@ -62,7 +63,7 @@ class SimDisk:
         self._lanes: dict[Lane, deque[tuple[int, Request]]] = {lane: deque() for lane in Lane}
         self._busy_until_us: Counter[Lane] = Counter()
         self._joined: dict[Lane, list[Ticket]] = {lane: [] for lane in Lane}
-        self._stalled_until_us = 0
+        self._stalled_until_us: Counter[Lane] = Counter()
         self._failures: Counter[tuple[type[Effect], int]] = Counter()
         self.capacity_bytes = capacity_bytes
         self.read_only = False
@@ -83,6 +84,13 @@ class SimDisk:
         """When there is something to take; NEVER_MS if nothing was asked for."""
         due = [lane[0][0] for lane in self._lanes.values() if lane]
         return -(-min(due) // 1000) if due else NEVER_MS
+
+    @property
+    def telling_ms(self) -> int:
+        """When a machine hears of it: a write behind which something else waits is told together with that, as a disk
+        tells of several at a time."""
+        due_us = min((_worth_us(lane) for lane in self._lanes.values() if lane), default=None)
+        return NEVER_MS if due_us is None else -(-due_us // 1000)
 
     @property
     def idle_ms(self) -> int:
@@ -219,13 +227,14 @@ class SimDisk:
             # Nobody is left to hear of it.
             return
 
-    def stall(self, now_ms: int, for_ms: int) -> None:
+    def stall(self, now_ms: int, for_ms: int, lanes: Iterable[Lane] = Lane) -> None:
         """Nothing is done for a while; then it goes on where it was."""
-        until_us = max(self._stalled_until_us, (now_ms + for_ms) * 1000)
-        more_us = until_us - max(self._stalled_until_us, now_ms * 1000)
-        self._stalled_until_us = until_us
-        for lane, waiting in self._lanes.items():
-            self._lanes[lane] = deque((due_us + more_us, request) for due_us, request in waiting)
+        for lane in lanes:
+            stalled_us = max(self._stalled_until_us[lane], now_ms * 1000)
+            until_us = max(stalled_us, (now_ms + for_ms) * 1000)
+            more_us = until_us - stalled_us
+            self._stalled_until_us[lane] = until_us
+            self._lanes[lane] = deque((due_us + more_us, request) for due_us, request in self._lanes[lane])
             self._busy_until_us[lane] = max(self._busy_until_us[lane] + more_us, until_us)
 
     def fail_next(self, kind: type[Effect], number: int, count: int = 1) -> None:
@@ -243,7 +252,7 @@ class SimDisk:
     def hurry(self, now_ms: int) -> None:
         """What was put off is done soon, and nothing takes longer than usual any more."""
         self.slowness = 1
-        self._stalled_until_us = 0
+        self._stalled_until_us.clear()
         for lane, waiting in self._lanes.items():
             at_us = now_ms * 1000
             for place, (due_us, request) in enumerate(waiting):
@@ -274,6 +283,15 @@ class SimDisk:
         self.crash(Loss.ALL)
         self._directory = SimDirectory()
 
+    def copy(self) -> dict[FileName, bytes]:
+        """All files at one moment, as a file system's snapshot has them."""
+        return {name: bytes(file.content) for name, file in self._directory.files.items()}
+
+    def put_back(self, files: Mapping[FileName, bytes]) -> None:
+        """An older copy takes the place of everything, after a crash."""
+        self.crash(Loss.ALL)
+        self._directory = SimDirectory(files)
+
     @property
     def used_bytes(self) -> int:
         return self._directory.used_bytes
@@ -283,3 +301,10 @@ class SimDisk:
 
     def content(self, file: FileName) -> bytes:
         return bytes(self._directory.files[file].content)
+
+
+def _worth_us(lane: deque[tuple[int, Request]]) -> int:
+    for due_us, request in lane:
+        if not isinstance(request.effect, Write):
+            return due_us
+    return lane[-1][0]

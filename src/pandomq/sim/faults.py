@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pandomq.sim.scene import Scene
 
 HOUR_MS: Final = 3_600_000
+TEMPTATION_CHANCE: Final = 0.15
+TEMPTATION_MS: Final = (10, 80)
 DOWN_MS: Final = (1, 150)
 """How long a machine stays down."""
 
@@ -43,6 +45,23 @@ class Faults:
         self._rot: tuple[Machine, FileName, int] | None = None
         self._capacity_bytes: dict[Machine, int] = {}
         self._last_lives: dict[Machine, int] = {}
+        scene.on_tempted = self._tempted
+
+    def _tempted(self) -> None:
+        """Chance alone would hardly ever strike in the few milliseconds that matter: so the disk takes its time, and
+        before it is done the power fails."""
+        machine = next((one for one in self._scene.machines if one.serving), None)
+        if machine is None or "power" not in self.kinds or self.over or self._random.random() >= TEMPTATION_CHANCE:
+            return
+        life, after_ms = machine.life, self._random.randint(*TEMPTATION_MS)
+        self._scene.trace.say(machine.name, f"its disk stalls for {after_ms + 1} ms")
+        machine.disk.stall(self._scene.agenda.now_ms, after_ms + 1)
+
+        def strike() -> None:
+            if machine.life == life and not self.over:
+                self._lose_power(machine)
+
+        self._scene.agenda.after(after_ms, strike)
 
     def begin(self) -> None:
         self._scene.agenda.after(self._random.randint(20, 20 + self._pause_ms), self._strike)

@@ -10,6 +10,7 @@ pass over them, and who reads the file after the process has ended may find them
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from random import Random
 
 from pandomq.journal.effects import FileInfo, FileName
@@ -121,11 +122,16 @@ class SimFile:
 class SimDirectory:
     __slots__ = ("_changes", "_synced", "files")
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Mapping[FileName, bytes] | None = None) -> None:
         self.files: dict[FileName, SimFile] = {}
         self._synced: dict[FileName, SimFile] = {}
         self._changes: list[tuple[FileName | None, FileName, SimFile]] = []
         """(old name, new name, file) as far as there is one; a file without a new name is gone."""
+        for name, content in (contents or {}).items():
+            file = self.files[name] = SimFile()
+            file.write(0, content)
+            file.sync()
+        self.sync()
 
     @property
     def used_bytes(self) -> int:

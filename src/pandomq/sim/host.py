@@ -14,6 +14,7 @@ from pandomq.journal.effects import Completion, Request
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.clock import SteadyClock
 from pandomq.sim.disk import NEVER_MS, SimDisk
+from pandomq.sim.old_copy import Files, marked
 from pandomq.sim.trace import Trace
 
 
@@ -42,6 +43,10 @@ class Host:
         self._waiting: deque[Callable[[], None]] = deque()
         """What happens when a pause is over."""
         self._disk_due_ms = NEVER_MS
+        self.wounded = False
+        """Its disk lost something that had been synced, and it has not got it back yet."""
+        self.copy: Files | None = None
+        """Of its store, made a while ago."""
 
     # What runs on it.
 
@@ -52,6 +57,10 @@ class Host:
 
     def completed(self, completions: list[Completion]) -> None:
         """What the disk did."""
+        raise NotImplementedError
+
+    def abandon_store(self) -> None:
+        """Whatever runs ends, and its power with it; what comes next does not begin a cluster again."""
         raise NotImplementedError
 
     @property
@@ -103,6 +112,28 @@ class Host:
 
         return lambda: self.when_running(called)
 
+    # What a disk loses for good.
+
+    def wipe(self) -> None:
+        """It is replaced by an empty one."""
+        self._trace.say(self.name, "gets an empty disk")
+        self.wounded = True
+        self.abandon_store()
+        self.disk.wipe()
+
+    def copy_store(self) -> None:
+        self._trace.say(self.name, "its store is copied")
+        self.copy = self.disk.copy()
+
+    def put_back(self, *, mark: bool) -> None:
+        """What it has is replaced by the copy."""
+        assert self.copy is not None
+        self._trace.say(self.name, f"gets {'a backup' if mark else 'an old copy'} of its store")
+        self.wounded = True
+        self.abandon_store()
+        self.disk.put_back(marked(self.copy) if mark else self.copy)
+        self.copy = None
+
     # The disk.
 
     def submit(self, requests: list[Request]) -> None:
@@ -118,12 +149,15 @@ class Host:
             self._await_disk()
 
     def _await_disk(self) -> None:
-        due_ms = self.disk.next_ms
+        due_ms = self.disk.telling_ms
         if due_ms < self._disk_due_ms:
             self._disk_due_ms = due_ms
             self._agenda.at(due_ms, self.in_life(self._disk_ready))
 
     def _disk_ready(self) -> None:
+        if self._agenda.now_ms < self._disk_due_ms:
+            # What this was to look at has been looked at since.
+            return
         self._disk_due_ms = NEVER_MS
         completions = self.disk.take_completions(self._agenda.now_ms)
         if completions:

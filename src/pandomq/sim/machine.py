@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from pandomq import limits
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.effects import Completion
 from pandomq.journal.faults import StoreFault
@@ -25,12 +24,11 @@ from pandomq.node.output import Output, carry_out
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.cable import Cable
+from pandomq.sim.client_side import ClientSide
 from pandomq.sim.clock import ProcessClock, WallClock
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
 from pandomq.sim.network import Network
-from pandomq.sim.peer_side import PeerSide
 from pandomq.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ GATHER_CHANCE: Final = 0.3
 """Of a step to wait a millisecond for what else arrives."""
 
 
-class Machine(PeerSide):
+class Machine(ClientSide):
     def __init__(
         self,
         name: str,
@@ -73,18 +71,14 @@ class Machine(PeerSide):
         """Of the node."""
         self.renewing = False
         """Its process is between two lives."""
-        self.wounded = False
-        """Its disk lost something that had been synced, and it has not got it back yet."""
         self.last_loss = Loss.NONE
         self.serving = False
         self.stopping = False
-        self.cables: dict[Cable, None] = {}
         self.steps = 0
         self._step_asked = False
         self._told_ms = 0
         self._timer_ms = NEVER_MS
         self._timer_number = 0
-        self._buffer = bytearray(limits.READ_CHUNK_BYTES)
 
     # The process.
 
@@ -128,11 +122,23 @@ class Machine(PeerSide):
         self.begin_life()
         self._timer_ms = NEVER_MS
         self._step_asked = False
-        self.journal = Journal(
-            self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER, cluster_id=CLUSTER
-        )
+        self.journal = self._make_journal()
         self.node = Node(self._settings, Random(self._random.getrandbits(64)), self.clock.now_ms(), self.journal)
         self._step()
+
+    def _make_journal(self) -> Journal:
+        """Where brokers dial each other a store that is empty belongs to no cluster, unless this is the beginning."""
+        cluster = self._settings.cluster
+        if cluster.founding or not cluster.key:
+            return Journal(
+                self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER, cluster_id=CLUSTER
+            )
+        return Journal(
+            self._journal_settings,
+            node_name=NodeName(self.name),
+            new_cluster_id=ClusterId(""),
+            new_store_id=f"{self._random.getrandbits(64):016x}",
+        )
 
     def crash(self, loss: Loss) -> None:
         """The process is killed; with any loss but NONE the machine goes down with it."""
@@ -162,13 +168,9 @@ class Machine(PeerSide):
         cluster = msgspec.structs.replace(self._settings.cluster, founding=False)
         self._settings = msgspec.structs.replace(self._settings, cluster=cluster)
 
-    def wipe(self) -> None:
-        """Its disk is replaced by an empty one."""
-        self._trace.say(self.name, "gets an empty disk")
-        self.wounded = True
+    def abandon_store(self) -> None:
         if self.up:
             self._end(None, Loss.ALL)
-        self.disk.wipe()
         self._may_not_found()
 
     def _leave(self, reason: str) -> None:
@@ -220,9 +222,24 @@ class Machine(PeerSide):
         self._trace.say(self.name, "is asked to stop")
         self.serving = False
         self.stopping = True
-        self.node.shut_down(self.clock.now_ms())
+        self.node.retirement.begin()
         self._step()
-        self._agenda.after(50, self._close_when_alone(self.life, 40))
+        self._agenda.after(10, self._shut_down_when_retired(self.life))
+
+    def _shut_down_when_retired(self, life: int) -> Callable[[], None]:
+        """A root hands over first, if it can; then this life ends by itself."""
+
+        def look() -> None:
+            if self.life != life or self.node is None:
+                return
+            if not self.node.retirement.over:
+                self._agenda.after(10, self._shut_down_when_retired(life))
+                return
+            self.node.shut_down(self.clock.now_ms())
+            self._step()
+            self._agenda.after(50, self._close_when_alone(life, 40))
+
+        return lambda: self.when_running(look)
 
     def _close_when_alone(self, life: int, patience: int) -> Callable[[], None]:
         def look() -> None:
@@ -241,40 +258,6 @@ class Machine(PeerSide):
         if self.stopping and self.node is not None and self.node.closed:
             self._trace.say(self.name, "has stopped")
             self._end(None, Loss.NONE)
-
-    # What sockets report.
-
-    def connect(self, cable: Cable, port: int) -> None:
-        assert self.node is not None and self.accepting
-        self.cables[cable] = None
-        cable.link = self.node.accept(cable, ("127.0.0.1", port), self.clock.now_ms())
-        self._ask_step()
-
-    def received(self, cable: Cable, data: bytes) -> None:
-        if self.node is None or cable.link is None:
-            return
-        self._trace.crossed(self._border, data)
-        for start in range(0, len(data), len(self._buffer)):
-            piece = data[start : start + len(self._buffer)]
-            # One buffer for all reads, as in the runtime: what the node keeps of it without a copy, the next spoils.
-            self._buffer[: len(piece)] = piece
-            self.node.receive(cable.link, memoryview(self._buffer)[: len(piece)], self.clock.now_ms())
-        self._ask_step()
-
-    def lost(self, cable: Cable) -> None:
-        self.cables.pop(cable, None)
-        if self.node is not None and cable.link is not None:
-            self.node.lost(cable.link, self.clock.now_ms())
-            self._ask_step()
-
-    def paused(self, cable: Cable) -> None:
-        if self.node is not None and cable.link is not None:
-            self.node.pause(cable.link)
-
-    def resumed(self, cable: Cable) -> None:
-        if self.node is not None and cable.link is not None:
-            self.node.resume(cable.link)
-            self._ask_step()
 
     # The step.
 
@@ -306,10 +289,11 @@ class Machine(PeerSide):
             self.clock.go_on_from(node.last_ms)
         output = node.step(self.clock.now_ms(), self.note_told())
         self._carry_out(node, output)
+        # Also at what it has said and stored before it goes.
+        self.watch.stepped(self)
         if output.restart is not None:
             self._leave(output.restart)
             return
-        self.watch.stepped(self)
         if node.next_deadline_ms < self._timer_ms:
             self._set_timer()
         if not self.serving and not self.stopping and node.ready:

@@ -23,6 +23,8 @@ class QueueKind(msgspec.Struct, frozen=True):
     last_value: bool = False
     priorities: int = 0
     dead_letters_to: str | None = None
+    swept: bool = False
+    """Who publishes to it purges it now and then."""
 
     @property
     def drops(self) -> bool:
@@ -52,6 +54,7 @@ KINDS: Final = (
         "dying", {"x-message-ttl": 200, **_DEAD_LETTERING}, ordered=False, ttl_ms=200, dead_letters_to=DEAD, keeps=True
     ),
     QueueKind("short", {"x-max-length": 7}, keeps=False, length_max=7),
+    QueueKind("swept", keeps=False, swept=True),
     QueueKind("full", {"x-max-length": 9, "x-overflow": "reject-publish"}, refuses=True, length_max=9),
     QueueKind("values", {"x-last-value-key": VALUE_KEY}, keeps=False, last_value=True),
     QueueKind("passing", durable=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ class Scene:
         self.machines: list[Machine] = []
         self.ending = False
         """The faults are over; who has had what it wanted begins nothing new."""
+        self.on_tempted: Callable[[], None] = lambda: None
+        """Told when a client asks for what a crash would undo in a way that somebody might see."""
         self._ports = 10_000
 
     def dial(self, client: Client) -> Cable | None:

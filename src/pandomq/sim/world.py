@@ -154,11 +154,15 @@ class World:
     def _make_clients(self) -> list[Client]:
         random, scene = self.random, self.scene
         clients: list[Client] = []
+        # What is swept has at least one of each: an empty queue, or one that nobody looks at, shows nothing.
+        swept = [kind for kind in self.kinds if kind.swept]
+        alive = [kind for kind in self.kinds if kind is not DEAD_LETTERS]
         for number in range(random.randint(1, 3)):
-            kind = random.choice([kind for kind in self.kinds if kind is not DEAD_LETTERS])
+            kind = random.choice(swept if swept and not number else alive)
             clients.append(Publisher(scene, f"publisher-{number}", [kind], "", random.randint(10, 120)))
         for number in range(random.randint(1, 3)):
-            clients.append(Consumer(scene, f"consumer-{number}", random.choice(self.kinds)))
+            kind = random.choice(swept if swept and not number else self.kinds)
+            clients.append(Consumer(scene, f"consumer-{number}", kind))
         targets: list[QueueKind] = [WHOLE, PLAIN]
         clients.append(Transactor(scene, "transactor", targets, random.randint(2, 25)))
         configurer = Configurer(scene, "configurer", random.choice((5, 30, 200)))

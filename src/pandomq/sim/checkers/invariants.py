@@ -9,6 +9,7 @@ from pandomq.sim.machine import Machine
 PROMISE = "invariants"
 STEPS_BETWEEN = 64
 DISK_BYTES_MAX = 8 * 2**20
+DROP_HEAD = "drop-head"
 
 
 class Invariants(Checker):
@@ -41,9 +42,10 @@ class Invariants(Checker):
                 ready += kernel_queue.ready_count
                 unacked += kernel_queue.unacked_count
                 length_max = queue.settings.length_max
-                # A limit drops at the end of the batch at the latest, and refuses before; unless what is to go is on
-                # the disk: then with the batch after it was read.
-                surplus = kernel_queue.ready_count - kernel_queue.unacked_count > length_max >= 0
+                # A limit drops at the end of the batch at the latest; unless what is to go is on the disk: then with
+                # the batch after it was read. One that refuses takes back what was delivered, whatever it has by then.
+                drops = queue.settings.overflow == DROP_HEAD
+                surplus = drops and kernel_queue.ready_count - kernel_queue.unacked_count > length_max >= 0
                 if surplus and not kernel_queue.head_missing and not broker.active:
                     raise BrokenPromise(PROMISE, f"{queue.name} holds {kernel_queue.ready_count}, limit {length_max}")
         held = sum(channel.kernel.unacked_count for client in broker.clients for channel in client.channels.values())

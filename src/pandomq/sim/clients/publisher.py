@@ -1,4 +1,7 @@
-"""Publishes in bursts, with confirms and a window; what a lost connection left unconfirmed comes again."""
+"""Publishes in bursts, with confirms and a window; what a lost connection left unconfirmed comes again.
+
+Queues of a kind that may be swept are purged in between.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from pandomq.methods import (
     ConfirmSelectOk,
     Method,
     QueueDeclareOk,
+    QueuePurge,
+    QueuePurgeOk,
 )
 from pandomq.properties import PERSISTENT, Properties, encode_header
 from pandomq.sim.clients.client import CHANNEL, FRAME_MAX, Client
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 BODY_SIZES: Final = (0, 0, 0, 10, 200, 900, 5_000)
 VALUE_KEYS: Final = 3
+PURGE_CHANCE: Final = 0.3
 
 
 class Publishing:
@@ -125,7 +131,7 @@ class Publisher(Client):
                 self._declared += 1
                 if self._declared == len(self._declares):
                     self._publish()
-            case ConfirmSelectOk():
+            case ConfirmSelectOk() | QueuePurgeOk():
                 pass
             case _:
                 raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
@@ -161,6 +167,12 @@ class Publisher(Client):
         count = min(room, self.random.randint(1, self._burst_max))
         if count <= 0:
             return
+        if self._queues[0].swept and self.random.random() < PURGE_CHANCE:
+            # Whoever consumes it must not see what comes next before the log knows of this.
+            self.send(QueuePurge(self._queues[0].name))
+            self.scene.on_tempted()
+            self._later()
+            return
         parts = []
         for _ in range(count):
             message, octets = self._publishing.message(self._queues, self._exchange)
@@ -169,5 +181,7 @@ class Publisher(Client):
         first, last = message.number - count + 1, message.number
         self.scene.trace.detail(self.name, f"> publishes {message.channel}:{first} to {last}")
         self.send_bytes(b"".join(parts))
+        if self._queues[0].drops:
+            self.scene.on_tempted()
         if room > count:
             self._later()

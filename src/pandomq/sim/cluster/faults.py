@@ -54,6 +54,7 @@ class ClusterFaults(Faults):
             "kill root": self._kill_root,
             "power of all": self._lose_all_power,
             "wipe": self._wipe,
+            "old copy": self._put_back,
             "rot": self._rot_or_cut,
             "split": lambda machine: weather.split(),
             "one way": lambda machine: weather.deafen(),
@@ -136,6 +137,22 @@ class ClusterFaults(Faults):
         if self._may_lose():
             machine.wipe()
             self._start_later(machine)
+
+    def _put_back(self, machine: Machine) -> None:
+        """Its store as it was a while ago. Nobody can tell if it has no mark: so that is done only while all others
+        have all that it ever had."""
+        if machine.copy is None:
+            if machine.replica is not None and not machine.wounded:
+                machine.copy_store()
+        elif self._may_lose() and machine.up:
+            machine.put_back(mark=self._random.random() < 0.5 or not self._are_even())
+
+    def _are_even(self) -> bool:
+        """All logs are one, and nobody has voted for anybody but the root whom all follow."""
+        views = self._views()
+        ends = {(view.epoch_id, view.term, view.root, view.commit_index) for view in views}
+        even = all(view.last_index == view.commit_index == view.synced_index and view.root for view in views)
+        return len(views) == len(self._scene.machines) and len(ends) == 1 and even
 
     def _rot_or_cut(self, machine: Machine) -> None:
         """One bit, or the end of a file, of a machine that is down."""

@@ -37,11 +37,13 @@ SKEWS_MS: Final = (0, 0, -600_000, 5_000, 600_000)
 """What wall clocks show too much when the world begins; less than messages of patient queues live."""
 BYTES_CHANCE: Final = 0.4
 """Of brokers to dial each other, rather than to hand messages to the network."""
+STRANGERS_CHANCE: Final = 0.5
+"""Of those who dial each other to begin with stores that belong to no cluster yet, and to found one."""
 KEY: Final = b"what all brokers of a simulated cluster know"
 
 
 class ClusterWorld(World):
-    lengths_ms = (500, 1_200, 2_200)
+    lengths_ms = (400, 900, 1_700)
 
     def __init__(self, seed: int, nodes: int, show: Callable[[str], None] | None = None) -> None:
         self._nodes = nodes
@@ -55,6 +57,7 @@ class ClusterWorld(World):
             last_man_standing=random.random() < 0.15,
         )
         self._by_bytes = random.random() < BYTES_CHANCE
+        self._founded = not self._by_bytes or random.random() >= STRANGERS_CHANCE
         super().__init__(seed, show)
 
     def _first_random(self) -> Random:
@@ -65,7 +68,7 @@ class ClusterWorld(World):
         return (
             ReplicasAgree(self.ledger, self.history, self._replica_settings),
             IdentityKept(self.ledger),
-            TimeGoesOn(self.ledger, self.agenda),
+            TimeGoesOn(self.ledger, self.agenda, self.machines),
         )
 
     def _make_machines(self) -> None:
@@ -82,12 +85,14 @@ class ClusterWorld(World):
         first = names[: random.randint(self._nodes - 1, self._nodes)] if self._nodes > 3 else names
         cluster = ClusterSettings(
             primaries=tuple(member(name) for name in first),
-            founding=True,
+            founding=self._founded,
             replica=self._replica_settings,
             key=KEY if self._by_bytes else b"",
         )
         for name in names:
-            own = msgspec.structs.replace(cluster, founding=name in first, advertise=member(name).address)
+            own = msgspec.structs.replace(
+                cluster, founding=self._founded and name in first, advertise=member(name).address
+            )
             settings = msgspec.structs.replace(SETTINGS, cluster=own)
             drift_permille = random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)
             machine = self._make_machine(name, settings, self.network, drift_permille)
@@ -108,7 +113,10 @@ class ClusterWorld(World):
 
     @property
     def machine(self) -> Machine:
-        return next((machine for machine in self.machines if machine.serving), self.machines[0])
+        # Who has handed over lingers for a while, and no longer hears what the others do.
+        serving = [machine for machine in self.machines if machine.serving and machine.node is not None]
+        in_office = [machine for machine in serving if machine.node and machine.node.peers.lingering is None]
+        return (in_office or serving or self.machines)[0]
 
     def _promoted(self, machine: Machine) -> None:
         self.history.promoted(machine)
@@ -122,7 +130,8 @@ class ClusterWorld(World):
         links = "dialed" if self._by_bytes else "given"
         self.trace.say(
             "world",
-            f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}, links {links}",
+            f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}, links {links}"
+            f"{'' if self._founded else ', strangers'}",
         )
         for machine in self.machines:
             self.agenda.after(self.random.randint(0, 30), machine.start)

@@ -70,7 +70,7 @@ class LogFaults:
         self._network.weather = Weather()
         for machine in self._machines:
             self._last_lives[machine.name] = machine.life
-            machine.paused_until_ms = min(machine.paused_until_ms, self._agenda.now_ms)
+            machine.wake_up()
             machine.disk.heal()
             machine.disk_hurries()
             if machine.keeper is None:
@@ -78,7 +78,7 @@ class LogFaults:
 
     def ended(self, machine: LogMachine, fault: StoreFault | None) -> None:
         if isinstance(fault, CorruptFault):
-            if not machine.lost:
+            if not machine.wounded:
                 raise BrokenPromise("a crash damages nothing", f"{machine.name}: {fault}")
             # Nothing can be read of it: a person replaces the disk.
             self._agenda.after(0, lambda: self._replace(machine))
@@ -145,7 +145,7 @@ class LogFaults:
 
     def _may_lose(self) -> bool:
         """Everything that was lost has come back, and there are enough others."""
-        if len(self._machines) < 3 or any(machine.lost for machine in self._machines):
+        if len(self._machines) < 3 or any(machine.wounded for machine in self._machines):
             return False
         views = [machine.keeper.replica.view() for machine in self._machines if machine.keeper is not None]
         voters = [view for view in views if view.membership is not None and view.name in view.membership.names]
@@ -157,6 +157,30 @@ class LogFaults:
             machine.wipe()
             self._start_later(machine)
 
+    def _put_back(self, machine: LogMachine) -> None:
+        """Its store as it was a while ago. Nobody can tell if it has no mark: so that is done only while all others
+        have all that it ever had."""
+        keeper = machine.keeper
+        if machine.copy is None:
+            if keeper is not None and keeper.runs and not machine.wounded:
+                machine.copy_store()
+        elif self._may_lose() and keeper is not None:
+            machine.put_back(mark=self._random.random() < 0.5 or not self._are_even())
+
+    def _are_even(self) -> bool:
+        """All logs are one, and nobody has voted for anybody but the root whom all follow."""
+        states: set[tuple[object, ...]] = set()
+        for machine in self._machines:
+            keeper = machine.keeper
+            if keeper is None or not keeper.runs:
+                return False
+            view = keeper.replica.view()
+            ends = {len(keeper.entries), view.commit_index, view.synced_index}
+            if view.root is None or len(ends) > 1:
+                return False
+            states.add((view.epoch_id, view.term, view.root, view.commit_index))
+        return len(states) == 1
+
     def _rot(self, machine: LogMachine) -> None:
         """One bit, or the end of a file, of a machine that is down."""
         if not self._may_lose() or machine.keeper is None:
@@ -165,7 +189,7 @@ class LogFaults:
         sizes = {file: size for file, size in machine.disk.sizes().items() if size > 600}
         if not sizes:
             return
-        machine.lost = True
+        machine.wounded = True
         file = self._random.choice(sorted(sizes))
         if self._random.random() < 0.3:
             size_bytes = self._random.randrange(sizes[file])
@@ -233,7 +257,7 @@ class LogFaults:
                 return
 
     def _change_members(self, machine: LogMachine) -> None:
-        if any(one.lost for one in self._machines):
+        if any(one.wounded for one in self._machines):
             return
         count = 1 + self._random.randrange(len(self._machines))
         names = sorted(self._random.sample([one.name for one in self._machines], count))
@@ -252,7 +276,7 @@ class LogFaults:
         alive = [one for one in self._machines if one.awake and one.keeper is not None and one.keeper.runs]
         if not dead or not alive or len(alive) + len(dead) < len(self._machines) or self._network.cut:
             return
-        if any(one.lost for one in self._machines) or any(
+        if any(one.wounded for one in self._machines) or any(
             one.keeper is not None and one.keeper.replica.role is Role.ROOT for one in alive
         ):
             return
@@ -277,6 +301,7 @@ KINDS: Final[dict[str, Callable[[LogFaults, LogMachine], None]]] = {
     "slow": LogFaults._slow,
     "sync": LogFaults._fail_sync,
     "wipe": LogFaults._wipe,
+    "old copy": LogFaults._put_back,
     "rot": LogFaults._rot,
     "split": LogFaults._split,
     "one way": LogFaults._deafen,

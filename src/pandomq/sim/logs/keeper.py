@@ -1,6 +1,8 @@
 """One process that keeps the log: a replica on a journal, and nothing else. What it is given are opaque entries.
 
 It stands where the node stands: carries out the replica's effects with the journal, and tells it what became of them.
+`node.replication` does the same for a broker, which applies what is committed, takes office and begins again; here
+there is none, so only what does not know of one is shared (`node.transfer`).
 It also remembers what its log holds, so that checkers can compare logs without reading disks. That is its state, and
 what is in its snapshots; so a snapshot that is not what it stands for shows when logs are compared.
 """
@@ -102,7 +104,8 @@ class Keeper:
         self._facts: StoreFacts | None = None
         self._saves: dict[Ticket, int] = {}
         self._fetches: dict[Ticket, Fetch] = {}
-        self._cutting = False
+        self._cutting = self._wrote = False
+        self._events: list[Event] = []
         self.transfer = Transfer(journal, self._complete)
         self._snapshots = KeeperSnapshots(journal)
         self.over = False
@@ -116,6 +119,8 @@ class Keeper:
     # What happens.
 
     def tick(self, now_ms: int) -> None:
+        if now_ms == self.now_ms:
+            return
         self.now_ms = now_ms
         if self.runs:
             self.journal.tick(now_ms)
@@ -152,14 +157,21 @@ class Keeper:
             call()
             self.carry_out()
 
-    def disk_completed(self, finished: list[DiskCompletion]) -> None:
-        """Raises StoreFault."""
+    def disk_completed(self, finished: list[DiskCompletion]) -> bool:
+        """Whether the journal has something to say. Raises StoreFault."""
         for completion in finished:
             self.journal.completed(completion)
-        while events := self.journal.take_events():
+        self._events += self.journal.take_events()
+        return bool(self._events)
+
+    def hear_journal(self) -> None:
+        """Raises StoreFault."""
+        while self._events:
+            events, self._events = self._events, []
             for event in events:
                 if not self.over:
                     self._hear(event)
+            self._events += self.journal.take_events()
 
     # The journal.
 
@@ -245,6 +257,7 @@ class Keeper:
             found,
             snapshot_index=recovered.snapshot_index,
             damage=None if damage is None else Damage(damage.index, damage.known_term, damage.known_index),
+            doubtful=self.journal.charter.state.doubtful,
             own=tuple((i, entry) for i, entry in enumerate(self.entries, start=1) if changes_members(entry.payload)),
         )
         if not founding:
@@ -268,12 +281,14 @@ class Keeper:
             for effect in effects:
                 if not self.over:
                     self._carry_out_one(effect)
-        if not self.over:
+        if self._wrote and not self.over:
+            self._wrote = False
             self.journal.sync()
 
     def _carry_out_one(self, effect: Effect) -> None:
         match effect:
             case Write(_, term, payloads):
+                self._wrote = True
                 self.journal.extend(term, payloads)
                 self._note([LogEntry(term, payload) for payload in payloads])
             case Send(peer, message):

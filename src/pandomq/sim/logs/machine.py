@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Final, Protocol
 
 from pandomq.ids import ClusterId, NodeName
+from pandomq.journal.effects import Completion
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
@@ -14,14 +15,16 @@ from pandomq.replica.effects import Effect
 from pandomq.replica.membership import Member
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.disk import NEVER_MS, SimDisk
+from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
+from pandomq.sim.host import Host
 from pandomq.sim.logs.keeper import Keeper
 from pandomq.sim.logs.post import Post
 from pandomq.sim.network import Network
 from pandomq.sim.trace import Trace
 
 CLUSTER: Final = ClusterId("5f0c4a56-2a7e-4b8c-9d5e-7a1f3c9b2e10")
+DISK_BYTES: Final = 64 * 2**20
 TICKS_PER_LEASE: Final = 10
 
 
@@ -35,13 +38,14 @@ class LogWatch(Protocol):
     def ended(self, machine: LogMachine, fault: StoreFault | None) -> None: ...
 
 
-class LogMachine:
+class LogMachine(Host):
     def __init__(
         self,
         name: str,
         agenda: Agenda,
         trace: Trace,
         random: Random,
+        lives: Iterator[int],
         network: Network,
         post: Post,
         settings: ReplicaSettings,
@@ -51,38 +55,16 @@ class LogMachine:
         drift_permille: int,
         founders: tuple[Member, ...],
     ) -> None:
-        self.name = name
-        self._agenda = agenda
-        self._trace = trace
-        self._border = name.encode()
-        self._random = random
+        disk = SimDisk(Random(random.getrandbits(64)), capacity_bytes=DISK_BYTES)
+        super().__init__(name, agenda, trace, random, disk, lives, drift_permille)
         self.network = network
         self._post = post
         self.settings = settings
         self._journal_settings = journal_settings
         self._watch = watch
-        self._speed_permille = 1000 + drift_permille
-        self._clock_base_ms, self._clock_since_ms = 1_000, 0
         self._founders = founders
-        self.disk = SimDisk(Random(random.getrandbits(64)), capacity_bytes=64 * 2**20)
         self.keeper: Keeper | None = None
-        self.life = 0
-        self.paused_until_ms = 0
-        self._disk_due_ms = NEVER_MS
         self._links: set[str] = set()
-        self.lost = False
-        """Its disk lost something that had been synced, and it has not got it back yet."""
-
-    # The clock.
-
-    def now_ms(self) -> int:
-        passed_ms = self._agenda.now_ms - self._clock_since_ms
-        return self._clock_base_ms + passed_ms * self._speed_permille // 1000
-
-    def run_clock(self, speed_permille: int) -> None:
-        """From now on it goes at this speed."""
-        self._clock_base_ms, self._clock_since_ms = self.now_ms(), self._agenda.now_ms
-        self._speed_permille = speed_permille
 
     # The process.
 
@@ -90,34 +72,25 @@ class LogMachine:
     def reachable(self) -> bool:
         return self.keeper is not None
 
-    @property
-    def awake(self) -> bool:
-        return self.keeper is not None and self._agenda.now_ms >= self.paused_until_ms
-
     def start(self) -> None:
         assert self.keeper is None
-        self.life += 1
+        self.begin_life()
         self._trace.say(self.name, "starts")
-        self._disk_due_ms = NEVER_MS
         journal = Journal(self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER)
         own = Random(self._random.getrandbits(64))
         self.keeper = Keeper(self.name, self.settings, journal, own, self._founders, self)
-        self.keeper.now_ms = self.now_ms()
-        self._submit()
-        self._agenda.after(self._tick_ms, self._in_life(self._tick))
+        self.keeper.now_ms = self.steady.now_ms()
+        self.submit(journal.take_requests())
+        self._agenda.after(self._tick_ms, self.in_life(self._tick))
 
     def crash(self, loss: Loss) -> None:
         self._trace.say(self.name, "is killed" if loss is Loss.NONE else f"loses power: unsynced {loss.value} lost")
         self._end(None, loss)
 
-    def wipe(self) -> None:
-        """Its disk is replaced by an empty one."""
-        self._trace.say(self.name, "gets an empty disk")
+    def abandon_store(self) -> None:
         if self.keeper is not None:
             self._end(None, Loss.ALL)
-        self.disk.wipe()
         self._founders = ()
-        self.lost = True
 
     def _end(self, fault: StoreFault | None, loss: Loss) -> None:
         keeper = self.keeper
@@ -125,61 +98,42 @@ class LogMachine:
         if keeper.runs:
             self._founders = ()
         self.keeper = None
-        self.paused_until_ms = 0
+        self.wake_up()
         self._links.clear()
         self.disk.crash(loss)
         self.network.went(self.name, told=loss is Loss.NONE)
         self._watch.ended(self, fault)
-
-    def pause(self, for_ms: int) -> None:
-        self._trace.say(self.name, f"does nothing for {for_ms} ms")
-        self.paused_until_ms = self._agenda.now_ms + for_ms
-
-    def _when_running(self, call: Callable[[], None]) -> None:
-        if self._agenda.now_ms < self.paused_until_ms:
-            self._agenda.at(self.paused_until_ms, lambda: self._when_running(call))
-        else:
-            call()
-
-    def _in_life(self, call: Callable[[], None]) -> Callable[[], None]:
-        life = self.life
-
-        def called() -> None:
-            if self.life == life and self.keeper is not None:
-                call()
-
-        return lambda: self._when_running(called)
 
     # Inputs. Each is told the time first.
 
     def _do(self, call: Callable[[Keeper], None]) -> None:
         keeper = self.keeper
         assert keeper is not None
-        keeper.tick(self.now_ms())
+        keeper.tick(self.steady.now_ms())
         if self.keeper is keeper:
             call(keeper)
         if self.keeper is keeper:
-            self._submit()
+            self.submit(keeper.journal.take_requests())
             self._watch.stepped(self)
 
     def linked(self, peer: str) -> None:
         self._links.add(peer)
-        self._in_life(lambda: self._do(lambda keeper: keeper.linked(peer)))()
+        self.do(lambda keeper: keeper.linked(peer))
 
     def unlinked(self, peer: str, *, by_peer: bool) -> None:
         self._links.discard(peer)
-        self._in_life(lambda: self._do(lambda keeper: keeper.unlinked(peer, by_peer=by_peer)))()
+        self.do(lambda keeper: keeper.unlinked(peer, by_peer=by_peer))
 
     def delivered(self, peer: str, data: bytes) -> None:
-        def take() -> None:
+        def take(keeper: Keeper) -> None:
             self._trace.crossed(self._border, data)
-            self._do(lambda keeper: keeper.received(peer, data))
+            keeper.received(peer, data)
 
-        self._in_life(take)()
+        self.do(take)
 
     def do(self, call: Callable[[Keeper], None]) -> None:
-        """What a person or a client asks for."""
-        self._in_life(lambda: self._do(call))()
+        """What the network brings, or a person or a client asks for."""
+        self.in_life(lambda: self._do(call))()
 
     @property
     def _tick_ms(self) -> int:
@@ -187,38 +141,18 @@ class LogMachine:
 
     def _tick(self) -> None:
         self._do(lambda keeper: None)
-        self._agenda.after(self._tick_ms, self._in_life(self._tick))
+        self._agenda.after(self._tick_ms, self.in_life(self._tick))
 
-    # The disk.
-
-    def disk_hurries(self) -> None:
-        self.disk.hurry(self._agenda.now_ms)
-        if self.keeper is not None:
-            self._await_disk()
-
-    def _submit(self) -> None:
-        assert self.keeper is not None
-        requests = self.keeper.journal.take_requests()
-        if requests:
-            self._trace.asked(self._border, requests)
-            self.disk.submit(requests, self._agenda.now_ms)
-        self._await_disk()
-
-    def _await_disk(self) -> None:
-        due_ms = self.disk.next_ms
-        if due_ms < self._disk_due_ms:
-            self._disk_due_ms = due_ms
-            self._agenda.at(due_ms, self._in_life(self._disk_ready))
-
-    def _disk_ready(self) -> None:
-        self._disk_due_ms = NEVER_MS
-        finished = self.disk.take_completions(self._agenda.now_ms)
-        if not finished:
-            self._await_disk()
-            return
-        ran = self.keeper is not None and self.keeper.runs
+    def completed(self, completions: list[Completion]) -> None:
+        keeper = self.keeper
+        assert keeper is not None
+        ran = keeper.runs
         try:
-            self._do(lambda keeper: keeper.disk_completed(finished))
+            if not keeper.disk_completed(completions):
+                # The journal goes on with its work, and nobody else has anything to hear.
+                self.submit(keeper.journal.take_requests())
+                return
+            self._do(lambda keeper: keeper.hear_journal())
         except StoreFault as fault:
             self._trace.say(self.name, f"ends: {fault}")
             self._end(fault, self._random.choice((Loss.NONE, Loss.SOME)))
@@ -238,7 +172,7 @@ class LogMachine:
 
     def replaced(self, keeper: Keeper, reason: str) -> None:
         self._trace.say(self.name, reason)
-        self._agenda.after(0, self._in_life(self._begin_again))
+        self._agenda.after(0, self.in_life(self._begin_again))
 
     def _begin_again(self) -> None:
         """The same process opens its store anew."""

@@ -32,6 +32,8 @@ class Plot(msgspec.Struct, frozen=True):
     """Of the replicas, where chance is not to choose them."""
     compacts: bool = False
     """Snapshots are taken often, and little of the log is kept."""
+    journals: dict[str, dict[str, int]] = {}
+    """By machine: settings of its journal that are not the others'."""
 
 
 class Performance:

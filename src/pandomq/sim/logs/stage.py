@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.ids import NodeName
+from pandomq.journal.effects import Lane
 from pandomq.replica.effects import Effect, RoleChanged, TakePiece
 from pandomq.replica.entries import LogEntry
 from pandomq.replica.membership import Member
@@ -101,9 +102,9 @@ class Stage:
     def last_index(self, machine: LogMachine) -> int:
         return 0 if machine.keeper is None else len(machine.keeper.entries)
 
-    def first_index(self, but: LogMachine) -> int:
+    def first_index(self, *but: LogMachine) -> int:
         """From where on anybody else could give the log."""
-        others = [one.keeper for one in self.machines if one is not but and one.keeper is not None and one.keeper.runs]
+        others = [one.keeper for one in self.machines if one not in but and one.keeper is not None and one.keeper.runs]
         return min((keeper.journal.first_index for keeper in others), default=0)
 
     def hears_root(self, machine: LogMachine) -> bool:
@@ -116,6 +117,11 @@ class Stage:
     def pieces_taken(self, machine: LogMachine) -> int:
         """Of snapshots, ever."""
         return self._pieces[machine.name]
+
+    def has_last_piece(self, machine: LogMachine) -> bool:
+        """Of a snapshot, though its disk has not said so."""
+        incoming = None if machine.keeper is None else machine.keeper.replica._core.incoming
+        return incoming is not None and incoming.whole and not incoming.installing
 
     @property
     def confirmed(self) -> int:
@@ -156,6 +162,16 @@ class Stage:
         self._world.faults.hold_down(machine, EVER_MS)
         machine.wipe()
 
+    def put_back(self, machine: LogMachine) -> None:
+        """Its store is an older one of its own, which says so."""
+        self._world.faults.hold_down(machine, EVER_MS)
+        machine.put_back(mark=True)
+
+    def stall_snapshots(self, machine: LogMachine, for_ms: int) -> None:
+        """What others send to take the place of its store is long in getting to the disk; its log is not."""
+        self.say(f"{machine.name} writes no snapshots for {for_ms} ms")
+        machine.disk.stall(self.agenda.now_ms, for_ms, (Lane.BULK,))
+
     def stall(self, machine: LogMachine, for_ms: int) -> None:
         self.say(f"{machine.name}'s disk stalls for {for_ms} ms")
         machine.disk.stall(self.agenda.now_ms, for_ms)
@@ -167,7 +183,7 @@ class Stage:
     def rot(self, machine: LogMachine, payload: bytes) -> None:
         """A bit of this entry flips on the disk of a machine that is down."""
         assert machine.keeper is None
-        machine.lost = True
+        machine.wounded = True
         for file in sorted(machine.disk.sizes()):
             at = machine.disk.content(file).find(payload)
             if at >= 0:
@@ -182,7 +198,7 @@ class Stage:
         """So much slower or faster than it should be that leases mean nothing. Commits must not depend on them."""
         self._world.history.clocks_hold = False
         self.say(f"{machine.name}'s clock goes at {percent} % of its speed")
-        machine.run_clock(percent * 10)
+        machine.steady.run_at(percent * 10)
 
     # The network.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -41,6 +42,8 @@ from pandomq.sim.outcome import Outcome, outcome_of
 from pandomq.sim.trace import Trace
 
 PROGRESS_MS: Final = 30_000
+LENGTHS_MS: Final = (1_000, 2_000, 4_000)
+"""Of the time of faults."""
 DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
 
@@ -48,6 +51,8 @@ DRIFT_PERMILLE: Final = 45
 PLOT_MS: Final = 120_000
 """A plot that is not over by then is left where it is."""
 PLOT_CHANCE: Final = 0.5
+STEPS_BETWEEN: Final = 4
+"""Looks, where nothing has changed."""
 
 
 def _choose_plot(seed: int, nodes: int) -> Plot | None:
@@ -82,6 +87,10 @@ class LogWorld:
         self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms=3 * lease_ms)
         self.post = Post(self.network)
         self.machines: list[LogMachine] = []
+        self._lives = itertools.count(1)
+        self._steps = 0
+        self._looked: dict[str, object] = {}
+        """What there was to see of a machine the last time."""
         self.history = History(self.machines)
         self.checkers: list[LogChecker] = [
             OneRoot(self.history),
@@ -94,7 +103,7 @@ class LogWorld:
         ]
         self._make_machines(nodes)
         self.proposer = Proposer(
-            self.agenda, Random(random.getrandbits(64)), self.machines, random.choice((20, 60, 200))
+            self.agenda, Random(random.getrandbits(64)), self.machines, random.choice((30, 90, 300))
         )
         self.proposer.on_confirmed = self._confirmed
         own = Random(random.getrandbits(64))
@@ -119,16 +128,18 @@ class LogWorld:
         # Some begin outside, and may be made members later.
         first = names[: random.randint(max(1, nodes - 1), nodes)] if nodes > 3 and self.plot is None else names
         founders = tuple(Member(NodeName(name)) for name in first)
+        special = {} if self.plot is None else self.plot.journals
         for name in names:
             machine = LogMachine(
                 name,
                 self.agenda,
                 self.trace,
                 Random(random.getrandbits(64)),
+                self._lives,
                 self.network,
                 self.post,
                 self.settings,
-                journal,
+                msgspec.structs.replace(journal, **special.get(name, {})),
                 self,
                 drift_permille=random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE),
                 founders=founders if name in first else (),
@@ -158,19 +169,32 @@ class LogWorld:
             self.history.promoted(machine, epochs[-1][1])
 
     def stepped(self, machine: LogMachine) -> None:
+        self._look_at(machine)
+        if self.performance is not None:
+            self.performance.looked()
+
+    def _look_at(self, machine: LogMachine) -> None:
+        keeper = machine.keeper
+        assert keeper is not None
+        if not keeper.runs:
+            return
+        replica = keeper.replica
+        looked = (machine.life, replica.commit_index, keeper.journal.synced_index, replica.role, replica.root)
+        self._steps += 1
+        if looked == self._looked.get(machine.name) and self._steps % STEPS_BETWEEN:
+            return
+        self._looked[machine.name] = looked
         self.history.note_synced(machine)
         for checker in self.checkers:
             checker.stepped(machine)
         self._note_recovery(machine)
-        if self.performance is not None:
-            self.performance.looked()
 
     def _note_recovery(self, machine: LogMachine) -> None:
-        if not machine.lost or machine.keeper is None or not machine.keeper.runs:
+        if not machine.wounded or machine.keeper is None or not machine.keeper.runs:
             return
         view = machine.keeper.replica.view()
         if not view.joining and not view.repairing and min(view.synced_index, view.commit_index) >= self.history.length:
-            machine.lost = False
+            machine.wounded = False
 
     def ended(self, machine: LogMachine, fault: StoreFault | None) -> None:
         self.proposer.ended(machine)
@@ -191,7 +215,7 @@ class LogWorld:
         return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts)
 
     def _counts(self) -> tuple[int, int]:
-        return self.proposer.confirmed, sum(machine.life for machine in self.machines)
+        return self.proposer.confirmed, next(self._lives) - 1
 
     def begin(self) -> None:
         for machine in self.machines:
@@ -205,7 +229,7 @@ class LogWorld:
         if self.performance is None:
             self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
             self.faults.begin()
-            self.agenda.run(self.random.choice((1_500, 3_000, 6_000)))
+            self.agenda.run(self.random.choice(LENGTHS_MS))
         else:
             self.performance.begin()
             self.agenda.run(PLOT_MS, self.performance.is_over)

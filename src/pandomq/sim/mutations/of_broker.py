@@ -3,10 +3,11 @@ with something missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from pandomq.broker.broker import Broker
+from pandomq.broker.broker import Broker, Input, Outcome
+from pandomq.broker.client import Client
 from pandomq.broker.commands import Command, PutPermissions, UnbindQueue, decode_command
 from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.revival import Revival
@@ -27,6 +28,9 @@ from pandomq.kernel.records import (
 )
 from pandomq.node.disk_log import DiskLog
 from pandomq.sim.mutations.mutation import Mutation, Patch
+
+ALL_INDEXES: Final = 2**63
+"""More than any log has."""
 
 
 def _encode(now_ms: int, records: list[Record]) -> bytes:
@@ -154,6 +158,21 @@ def _call_at_once(patch: Patch) -> None:
     patch.set(HeldReplies, "call_when_committed", hasty)
 
 
+def _pass_unseen(patch: Patch) -> None:
+    handle = Broker.handle
+
+    def hasty(broker: Broker, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
+        known = broker.engine.commit_index
+        # While messages are delivered all that was written counts as safe; confirms are given elsewhere.
+        broker.engine.commit_index = ALL_INDEXES
+        try:
+            return handle(broker, batch, now_ms)
+        finally:
+            broker.engine.commit_index = known
+
+    patch.set(Broker, "handle", hasty)
+
+
 MUTATIONS: Final = (
     Mutation("confirm-before-sync", "what was appended counts as committed at once", _confirm_early),
     Mutation("answer-before-commit", "declare-ok and commit-ok do not wait for the log", _answer_early),
@@ -168,5 +187,6 @@ MUTATIONS: Final = (
     Mutation("redelivered-not-said", "a restart forgets that messages may have been delivered", _trust_all),
     Mutation("passing-kept", "queues that are not durable come back", _keep_passing),
     Mutation("first-entry-skipped", "the entry after the snapshot is not applied", _skip_first),
+    Mutation("unseen-passed", "others overtake a message that left unseen before the log knows", _pass_unseen),
     Mutation("transaction-seen-early", "a transaction is visible before the log has it", _call_at_once),
 )

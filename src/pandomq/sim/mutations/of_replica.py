@@ -15,6 +15,7 @@ from pandomq.replica import appending, commitment, dispatch, lease, quorum, snap
 from pandomq.replica.core import Core
 from pandomq.replica.entries import LogEntry
 from pandomq.replica.hand_over import HandOver
+from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.membership import Membership
 from pandomq.replica.messages import Append, Appended, Message, SnapshotPiece
 from pandomq.replica.outbox import Outbox
@@ -126,6 +127,29 @@ def _trust_empty(patch: Patch) -> None:
     patch.set(votes, "may_vote", trusting)
 
 
+def _trust_backup(patch: Patch) -> None:
+    read_record = startup.read_record
+
+    def trusting(facts: StoreFacts) -> Record:
+        return read_record(msgspec.structs.replace(facts, doubtful=False))
+
+    patch.set(startup, "read_record", trusting)
+
+
+def _install_stale(patch: Patch) -> None:
+    """What the log has come to hold meanwhile is not looked at once the last piece is there."""
+    piece_taken, has_it_all = snapshot_in.piece_taken, snapshot_in.has_it_all
+
+    def blind(core: Core, source: str, number: int, *, lacks: bool = False) -> None:
+        setattr(snapshot_in, "has_it_all", lambda *arguments: False)  # noqa: B010
+        try:
+            piece_taken(core, source, number, lacks=lacks)
+        finally:
+            setattr(snapshot_in, "has_it_all", has_it_all)  # noqa: B010
+
+    patch.set(snapshot_in, "piece_taken", blind)
+
+
 def _hand_over_early(patch: Patch) -> None:
     def hasty(hand_over: HandOver) -> None:
         if not hand_over._preparing and hand_over._root.peers.get(hand_over.successor) is not None:
@@ -219,6 +243,7 @@ MUTATIONS: Final = (
     ),
     _in_logs("damage-forgotten", "a damaged log votes by what is left of it", _forget_damage, 3),
     _in_logs("empty-store-votes", "a broker that lost its disk votes at once", _trust_empty, 3),
+    _in_logs("backup-votes", "a broker whose store was put back from a backup votes at once", _trust_backup, 3),
     _in_logs("learners-count", "copies of brokers in doubt count", _count_learners, 5),
     _in_logs(
         "admitted-at-once",
@@ -241,5 +266,6 @@ MUTATIONS: Final = (
         lambda patch: patch.set(quorum, "commit_need", lambda count, copies: count),
         3,
     ),
+    _in_logs("snapshot-stale", "a snapshot replaces a log that has outrun it", _install_stale, 3),
     _in_logs("snapshot-unfinished", "a snapshot counts as whole before its last piece", _install_early, 3),
 )

@@ -28,6 +28,9 @@ def _has_all(machine: Machine, last_index: int) -> bool:
     if replica is None or machine.node is None or replica.commit_index < last_index:
         return False
     view = replica.view()
+    if machine.node.peers.lingering is not None:
+        # It has handed over: its log follows, its broker does not.
+        return False
     disk = machine.node._disk
     assert disk is not None
     behind = not machine.node.peers.in_office and disk._applier.behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from pandomq.sim.agenda import Agenda
@@ -15,15 +16,28 @@ SLACK_MS: Final = 2_000
 
 
 class TimeGoesOn(Checker):
-    def __init__(self, ledger: Ledger, agenda: Agenda) -> None:
+    def __init__(self, ledger: Ledger, agenda: Agenda, machines: Sequence[Machine]) -> None:
         super().__init__(ledger)
         self._agenda = agenda
+        self._machines = machines
+        self._gone: set[str] = set()
+        """Whose process has ended since a root last did something."""
         self._last: tuple[int, int] | None = None
         """The world's time and the cluster's, when a root last did something."""
 
     def stepped(self, machine: Machine) -> None:
         if machine.serving:
             self._last = (self._agenda.now_ms, machine.broker_ms)
+            self._gone.clear()
+
+    def ended(self, machine: Machine) -> None:
+        if machine.renewing:
+            # Its process lives on, and knows what time it is.
+            return
+        self._gone.add(machine.name)
+        if len(self._gone) == len(self._machines):
+            # Nobody knows how long it has been: the next root goes by its own clock, even if it never gets to serve.
+            self._last = None
 
     def opened(self, machine: Machine) -> None:
         node, last = machine.node, self._last

@@ -43,5 +43,5 @@ class OneRoot(LogChecker):
         if not machine.awake or machine.keeper is None:
             return False
         view = machine.keeper.replica.view()
-        late_ms = machine.now_ms() - machine.keeper.now_ms
+        late_ms = machine.steady.now_ms() - machine.keeper.now_ms
         return view.serving and (view.lease_left_ms is None or view.lease_left_ms > late_ms)

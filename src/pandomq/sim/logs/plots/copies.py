@@ -127,6 +127,23 @@ def _wiped_copy(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
+def _backup_put_back(stage: Stage) -> Course:
+    """The same, with a backup of the second copy's store, made before x. It says that it is one."""
+    root, other, laggard = yield from _with_laggard(stage)
+    other.copy_store()
+    yield stage.any_ms(stage.lease_ms)
+    x = stage.propose(root)
+    yield lambda: stage.is_confirmed(x)
+    stage.put_back(other)
+    stage.kill(root)
+    stage.reached("one copy is an old one, the other one down")
+    stage.heal()
+    stage.start(other)
+    yield 3 * stage.lease_ms + stage.any_ms(3 * stage.lease_ms)
+    stage.demand(not any(map(stage.is_root, (other, laggard))), "nobody is elected who may lack what was committed")
+    yield from all_even(stage)
+
+
 def _rotten_copy(stage: Stage) -> Course:
     """The same, with a bit that rots in the last entry of the second copy: that broker votes as if it had the entry."""
     root, other, laggard = yield from _with_laggard(stage)
@@ -179,6 +196,7 @@ PLOTS: Final = (
     Plot("late ack", "what was acknowledged in an older term does not count", _late_ack, (3,)),
     Plot("surplus tail", "entries are taken only where they continue the log", _surplus_tail, (3, 4, 5)),
     Plot("wiped copy", "who has lost its disk does not vote", _wiped_copy, (3,)),
+    Plot("backup put back", "who was put back to an older state does not vote", _backup_put_back, (3,)),
     Plot("rotten copy", "a damaged log votes by what it is known to have had", _rotten_copy, (3,)),
     Plot("missing backup", "the log goes on without a minority", _missing_backup, (3, 5)),
 )

@@ -8,7 +8,7 @@ from typing import Final
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import EVER_MS, Stage
 
 
 def _behind(meanwhile: Callable[[Stage, LogMachine], Course]) -> Callable[[Stage], Course]:
@@ -76,13 +76,62 @@ def _pieces_are_lost(stage: Stage, laggard: LogMachine) -> Course:
     stage.calm()
 
 
+def _overtaken(stage: Stage) -> Course:
+    """One keeps the log that another has reclaimed. While that other's snapshot is on its way, and is long in getting
+    to the disk, the one that has the log becomes root: its entries are there first."""
+    keeper, sender, laggard = map(stage.machine, (KEEPER, SENDER, LAGGARD))
+    root = yield from a_root(stage)
+    if root is not sender:
+        stage.hand_over(root, sender)
+        yield lambda: stage.root() is sender
+    last_index = stage.last_index(laggard)
+    stage.kill(laggard)
+    while stage.first_index(laggard, keeper) <= last_index + 1:
+        root = yield from a_root(stage)
+        for _ in range(8):
+            stage.propose(root, 1_500)
+        yield stage.lease_ms // 5
+    stage.reached("the root has reclaimed the log that a backup needs, and another has it")
+    stage.start(laggard)
+    yield lambda: stage.has_last_piece(laggard)
+    stage.stall_snapshots(laggard, EVER_MS)
+    stage.kill(sender)
+    yield lambda: stage.root() is keeper
+    stage.silence()
+    x = stage.propose(keeper)
+    yield lambda: stage.is_confirmed(x)
+    stage.reached("a backup has more than the snapshot that is on its way")
+    laggard.disk_hurries()
+    yield 20 + stage.any_ms(200)
+    stage.kill(keeper)
+    stage.start(sender)
+    yield lambda: stage.root() is not None
+    yield from all_even(stage)
+
+
 def _plot(name: str, about: str, meanwhile: Callable[[Stage, LogMachine], Course]) -> Plot:
     return Plot(name, about, _behind(meanwhile), (3, 4, 5), {"tail_bytes": 1}, compacts=True)
 
+
+KEEPER, SENDER, LAGGARD = "n1", "n2", "n3"
+NEVER_BYTES: Final = 2**20
+"""A log of so much is never snapshotted, nor a segment full."""
 
 PLOTS: Final = (
     _plot("behind", "a backup that lags past compaction gets a snapshot, under churn", _churn),
     _plot("behind, root changes", "a root changes in mid-transfer", _root_changes),
     _plot("behind, receiver crashes", "a receiver crashes in mid-transfer", _receiver_crashes),
     _plot("behind, pieces lost", "pieces are lost, doubled and overtaken", _pieces_are_lost),
+    Plot(
+        "behind, overtaken",
+        "a snapshot that is older than the log by the time it arrives replaces nothing",
+        _overtaken,
+        (3,),
+        {"tail_bytes": 1},
+        compacts=True,
+        journals={
+            KEEPER: {"snapshot_log_bytes": NEVER_BYTES},
+            LAGGARD: {"snapshot_log_bytes": NEVER_BYTES, "segment_bytes": NEVER_BYTES},
+        },
+    ),
 )
