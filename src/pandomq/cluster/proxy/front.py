@@ -24,6 +24,7 @@ from pandomq.cluster.proxy.front_faults import FrontFaults
 from pandomq.cluster.proxy.front_hooks import FrontHooks
 from pandomq.cluster.proxy.letters import Letters, goes_round
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
+from pandomq.cluster.proxy.proofs import note_settlements
 from pandomq.cluster.proxy.trunk import Trunk
 from pandomq.methods import BasicReturn, MethodInput
 from pandomq.wire.codec import decode_method
@@ -179,6 +180,11 @@ class Front(Broker):
     def handle(self, batch: Sequence[tuple["Client", Sequence[Input]]], now_ms: int) -> Outcome:
         self.now_ms = now_ms
         self._take_noted()
+        for client, inputs in batch:
+            assert isinstance(client, FrontClient)
+            for item in inputs:
+                if isinstance(item, kernel.SettleRun):
+                    note_settlements(client, item)
         outcome = super().handle(batch, now_ms)
         for client, _ in outcome.rest:
             assert isinstance(client, FrontClient)

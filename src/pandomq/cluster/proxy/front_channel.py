@@ -6,6 +6,7 @@ from pandomq import kernel
 from pandomq.broker.channel import Channel
 from pandomq.broker.consumers import Wishes
 from pandomq.cluster.proxy.mailbox import Mailbox
+from pandomq.cluster.proxy.proofs import Proofs
 from pandomq.errors import ChannelFault, precondition_failed
 from pandomq.kernel.constants import NACK
 from pandomq.methods import (
@@ -42,6 +43,7 @@ class FrontChannel(Channel):
         "lane",
         "made_name",
         "producer_id",
+        "proofs",
         "reached",
         "refused",
     )
@@ -62,6 +64,7 @@ class FrontChannel(Channel):
         """Transactions that the root was asked to commit."""
         self.in_doubt: Call | None = None
         """A commit whose answer never came."""
+        self.proofs = Proofs(self)
         self.refused: set[int] = set()
         """Numbers of publishes that a private queue here did not take: they will be nacked, whatever the root says."""
         self._boxes: dict[Mailbox, None] = {}
@@ -131,6 +134,9 @@ class FrontChannel(Channel):
         if self._taken is not None:
             self._taken.close()
             self._taken = None
+        fault = self.proofs.lost()
+        if fault is not None and not self.closing:
+            self._fail(fault)
 
     def consuming(self) -> list[Mailbox]:
         return [box for box in self._boxes if self._tag_of(box) is not None]
