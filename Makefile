@@ -49,10 +49,12 @@ build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it ca
 test: setup lint types  ## lint, types, and the tests on both kernels
 	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" tests
 	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" tests
+	$(PYTEST) --kernel=fast --against random --telling tests/spec tests/integration
 
 test-all: setup lint types  ## all tests, also the slow ones, whole on both kernels
 	$(PYTEST) $(PARALLEL) --kernel=plain tests
 	$(PYTEST) $(PARALLEL) --kernel=fast tests
+	for place in root backup secondary random; do $(PYTEST) --kernel=fast --against $$place tests/spec tests/integration || exit; done
 
 lint: setup  ## ruff, the house rules, and the arrows between rooms
 	$(BIN)/ruff check .

@@ -22,8 +22,7 @@ class ClusterUnderTest:
     def __init__(self, directory: Path, place: str) -> None:
         assert place in PLACES
         self.place = place
-        access = "redirect" if place == "root" else "proxy"
-        self._cluster = Cluster(directory, sections={"cluster": {"access": access}, "auth": LOGIN})
+        self._cluster = Cluster(directory, sections={"cluster": {"access": "proxy"}, "auth": LOGIN})
         self._secondary = Secondary(self._cluster, "s1")
         self._secondary.configure({"auth": LOGIN})
         self._chance = Random(0)
