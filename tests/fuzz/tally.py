@@ -10,7 +10,7 @@ from typing import Any
 from tests.fuzz.cases import Case
 
 
-class FuzzFailure(AssertionError):  # noqa: N818: it is the outcome of a run, and read as such.
+class FuzzFailure(AssertionError):
     """What went wrong, with which input, and at which place of the run."""
 
     def __init__(self, reason: str, case: Case | None, number: int) -> None:
