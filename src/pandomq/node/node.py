@@ -204,7 +204,8 @@ class Node:
         deadline_ms = self._links.next_deadline_ms
         if self.ready and (self._disk is None or self._disk.replication.serving):
             deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
-        if self._front_desk is not None:
+        if self._front_desk is not None and self._disk is not None and self._disk.open:
+            # While the store is read it has no steps, and would be due all the time.
             deadline_ms = min(deadline_ms, self._front_desk.next_deadline_ms)
         return deadline_ms if self._disk is None else min(deadline_ms, self._disk.next_deadline_ms)
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pandomq import limits
+from pandomq.cluster.proxy.front_client import FrontClient
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.frames import FrameReader, Heard
 
@@ -58,6 +59,11 @@ class Cable:
         self.at_machine = True
         """The machine's end is open."""
         self.at_client = True
+
+    @property
+    def proxied(self) -> bool:
+        """The client is served in the root's name."""
+        return self.link is not None and isinstance(self.link.client, FrontClient)
 
     # The client's end.
 

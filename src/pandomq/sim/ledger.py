@@ -76,6 +76,8 @@ class Delivery(NamedTuple):
     redelivered: bool
     asked: bool
     """The answer to basic.get, which may have waited behind other answers."""
+    connection: object
+    """Whose client gets it."""
 
     @property
     def place(self) -> Place:
@@ -116,6 +118,12 @@ class Ledger:
 
     def settle(self, place: Place) -> None:
         self.settled[place] = self.settled.get(place, 0) + 1
+
+    def unsettle(self, place: Place) -> None:
+        """The client was told that its ack does not count."""
+        self.settled[place] -= 1
+        if not self.settled[place]:
+            del self.settled[place]
 
     def message_of(self, body: bytes) -> Message:
         message = self.messages.get(body.partition(b"|")[0])

@@ -40,13 +40,14 @@ class Observer:
             else:
                 continue
             message = self._ledger.message_of(body)
-            delivery = Delivery(message, queue, method.redelivered, asked)
+            delivery = Delivery(message, queue, method.redelivered, asked, cable)
             for checker in self.checkers:
                 checker.emitted(delivery, cable.machine)
-            self._delivered(client, queue, message, cable.machine)
+            self._delivered(client, queue, message, cable)
 
-    def _delivered(self, client: Client, queue: str, message: Message, machine: Machine) -> None:
-        self._ledger.emitted.setdefault((queue, message), machine.life)
+    def _delivered(self, client: Client, queue: str, message: Message, cable: Cable) -> None:
+        # The life that counts is the root's, which is known only where the root itself speaks.
+        self._ledger.emitted.setdefault((queue, message), 0 if cable.proxied else cable.machine.life)
         if client.no_ack:
             self._ledger.settle((queue, message))
 
@@ -78,15 +79,17 @@ class Observer:
         for checker in self.checkers:
             checker.published(message)
 
-    def confirmed(self, message: Message, machine: Machine) -> None:
+    def confirmed(self, message: Message, cable: Cable) -> None:
+        machine = cable.machine
         message.confirmed = True
-        message.confirmed_life = machine.life
+        message.confirmed_life = 0 if cable.proxied else machine.life
         message.confirmed_ms = machine.world_ms
         for checker in self.checkers:
             checker.confirmed(message, machine)
 
-    def refused(self, message: Message) -> None:
-        message.refused = True
+    def refused(self, message: Message, cable: Cable) -> None:
+        # Who asks a new root again may be refused what the last one has taken.
+        message.refused = not cable.proxied
         for checker in self.checkers:
             checker.refused(message)
 

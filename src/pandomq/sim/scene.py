@@ -25,18 +25,28 @@ class Scene:
         self.ledger = ledger
         self.observer = observer
         self.machines: list[Machine] = []
+        self.secondaries: list[Machine] = []
+        self.proxied = False
+        """Any broker serves, in the root's name if it is not the root."""
         self.ending = False
         """The faults are over; who has had what it wanted begins nothing new."""
         self.on_tempted: Callable[[], None] = lambda: None
         """Told when a client asks for what a crash would undo in a way that somebody might see."""
         self._ports = 10_000
 
+    def here_and_now(self, cable: Cable) -> tuple[int, int]:
+        """The root's life, and what time it is for it; zeros if that is not known."""
+        if not cable.proxied:
+            return cable.machine.life, cable.machine.broker_ms
+        return 0, next((machine.broker_ms for machine in self.machines if machine.serving), 0)
+
     def dial(self, client: Client) -> Cable | None:
         """To the broker that is said to be the root, or to any; None if nobody takes clients."""
-        accepting = [machine for machine in self.machines if machine.accepting]
+        accepting = [machine for machine in (*self.machines, *self.secondaries) if machine.accepting]
         if not accepting:
             return None
-        named = [machine for machine in accepting if machine.name == client.root]
+        sent = client.wants_root or not self.proxied
+        named = [machine for machine in accepting if machine.name == client.root and sent]
         machine = (named or accepting)[0] if named or len(accepting) == 1 else self.random.choice(accepting)
         self._ports += 1
         window_bytes = client.random.choice((2_000, 100_000, 1_000_000))

@@ -68,13 +68,15 @@ class World:
         self.machines: list[Machine] = []
         self._configuration = ConfigurationKept(self.ledger)
         self._confirmed_kept = ConfirmedKept(self.ledger)
+        self._order = InOrder(self.ledger)
+        self._kinds_kept = KindsKept(self.ledger)
         checkers: list[Checker] = [
             AckedGone(self.ledger),
             RedeliveredSaysSo(self.ledger),
-            InOrder(self.ledger),
+            self._order,
             TransactionsWhole(self.ledger),
             self._confirmed_kept,
-            KindsKept(self.ledger),
+            self._kinds_kept,
             self._configuration,
             Invariants(self.ledger),
             *self._more_checkers(),

@@ -12,11 +12,14 @@ from pandomq.sim.machine import Machine
 
 PROMISE = "order"
 
-Line = tuple[str, int, int]
-"""Queue, channel, priority."""
+Line = tuple[str, int, int, object]
+"""Queue, channel, priority; and the consumer's connection, where that matters."""
 
 
 class InOrder(Checker):
+    proxied = False
+    """Others than the root deliver, too."""
+
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger)
         self._last: dict[Line, int] = {}
@@ -28,8 +31,12 @@ class InOrder(Checker):
         kind = self.ledger.kinds[queue]
         if not kind.ordered or delivery.asked or delivery.place in self.ledger.emitted:
             return
+        # What the root has delivered may be under way to other brokers for a while, or come back from them unseen: then
+        # only those on one connection can be compared, and only those that come for the first time.
+        if self.proxied and delivery.redelivered:
+            return
         level = min(message.priority, kind.priorities)
-        line = (queue, message.channel, level)
+        line = (queue, message.channel, level, delivery.connection if self.proxied else None)
         last = self._last.get(line, 0)
         if message.number < last:
             raise BrokenPromise(PROMISE, f"{message} was first delivered from {queue} after number {last}")

@@ -44,9 +44,15 @@ NOT_ALLOWED: Final = 530
 ROOT: Final = re.compile(r"the root is (\S+) at ")
 CAPABILITIES: Final = {"publisher_confirms": True, "basic.nack": True, "connection.blocked": True}
 
-_START_OK: Final = encode_frame(
-    0, ConnectionStartOk({"product": "simulated", "capabilities": CAPABILITIES}, "PLAIN", b"\0guest\0guest", "en_US")
-)
+
+def _start_ok(**wishes: bool) -> bytes:
+    properties = {"product": "simulated", "capabilities": CAPABILITIES, **wishes}
+    return encode_frame(0, ConnectionStartOk(properties, "PLAIN", b"\0guest\0guest", "en_US"))
+
+
+_START_OK: Final = _start_ok()
+_START_OK_AT_ROOT: Final = _start_ok(connect_to_root=True)
+"""Of who wants to be at the root itself, whoever could stand in for it."""
 _TUNE_OK: Final = encode_frame(0, ConnectionTuneOk(100, FRAME_MAX, 0))
 _OPEN: Final = encode_frame(0, ConnectionOpen("/"))
 _CHANNEL_OPEN: Final = encode_frame(CHANNEL, ChannelOpen())
@@ -69,6 +75,8 @@ class Client:
         self.blocked = False
         self.no_ack = False
         """What it is sent need not come again. Consumer tags are the names of queues."""
+        self.wants_root = False
+        """Even where any broker would do."""
         self._ahead = self.random.random() < 0.5
 
     # What a kind of client does.
@@ -83,6 +91,9 @@ class Client:
 
     def disconnected(self) -> None:
         """Nothing that was not answered will be."""
+
+    def channel_closed(self, method: ChannelClose) -> None:
+        raise BrokenPromise("legal requests are served", f"{self.name}'s channel was closed: {method}")
 
     @property
     def content(self) -> bool:
@@ -105,7 +116,7 @@ class Client:
         self.blocked = False
         self.cable.send(PROTOCOL_HEADER)
         if self._ahead:
-            self.cable.send(_START_OK + _TUNE_OK + _OPEN + _CHANNEL_OPEN)
+            self.cable.send(self._start_ok + _TUNE_OK + _OPEN + _CHANNEL_OPEN)
 
     def closed(self, cable: Cable) -> None:
         if cable is not self.cable:
@@ -166,15 +177,19 @@ class Client:
                 if self.ready:
                     self.opened()
             elif isinstance(method, ChannelClose):
-                raise BrokenPromise("legal requests are served", f"{self.name}'s channel was closed: {method}")
+                self.channel_closed(method)
             elif self.ready:
                 self.method(method, body)
+
+    @property
+    def _start_ok(self) -> bytes:
+        return _START_OK_AT_ROOT if self.wants_root and self.scene.proxied else _START_OK
 
     def _connection_method(self, method: Method) -> None:
         assert self.cable is not None
         match method:
             case ConnectionStart() if not self._ahead:
-                self.cable.send(_START_OK)
+                self.cable.send(self._start_ok)
             case ConnectionTune() if not self._ahead:
                 self.cable.send(_TUNE_OK + _OPEN)
             case ConnectionOpenOk() if not self._ahead:

@@ -48,6 +48,8 @@ REST_MS: Final = 40
 class Configurer(Client):
     def __init__(self, scene: Scene, name: str, wanted: int) -> None:
         super().__init__(scene, name)
+        # What it asks elsewhere and gets no answer to may be on its way for longer than it waits.
+        self.wants_root = True
         self._think_ms = self.random.choice((0, 10, 60))
         self._wanted = wanted
         self._model = Configuration()

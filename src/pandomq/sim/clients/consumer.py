@@ -20,6 +20,7 @@ from pandomq.methods import (
     BasicPublish,
     BasicQos,
     BasicQosOk,
+    ChannelClose,
     ConfirmSelect,
     ConfirmSelectOk,
     Method,
@@ -88,6 +89,12 @@ class Consumer(Client):
                 pass
             case _:
                 raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+
+    def channel_closed(self, method: ChannelClose) -> None:
+        if not self.scene.proxied or "the root changed" not in method.reply_text:
+            super().channel_closed(method)
+        # Which acks the last root had is not known, so that no confirm may prove them.
+        self.cut()
 
     def _take(self, tag: int, body: bytes) -> None:
         message = self.scene.ledger.message_of(body)

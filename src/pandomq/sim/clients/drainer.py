@@ -18,6 +18,7 @@ class Drainer(Client):
     def __init__(self, scene: Scene, kinds: Sequence[QueueKind]) -> None:
         super().__init__(scene, "drainer")
         self.no_ack = True
+        self.wants_root = True
         self._kinds = kinds
         self._waiting = {kind.name: 2 for kind in kinds}
         """How often a queue has yet to be found empty; what is delivered may come after the first answer."""

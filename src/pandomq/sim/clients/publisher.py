@@ -49,7 +49,7 @@ class Publishing:
         client, random = self._client, self._client.random
         assert client.cable is not None
         self.count += 1
-        machine = client.cable.machine
+        life, sent_ms = client.scene.here_and_now(client.cable)
         value_key = None
         headers: FieldTable | None = None
         if any(kind.last_value for kind in queues):
@@ -65,8 +65,8 @@ class Publishing:
             persistent,
             priority,
             value_key,
-            machine.life,
-            machine.broker_ms,
+            life,
+            sent_ms,
             transaction,
         )
         key = b"%d:%d" % (self.channel, self.count)
@@ -147,9 +147,9 @@ class Publisher(Client):
             if refused:
                 if not any(self.scene.ledger.kinds[queue].refuses for queue in message.queues):
                     raise BrokenPromise("confirms", f"{message} was refused by {message.queues}")
-                self.scene.observer.refused(message)
+                self.scene.observer.refused(message, self.cable)
             else:
-                self.scene.observer.confirmed(message, self.cable.machine)
+                self.scene.observer.confirmed(message, self.cable)
 
     def _later(self) -> None:
         publishing = self._publishing

@@ -11,6 +11,7 @@ from pandomq.methods import (
     BasicDeliver,
     BasicQos,
     BasicQosOk,
+    ChannelClose,
     Method,
     QueueDeclareOk,
     TxCommit,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pandomq.sim.scene import Scene
 
 ROLLBACK_CHANCE: Final = 0.15
+PRECONDITION_FAILED: Final = 406
 
 
 class Transactor(Client):
@@ -79,6 +81,19 @@ class Transactor(Client):
                 pass
             case _:
                 raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+
+    def channel_closed(self, method: ChannelClose) -> None:
+        transaction = self._transaction
+        told = method.reply_code == PRECONDITION_FAILED and "rolled back" in method.reply_text
+        if not told or transaction is None or transaction.phase is not Phase.COMMITTING or not self.scene.proxied:
+            super().channel_closed(method)
+            return
+        # The root changed in between. Nothing of it was done, and nothing of it may ever be seen.
+        self.scene.trace.detail(self.name, f"{transaction} was rolled back")
+        transaction.phase = Phase.ROLLED_BACK
+        for place in transaction.settled:
+            self.scene.ledger.unsettle(place)
+        self.cut()
 
     def _later(self) -> None:
         publishing = self._publishing

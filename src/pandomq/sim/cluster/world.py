@@ -39,6 +39,9 @@ BYTES_CHANCE: Final = 0.4
 """Of brokers to dial each other, rather than to hand messages to the network."""
 STRANGERS_CHANCE: Final = 0.5
 """Of those who dial each other to begin with stores that belong to no cluster yet, and to found one."""
+PROXY_CHANCE: Final = 0.5
+"""Of those who dial each other to serve clients in the root's name."""
+ROOT_WAIT_MS: Final = 2_000
 KEY: Final = b"what all brokers of a simulated cluster know"
 
 
@@ -58,7 +61,13 @@ class ClusterWorld(World):
         )
         self._by_bytes = random.random() < BYTES_CHANCE
         self._founded = not self._by_bytes or random.random() >= STRANGERS_CHANCE
+        own = Random(f"proxy {seed} {nodes}")
+        self.proxied = self._by_bytes and own.random() < PROXY_CHANCE
+        if self.proxied:
+            # It takes a while until all fronts have what the root has.
+            self.lengths_ms = (900, 2_000, 3_000)
         super().__init__(seed, show)
+        self.scene.proxied = self._order.proxied = self._kinds_kept.proxied = self.proxied
 
     def _first_random(self) -> Random:
         return self._random
@@ -88,6 +97,8 @@ class ClusterWorld(World):
             founding=self._founded,
             replica=self._replica_settings,
             key=KEY if self._by_bytes else b"",
+            access="proxy" if self.proxied else "redirect",
+            root_wait_ms=ROOT_WAIT_MS,
         )
         for name in names:
             own = msgspec.structs.replace(
@@ -131,7 +142,8 @@ class ClusterWorld(World):
         self.trace.say(
             "world",
             f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}, links {links}"
-            f"{'' if self._founded else ', strangers'}",
+            f"{'' if self._founded else ', strangers'}"
+            f"{', any broker serves' if self.proxied else ''}",
         )
         for machine in self.machines:
             self.agenda.after(self.random.randint(0, 30), machine.start)

@@ -10,6 +10,7 @@ from pandomq.sim.configuration import configuration_of
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
     from pandomq.sim.machine import Machine
 
@@ -45,12 +46,16 @@ def check(machines: Sequence[Machine], root: Machine) -> None:
         ours, theirs = configuration_of(root.node.broker), configuration_of(machine.node.broker)
         if ours != theirs:
             raise BrokenPromise(PROMISE, f"on {machine.name} {ours.difference(theirs)}")
-        mine = root.node.broker.state.vhosts["/"].queues
-        others = machine.node.broker.state.vhosts["/"].queues
+        mine, others = _shared(root.node.broker), _shared(machine.node.broker)
         if sorted(mine) != sorted(others):
             raise BrokenPromise(PROMISE, f"{machine.name} has the queues {sorted(others)}, the root {sorted(mine)}")
         for name, queue in mine.items():
             _compare(machine.name, queue, others[name])
+
+
+def _shared(broker: Broker) -> dict[str, Queue]:
+    """Not what a connection owns, such as what other brokers have at the root."""
+    return {name: queue for name, queue in broker.state.vhosts["/"].queues.items() if queue.owner is None}
 
 
 def _compare(who: str, ours: Queue, theirs: Queue) -> None:

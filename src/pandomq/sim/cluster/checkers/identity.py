@@ -28,7 +28,8 @@ class IdentityKept(Checker):
         epoch_id = machine.replica._core.state.epoch_id
         for vhost in node.broker.state.vhosts.values():
             for queue in vhost.queues.values():
-                self._look(machine, epoch_id, queue)
+                if queue.owner is None:
+                    self._look(machine, epoch_id, queue)
 
     def _look(self, machine: Machine, epoch_id: str, queue: Queue) -> None:
         kernel, known = queue.kernel, self._bodies

@@ -1,0 +1,22 @@
+"""Worlds in which any broker serves clients, in the root's name: what is promised does not depend on where they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pandomq.sim.campaign import quiet
+from pandomq.sim.cluster.world import ClusterWorld
+
+WORLDS = ((4, 5), (17, 3), (28, 4), (44, 5), (54, 5))
+"""In the first one stores are read for so long that a front that had no steps meanwhile, and was due all the time, kept
+its broker from ever sleeping."""
+
+
+@pytest.mark.proves("R12")
+@pytest.mark.parametrize(("seed", "nodes"), WORLDS)
+def test_promises_hold_wherever_clients_are(seed: int, nodes: int) -> None:
+    with quiet():
+        world = ClusterWorld(seed, nodes)
+        assert world.proxied
+        outcome = world.run()
+    assert not outcome.broken, "\n".join(outcome.story)
