@@ -95,7 +95,7 @@ fuzz: setup  ## a million hostile inputs
 
 # --- use --------------------------------------------------------------------------------------------------------------
 
-demo: setup  ## three brokers under load: the root is killed, another takes over, nothing is lost
+demo: setup  ## four brokers as one, under load: one joins, the root is killed, nothing is lost
 	$(BIN)/python tools/demo.py
 
 bench: setup  ## measure this machine's broker

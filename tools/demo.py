@@ -1,13 +1,14 @@
-"""`make demo`: three brokers under load, kill -9 of the root in the middle, and an account of every message.
+"""`make demo`: one broker made of several, under load; kill -9 of the root in the middle; an account of every message.
 
-Everything it starts it ends: the brokers, the clients, the directory. The exit code is 0 only if the account balances:
-what was sent was confirmed, nothing confirmed is lost, and whatever was delivered twice said so.
+Publishers, consumers of shared queues and subscribers with private queues are on every broker, also on a secondary that
+joins while they work. Everything it starts it ends: the brokers, the clients, the directory. The exit code is 0 only
+if the account balances: what was sent was confirmed, nothing confirmed is lost, whatever was delivered twice said so,
+and every subscriber whose broker lived heard each message once.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import queue
 import signal
 import sys
@@ -15,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -26,24 +26,30 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.demo_account import Account
-from tools.demo_clients import Progress, Published, Report, Seen, consume, publish
+from tools.demo_clients import Heard, Listened, Progress, Published, Report, Seen, Subscribed
+from tools.demo_crew import Crew
 from tools.demo_display import Display, print_account
-from tools.demo_grove import DemoFailed, Grove, grove
+from tools.demo_grove import PRIMARIES, DemoFailed, Grove, grove
 
-JOIN_TIMEOUT_S = 15.0
-DRAIN_TIMEOUT_S = 30.0
+PATIENCE_S = 60.0
+"""For all that is not publishing: clients begin, a broker catches up, queues are drained."""
 REFRESH_S = 0.2
-KILL_AT, RETURN_AT = 0.33, 0.6
+MOMENT_S = 0.5
+JOIN_AT, KILL_AT, RETURN_AT = 0.1, 0.4, 0.65
 """Shares of the time in which is published."""
 
 
 class Play:
-    """What happens when: the kill, the takeover, the return."""
+    """What happens when: a secondary joins, the root is killed, another takes over, the old one returns."""
 
-    def __init__(self, brokers: Grove, seconds: float, display: Display) -> None:
+    def __init__(self, brokers: Grove, crew: Crew, account: Account, seconds: float, display: Display) -> None:
         self._grove = brokers
+        self._crew = crew
+        self._account = account
         self._display = display
-        self._kill_at_s, self._return_at_s = KILL_AT * seconds, RETURN_AT * seconds
+        self._join_at_s, self._kill_at_s, self._return_at_s = (
+            share * seconds for share in (JOIN_AT, KILL_AT, RETURN_AT)
+        )
         self._acts: Iterator[None] = self._run()
         self._elapsed_s = 0.0
         self.over = False
@@ -55,7 +61,19 @@ class Play:
         next(self._acts, None)
 
     def _run(self) -> Iterator[None]:
-        while not self._grove.sight.root or self._elapsed_s < self._kill_at_s:
+        while not self._grove.sight.root or self._elapsed_s < self._join_at_s:
+            yield
+        joined = self._grove.join()
+        self._display.tell(self._elapsed_s, f"{joined.name} is started, a secondary")
+        while joined.name not in self._grove.sight.in_sync:
+            yield
+        self._crew.come_to_the_secondary()
+        self._display.tell(self._elapsed_s, f"{joined.name} has joined, and clients come to it")
+        while not self._crew.at_work_everywhere(self._account) or self._elapsed_s < self._kill_at_s:
+            yield
+        # For a moment all of them work.
+        moment_s = self._elapsed_s + MOMENT_S
+        while self._elapsed_s < moment_s:
             yield
         killed = self._grove.kill_root()
         self._display.tell(self._elapsed_s, f"kill -9 {killed.name}, the root")
@@ -67,55 +85,42 @@ class Play:
             yield
         self._grove.bring_back(killed)
         self._display.tell(self._elapsed_s, f"{killed.name} is started again")
-        while not self._grove.sight.whole:
+        while len(self._grove.sight.in_sync) <= PRIMARIES:
             yield
-        self._display.tell(self._elapsed_s, f"{killed.name} has caught up: all three are in sync")
+        self._display.tell(self._elapsed_s, f"{killed.name} has caught up: all four are in sync")
         self.over = True
 
 
 @contextmanager
-def running_clients(processes: list[BaseProcess]) -> Iterator[None]:
-    for process in processes:
-        process.start()
+def at_work(crew: Crew) -> Iterator[None]:
     try:
+        crew.begin()
         yield
-        for process in processes:
-            process.join(JOIN_TIMEOUT_S)
+        crew.join()
     finally:
-        for process in processes:
-            process.kill()
-            process.join()
+        crew.end()
 
 
 def run(brokers: Grove, options: argparse.Namespace, console: Console) -> Account:
     """Lets the clients work while the play goes on, waits until all is quiet, and gives their account."""
-    context = multiprocessing.get_context("spawn")
-    reports: Queue[Report] = context.Queue()
-    stop_publishing, stop_consuming, end = context.Event(), context.Event(), context.Event()
-    rate = max(1, options.rate // options.publishers)
-    clients: list[BaseProcess] = [
-        context.Process(target=publish, args=(brokers.urls, number, rate, stop_publishing, end, reports))
-        for number in range(options.publishers)
-    ]
-    clients += [
-        context.Process(target=consume, args=(brokers.urls, number, stop_consuming, end, reports))
-        for number in range(options.consumers)
-    ]
+    crew = Crew(brokers, options.publishers, options.consumers, options.rate)
     account = Account()
-    with running_clients(clients), Display(console, account.counters, options.seconds) as display:
-        play = Play(brokers, options.seconds, display)
-        began = time.monotonic()
-        while len(account.published) < options.publishers or len(account.seen) < options.consumers:
+    with at_work(crew), Display(console, account.counters, options.seconds) as display:
+        play = Play(brokers, crew, account, options.seconds, display)
+        started = began = time.monotonic()
+        while not crew.all_reported(account):
+            # Clients need a moment to begin, on a busy machine a long one: the play is for those who are there.
+            began = began if crew.at_work(account) else time.monotonic()
             elapsed_s = time.monotonic() - began
-            if elapsed_s >= options.seconds + DRAIN_TIMEOUT_S:
+            if time.monotonic() - started >= options.seconds + PATIENCE_S:
                 raise DemoFailed("the play and its clients do not come to an end")
             play.go_on(elapsed_s)
             if elapsed_s >= options.seconds and play.over:
-                stop_publishing.set()
-            if len(account.published) == options.publishers:
-                stop_consuming.set()
-            take_reports(reports, account)
-            display.show(elapsed_s, "draining" if stop_publishing.is_set() else "publishing", brokers.sight)
+                crew.stop_publishing.set()
+            if crew.all_published(account):
+                crew.stop_consuming.set()
+            take_reports(crew.reports, account)
+            display.show(elapsed_s, "draining" if crew.stop_publishing.is_set() else "publishing", brokers.sight)
     return account
 
 
@@ -133,6 +138,12 @@ def take_reports(reports: Queue[Report], account: Account) -> None:
             account.published[report.publisher] = report
         elif isinstance(report, Seen):
             account.seen.append(report)
+        elif isinstance(report, Subscribed):
+            account.subscribed += 1
+        elif isinstance(report, Heard):
+            account.heard.append(report)
+        elif isinstance(report, Listened):
+            account.listened += 1
         else:
             raise DemoFailed(f"{report.who} failed: {report.error}")
 
@@ -140,8 +151,8 @@ def take_reports(reports: Queue[Report], account: Account) -> None:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to publish")
-    parser.add_argument("--publishers", type=int, default=2, choices=range(1, 17), metavar="1..16")
-    parser.add_argument("--consumers", type=int, default=2, choices=range(1, 17), metavar="1..16")
+    parser.add_argument("--publishers", type=int, default=3, choices=range(1, 17), metavar="1..16")
+    parser.add_argument("--consumers", type=int, default=3, choices=range(1, 17), metavar="1..16")
     parser.add_argument("--rate", type=int, default=2000, help="messages a second, all publishers together")
     return parser.parse_args()
 
@@ -157,7 +168,8 @@ def main() -> int:
             with grove(Path(directory)) as brokers:
                 console.print(
                     f"They listen on {', '.join(member.place.amqp for member in brokers.cluster.members)}. "
-                    f"{options.publishers} publishers and {options.consumers} consumers (pika) use three queues.",
+                    f"{options.publishers} publishers and {options.consumers} consumers (pika) share three queues; "
+                    "each broker has a subscriber with a private one. A secondary will join, with clients of its own.",
                     highlight=False,
                 )
                 brokers.declare()

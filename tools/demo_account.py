@@ -9,11 +9,11 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from tools.demo_clients import Copy, Progress, Published, Seen
+from tools.demo_clients import QUEUES, Copy, Heard, Progress, Published, Seen
 
 RATE_WINDOW_S = 1.0
 LATENCIES_KEPT = 5_000
-COUNTED = ("published", "confirmed", "delivered", "acked")
+COUNTED = ("published", "confirmed", "delivered", "acked", "heard")
 
 
 @dataclass
@@ -51,6 +51,12 @@ class Account:
     counters: Counters = field(default_factory=Counters)
     published: dict[int, Published] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+    """Of each private queue. Subscribers want every third message: those of the first queue's key."""
+    subscribed: int = 0
+    """Private queues that there have been."""
+    listened: int = 0
+    """Processes whose subscribers have all reported."""
 
     @property
     def sent(self) -> int:
@@ -102,6 +108,31 @@ class Account:
                     sums[number] += times
         return together
 
+    @property
+    def once(self) -> int:
+        """Messages that came to a subscriber exactly once."""
+        return sum(times.count(1) for heard in self.heard for times in heard.times.values())
+
+    @property
+    def doubled(self) -> int:
+        """Copies too many at a subscriber."""
+        return sum(max(0, times - 1) for heard in self.heard for numbers in heard.times.values() for times in numbers)
+
+    @property
+    def unheard(self) -> int:
+        """Confirmed, but not heard by a subscriber that was there from before it was published until the end."""
+        return sum(self._unheard_by(heard) for heard in self.heard if heard.whole)
+
+    def _unheard_by(self, heard: Heard) -> int:
+        unheard = 0
+        for publisher, began in heard.first.items():
+            report = self.published[publisher]
+            copies = [times for copy, times in heard.times.items() if copy[0] == publisher]
+            wanted = set(range(0, report.count, len(QUEUES))) - set(report.unconfirmed)
+            came = {number for times in copies for number, often in enumerate(times) if often}
+            unheard += sum(number >= began for number in wanted - came)
+        return unheard
+
     def lines(self) -> list[tuple[str, str]]:
         return [
             ("sent", f"{self.sent:,}"),
@@ -110,8 +141,13 @@ class Account:
             ("published again, since no confirm came", f"{self.again:,}"),
             ("delivered again", f"{self.redelivered:,}"),
             ("of these without the mark `redelivered`", f"{self.unmarked:,}"),
+            ("heard by subscribers, once each", f"{self.once:,}"),
+            ("heard twice", f"{self.doubled:,}"),
+            ("not heard by one whose broker lived", f"{self.unheard:,}"),
             ("longest pause between confirms", f"{self.counters.longest_pause_s:.2f} s"),
         ]
 
     def balances(self) -> bool:
-        return self.sent > 0 and self.confirmed == self.sent and self.lost == 0 and self.unmarked == 0
+        """Nothing lost, nothing twice without saying so."""
+        wrong = self.lost or self.unmarked or self.doubled or self.unheard
+        return self.sent > 0 and self.confirmed == self.sent and not wrong

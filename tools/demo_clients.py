@@ -1,4 +1,4 @@
-"""The demo's publishers and consumers: ordinary pika programs, each in a process of its own, that know three addresses.
+"""The demo's publishers and consumers: ordinary pika programs, each in a process of its own, that know some addresses.
 
 A message carries who published it, its number, the attempt and when. A publisher numbers its messages from 0 without
 gaps, keeps a bounded number of them unconfirmed, and publishes those again, as the next attempt, when it had to
@@ -46,6 +46,7 @@ class Progress:
     confirmed: int = 0
     delivered: int = 0
     acked: int = 0
+    heard: int = 0
     latencies_ms: tuple[float, ...] = ()
     pause_s: float = 0.0
     """The longest time without a confirm, of a publisher, that ended or still lasts."""
@@ -76,16 +77,37 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Subscribed:
+    """A subscriber has a private queue, and waits for what comes."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """The last word of a subscriber about one private queue: for each publisher and attempt how often each came."""
+
+    whole: bool
+    """It lasted until nothing more came; otherwise its broker was lost, and the queue with it."""
+    first: dict[int, int]
+    """For each publisher the number that came first; what was published before that was before the subscription."""
+    times: dict[Copy, bytes]
+
+
+@dataclass(frozen=True)
+class Listened:
+    """All subscribers of one process have had their last word."""
+
+
+@dataclass(frozen=True)
 class Failed:
     who: str
     error: str
 
 
-Report = Progress | Published | Seen | Failed
+Report = Progress | Published | Seen | Subscribed | Heard | Listened | Failed
 
 
 def connect(urls: Sequence[str], end: Event) -> BlockingConnection:
-    """To whoever lets us in; the others say where the root is, and asking each of them in turn finds it as well."""
+    """To the first of them that lets us in."""
     while True:
         with contextlib.suppress(AMQPError, OSError):
             return pika.BlockingConnection([pika.URLParameters(url) for url in urls])

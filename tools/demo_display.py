@@ -15,7 +15,7 @@ from tools.demo_account import COUNTED, Account, Counters
 from tools.demo_grove import MemberRow, Sight
 
 EVENTS_SHOWN = 8
-ROLE_STYLES = {"root": "bold green", "backup": "cyan", "learner": "yellow", "dead": "bold red"}
+ROLE_STYLES = {"root": "bold green", "backup": "cyan", "secondary": "blue", "learner": "yellow", "dead": "bold red"}
 
 
 class Display:
@@ -68,7 +68,9 @@ class Display:
 
     def _line(self, elapsed_s: float, phase: str, rates: dict[str, float], sight: Sight) -> str:
         roles = " ".join(f"{row.name}={row.role}" for row in sight.rows)
-        counts = "  ".join(f"{name} {self._counters.totals[name]:,}" for name in ("published", "confirmed", "acked"))
+        counts = "  ".join(
+            f"{name} {self._counters.totals[name]:,}" for name in ("published", "confirmed", "acked", "heard")
+        )
         return f"{elapsed_s:5.1f} s  {phase:<10}  {roles}  {rates['confirmed']:,.0f}/s  {counts}  {self._latency()}"
 
     def _latency(self) -> str:

@@ -1,4 +1,7 @@
-"""The demo's three brokers: started, watched, one of them killed, started again, and all of them ended."""
+"""The demo's brokers: three primaries, and a secondary that joins them later.
+
+They are started, watched, one of them is killed and started again, and all of them are ended.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ import pika
 from pandomq.bench.clusters.disks import Disk
 from pandomq.bench.clusters.member import Member
 from pandomq.bench.clusters.pando import PandoCluster
-from pandomq.bench.clusters.places import places
+from pandomq.bench.clusters.places import Place, places
 from tools.demo_clients import EXCHANGE, QUEUES
 
-BROKERS = 3
+PRIMARIES = 3
 LOOK_EVERY_S = 0.25
 
 
@@ -43,12 +46,13 @@ class Sight:
     root: str = ""
     term: int = 0
     rows: list[MemberRow] = field(default_factory=list)
-    whole: bool = False
+    in_sync: frozenset[str] = frozenset()
 
 
 class Grove:
-    def __init__(self, cluster: PandoCluster) -> None:
+    def __init__(self, cluster: PandoCluster, directory: Path) -> None:
         self.cluster = cluster
+        self._directory = directory
         self.killed: set[str] = set()
         """Of these it is known that they are dead."""
         self.sight = Sight()
@@ -56,8 +60,18 @@ class Grove:
         self._watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
 
     @property
-    def urls(self) -> list[str]:
-        return [f"{member.address}%2F" for member in self.cluster.members]
+    def everybody(self) -> list[Member]:
+        return [*self.cluster.members, *self.cluster.secondaries]
+
+    def urls_from(self, number: int) -> list[str]:
+        """Of all primaries, beginning with another one for each number."""
+        first = number % PRIMARIES
+        members = self.cluster.members
+        return [f"{member.address}%2F" for member in (*members[first:], *members[:first])]
+
+    @property
+    def secondary_url(self) -> str:
+        return f"{self.cluster.secondaries[0].address}%2F"
 
     def begin(self) -> None:
         try:
@@ -94,12 +108,19 @@ class Grove:
         root.kill()
         return root
 
+    def join(self) -> Member:
+        """Its ports are looked for only now: those that nobody listens on do not stay free."""
+        name = f"n{PRIMARIES + 1}"
+        secondary = Member(name, Place(), Disk(self._directory / name))
+        self.cluster.join(secondary)
+        return secondary
+
     def bring_back(self, member: Member) -> None:
         self.killed.discard(member.name)
         self.cluster.start_member(member)
 
     def insist_on_the_living(self) -> None:
-        for member in self.cluster.members:
+        for member in self.everybody:
             if not member.alive and member.name not in self.killed:
                 raise DemoFailed(f"{member.name} ended by itself:\n{member.last_words()}")
 
@@ -113,9 +134,9 @@ class Grove:
         newest = max((view for view in views.values() if view), key=lambda view: view.get("term") or 0, default={})
         name = newest.get("root") or ""
         view = views.get(name) or newest
-        rows = [self._row(member, view) for member in self.cluster.members]
-        whole = bool(name) and all(member.get("in_sync") for member in view.get("members", []))
-        return Sight(name, view.get("term") or 0, rows, whole and not self.killed)
+        rows = [self._row(member, view) for member in self.everybody]
+        in_sync = {member["name"] for member in view.get("members", []) if member.get("in_sync")}
+        return Sight(name, view.get("term") or 0, rows, frozenset(in_sync) if name else frozenset())
 
     def _row(self, member: Member, view: dict[str, Any]) -> MemberRow:
         if not member.alive:
@@ -137,11 +158,11 @@ class Grove:
 @contextmanager
 def grove(directory: Path) -> Iterator[Grove]:
     """Three brokers on free ports of loopback."""
-    with places(BROKERS, apart=False) as found:
+    with places(PRIMARIES, apart=False) as found:
         members = [
             Member(f"n{number}", place, Disk(directory / f"n{number}")) for number, place in enumerate(found, start=1)
         ]
-        here = Grove(PandoCluster(members))
+        here = Grove(PandoCluster(members), directory)
         try:
             here.begin()
             yield here

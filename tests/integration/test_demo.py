@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,19 +13,21 @@ import psutil
 import pytest
 
 from tools.demo_account import Account, Counters
-from tools.demo_clients import Progress, Published, Seen
+from tools.demo_clients import Heard, Progress, Published, Seen
 
 from .waiting import wait_until
 
 pytestmark = [
     pytest.mark.only_ours("the demo starts brokers of its own"),
-    # Three brokers and four clients start on a machine that may be busy with other tests.
+    # Brokers and their clients start on a machine that may be busy with other tests.
     pytest.mark.timeout(150),
 ]
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120
 START_TIMEOUT_S = 60
+CLIENTS = 7
+"""A publisher and a consumer for each primary, and a process of subscribers."""
 
 
 def start(*options: str, directory: Path) -> subprocess.Popen[str]:
@@ -43,8 +46,17 @@ def test_the_root_is_killed_and_the_account_balances_and_everything_is_cleaned_u
     with start("--seconds", "6", "--rate", "300", directory=tmp_path) as demo:
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 0, output
-    for words in ("kill -9", "is the root, term", "is started again", "all three are in sync", "The account balances."):
+    for words in (
+        "a secondary",
+        "kill -9",
+        "is the root, term",
+        "is started again",
+        "all four are in sync",
+        "The account balances.",
+    ):
         assert words in output
+    heard = re.search(r"heard by subscribers, once each +([\d,]+)", output)
+    assert heard is not None and int(heard[1].replace(",", "")) > 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,13 +85,13 @@ def is_broker(process: psutil.Process) -> bool:
 
 
 def family_at_work(pid: int) -> list[psutil.Process]:
-    """The demo's children, once the brokers are there and all four clients have connected."""
+    """The demo's children, once the three brokers are there and their clients have connected."""
     demo = psutil.Process(pid)
 
     def children() -> list[psutil.Process]:
         return [child for child in demo.children(recursive=True) if "resource_tracker" not in " ".join(child.cmdline())]
 
-    wait_until(lambda: len(children()) >= 7, "three brokers and four clients", START_TIMEOUT_S)
+    wait_until(lambda: len(children()) >= 3 + CLIENTS, "three brokers and their clients", START_TIMEOUT_S)
     clients = [child for child in children() if not is_broker(child)]
     wait_until(lambda: all(client.net_connections() for client in clients), "the clients' connections", START_TIMEOUT_S)
     return children()
@@ -118,6 +130,28 @@ def test_a_marked_redelivery_is_fine() -> None:
     account = Account(published={0: Published(0, 2, (), 0)}, seen=[Seen({FIRST: b"\x02\x01"}, {FIRST: b"\x01\x01"})])
     assert (account.redelivered, account.unmarked) == (1, 0)
     assert account.balances()
+
+
+@pytest.mark.parametrize(
+    ("heard", "doubled", "unheard"),
+    [
+        (Heard(True, {0: 0}, {FIRST: b"\x01\x00\x00\x01"}), 0, 0),
+        # It came later.
+        (Heard(True, {0: 3}, {FIRST: b"\x00\x00\x00\x01"}), 0, 0),
+        (Heard(True, {0: 0}, {FIRST: b"\x01"}), 0, 1),
+        # It came after all was published.
+        (Heard(True, {}, {}), 0, 0),
+        # Its broker was lost, and with it what was on its way.
+        (Heard(False, {0: 0}, {FIRST: b"\x01"}), 0, 0),
+        (Heard(False, {0: 0}, {FIRST: b"\x02"}), 1, 0),
+        # The publisher could not know, and published it again: that is another copy.
+        (Heard(True, {0: 0}, {FIRST: b"\x01\x00\x00\x01", SECOND: b"\x00\x00\x00\x01"}), 0, 0),
+    ],
+)
+def test_subscribers_hear_everything_once(heard: Heard, doubled: int, unheard: int) -> None:
+    account = Account(published={0: Published(0, 4, (), 0)}, seen=[Seen({FIRST: bytes([1] * 4)}, {})], heard=[heard])
+    assert (account.doubled, account.unheard) == (doubled, unheard)
+    assert account.balances() is (doubled == unheard == 0)
 
 
 def test_the_longest_pause_of_all_publishers_counts() -> None:

@@ -26,6 +26,8 @@ class PandoCluster(Cluster):
 
     def __init__(self, members: Sequence[Member]) -> None:
         super().__init__(members)
+        self.secondaries: list[Member] = []
+        """Those that have joined; they end with the others."""
         self._key = secrets.token_hex(32)
 
     def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -44,6 +46,8 @@ class PandoCluster(Cluster):
 
     def _configuration(self, member: Member, key_file: Path) -> str:
         primaries = ", ".join(f'"{other.name}={other.place.amqp}"' for other in self.members)
+        joined = ", ".join(f'"{other.place.amqp}"' for other in self.members)
+        others = f"join = [{joined}]" if member in self.secondaries else f"primaries = [{primaries}]"
         return f"""[node]
 name = "{member.name}"
 data = "{member.disk.directory / "data"}"
@@ -51,9 +55,20 @@ listen = "{member.place.amqp}"
 http = "{member.place.http}"
 
 [cluster]
+access = "proxy"
 key_file = "{key_file}"
-primaries = [{primaries}]
+{others}
 """
+
+    def join(self, member: Member) -> None:
+        """Starts it as a secondary."""
+        self.secondaries.append(member)
+        self.start_member(member)
+
+    def close(self) -> None:
+        super().close()
+        for member in self.secondaries:
+            member.kill()
 
     def whole(self) -> bool:
         root = self.root()
