@@ -1,7 +1,8 @@
 """Writes the output in docs/operations.md anew, from brokers that it starts, kills, replaces and promotes.
 
 As root: the brokers are in a network namespace of their own, where the ports are theirs, whatever else runs here. Each
-block of the page that a line `<!-- output: NAME -->` introduces is replaced by what was typed and what came of it.
+block of the page that a line `<!-- output: NAME -->` introduces is replaced by what was typed and what came of it. By
+the names of stories (three, virtual, split) only theirs are.
 """
 
 from __future__ import annotations
@@ -48,13 +49,16 @@ class Grove:
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{15671 + int(name[1:])}"
 
-    def start(self, name: str, primaries: str = "n1 n2 n3") -> None:
-        members = ", ".join(f'"{one}={self.place(one)}"' for one in primaries.split())
+    def start(self, name: str, primaries: str = "n1 n2 n3", *, access: str = "redirect") -> None:
+        """Who is not among the primaries joins them as a secondary."""
+        names = primaries.split()
+        members = ", ".join(f'"{one}={self.place(one)}"' for one in names)
+        addresses = ", ".join(f'"{self.place(one)}"' for one in names)
         file = self._directory / f"{name}.toml"
         file.write_text(
             f'[node]\nname = "{name}"\nlisten = "{self.place(name)}"\nhttp = "{self.url(name)[7:]}"\n'
-            f'data = "data/{name}"\n\n[cluster]\nkey_file = "cluster.key"\naccess = "redirect"\n'
-            f"primaries = [{members}]\n"
+            f'data = "data/{name}"\n\n[cluster]\nkey_file = "cluster.key"\naccess = "{access}"\n'
+            + (f"primaries = [{members}]\n" if name in names else f"join = [{addresses}]\n")
         )
         with (self._directory / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
@@ -102,6 +106,13 @@ class Grove:
         except OSError:
             return False
         return True
+
+    def health(self, name: str, check: str) -> int:
+        try:
+            with urllib.request.urlopen(f"{self.url(name)}/api/health/{check}", timeout=2) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def view(self) -> dict[str, Any]:
         """As the root sees the cluster; nothing while there is none."""
@@ -167,11 +178,15 @@ def _variables() -> dict[str, str]:
     return clean | {"COLUMNS": "100", "TERM": "dumb", "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT / "src")}
 
 
-def _refusal(grove: Grove) -> str:
-    backup = next(name for name in ("n1", "n2", "n3") if name != grove.root())
-    port = int(grove.place(backup).rpartition(":")[2])
+def _parameters(grove: Grove, name: str, properties: dict[str, Any] | None = None) -> pika.ConnectionParameters:
+    return pika.ConnectionParameters(
+        "127.0.0.1", int(grove.place(name).rpartition(":")[2]), client_properties=properties
+    )
+
+
+def _refusal(grove: Grove, backup: str, properties: dict[str, Any] | None = None) -> str:
     try:
-        pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port)).close()
+        pika.BlockingConnection(_parameters(grove, backup, properties)).close()
     except pika.exceptions.AMQPError as error:
         found = re.search(r"\(320\) '?(CONNECTION_FORCED[^'\")]*)", repr(error))
         if found is not None:
@@ -191,7 +206,7 @@ def three(grove: Grove) -> dict[str, str]:
     grove.start("n3")
     grove.wait_until_whole(3)
     blocks["status"] = grove.type("status", at=grove.root())
-    blocks["refusal"] = _refusal(grove)
+    blocks["refusal"] = _refusal(grove, "n1" if grove.root() != "n1" else "n2")
     heir = "n3" if grove.root() != "n3" else "n1"
     blocks["promote"] = grove.type("promote", heir)
     grove.until(lambda: grove.root() == heir, "the hand-over")
@@ -228,6 +243,33 @@ def three(grove: Grove) -> dict[str, str]:
     return blocks
 
 
+def virtual(grove: Grove) -> dict[str, str]:
+    """Brokers that all serve clients, and a secondary that comes and goes."""
+    blocks: dict[str, str] = {}
+    for name in ("n1", "n2", "n3"):
+        grove.start(name, access="proxy")
+    grove.wait_until_whole(3)
+    grove.start("n4", access="proxy")
+    grove.wait_until_whole(4)
+    names = ("n1", "n2", "n3", "n4")
+    grove.until(lambda: all(grove.health(name, "clients") == 200 for name in names), "all to serve clients")
+    lines = []
+    for check in ("clients", "root"):
+        for name in names:
+            lines += [f"$ curl -o /dev/null -sw '%{{http_code}}\\n' {grove.url(name)}/api/health/{check}"]
+            lines += [str(grove.health(name, check))]
+    blocks["health"] = "\n".join(lines)
+    clients = [pika.BlockingConnection(_parameters(grove, name)) for name in (*names, "n4")]
+    counted = [1, 1, 1, 2]
+    grove.until(lambda: [one["connections"] for one in grove.view().get("members", ())] == counted, "the clients")
+    blocks["secondary"] = grove.type("members", at=grove.root())
+    backup = next(name for name in names if name != grove.root())
+    blocks["to_root"] = _refusal(grove, backup, {"connect_to_root": True})
+    for client in clients:
+        client.close()
+    return blocks
+
+
 def split(grove: Grove) -> dict[str, str]:
     """Two brokers, each of which is told to go on without the other."""
     for name in ("n1", "n2"):
@@ -260,10 +302,11 @@ def rewritten(page: str, blocks: dict[str, str]) -> str:
 
 def main() -> int:
     if INSIDE not in sys.argv:
-        return subprocess.call(["unshare", "--net", sys.executable, __file__, INSIDE])
+        return subprocess.call(["unshare", "--net", sys.executable, __file__, INSIDE, *sys.argv[1:]])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     blocks: dict[str, str] = {}
-    for story in (three, split):
+    stories = [story for story in (three, virtual, split) if story.__name__ in sys.argv or len(sys.argv) == 2]
+    for story in stories:
         with tempfile.TemporaryDirectory(prefix="pandomq-operations-") as directory:
             grove = Grove(Path(directory))
             try:

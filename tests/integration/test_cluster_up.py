@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pika
 import psutil
 import pytest
-
-from tests.support.client import Address, ClosedByBrokerError, Connection
 
 from .waiting import PATIENCE_S, wait_until
 
@@ -204,18 +203,19 @@ def has_vhosts(grove: Grove, name: str) -> bool:
     return answer is not None and {f"from {one}" for one in NAMES} <= {vhost["name"] for vhost in answer.json()}
 
 
-@pytest.mark.proves("R11")
-def test_who_is_not_the_root_names_it(grove: Grove) -> None:
-    root = grove.root()
-    place = f"127.0.0.1:{grove.port_of(root)}"
-    for name, role in ((backups(grove)[0], "backup"), (SECONDARY, "secondary")):
-        connection = Connection(Address("127.0.0.1", grove.port_of(name)))
-        connection.log_in(response=b"\0guest\0guest")
-        assert connection.server_properties["root"] == place
-        with pytest.raises(ClosedByBrokerError, match=f"this broker is a {role}; the root is {root} at {place}"):
-            connection.tune_and_open()
-        overview = grove.get(name, "/api/overview")
-        assert overview is not None and overview.status_code == 200
+@pytest.mark.proves("R12")
+def test_every_broker_serves_clients(grove: Grove) -> None:
+    place = f"127.0.0.1:{grove.port_of(grove.root())}"
+    for number, name in enumerate((*NAMES, SECONDARY)):
+        wait_until(lambda name=name: grove.is_ok(name, "clients"), f"{name} to serve clients")  # type: ignore[misc]
+        parameters = pika.ConnectionParameters("127.0.0.1", grove.port_of(name))
+        with pika.BlockingConnection(parameters) as connection:
+            assert connection._impl.server_properties["root"] == place
+            channel = connection.channel()
+            # One queue, whoever is asked; each leaves one message more.
+            assert channel.queue_declare("shared", durable=True).method.message_count == number
+            channel.confirm_delivery()
+            channel.basic_publish("", "shared", b"", mandatory=True)
 
 
 def test_the_root_hands_over(grove: Grove) -> None:

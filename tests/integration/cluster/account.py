@@ -10,6 +10,7 @@ come back; first deliveries of one publisher's messages are in its order; what i
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -47,17 +48,18 @@ class Ledger:
         self.pauses: dict[str, Pauses] = defaultdict(Pauses)
         self._numbers = itertools.count()
         self._last: dict[str, int] = defaultdict(lambda: -1)
-        """The number of each publisher's message that was first delivered last."""
+        """The number of the message of each publisher and connection that was first delivered last."""
 
     def send(self, publisher: str) -> str:
-        """The body of a new message."""
+        """The body of a new message. A publisher's name may end with a dot and the number of its connection: order is
+        promised for each channel, and what a publisher left behind on another connection may come later."""
         body = f"{publisher}:{next(self._numbers)}"
         self.sent.add(body)
         return body
 
     def confirm(self, body: str) -> None:
         self.confirmed.add(body)
-        self.pauses[body.split(":")[0]].confirmed()
+        self.pauses[re.split("[.:]", body)[0]].confirmed()
 
     def receive(self, body: str, redelivered: bool) -> None:
         publisher, number = body.split(":")

@@ -147,7 +147,9 @@ def celery_through_a_failover(directory: Path) -> dict[str, Any]:
 
 def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000) -> dict[str, Any]:
     """Ten thousand clients of a root that is killed: all are let in by its heir, which keeps its office and size."""
-    with running(Cluster(directory, sections={"cluster": {"lease_ms": lease_ms}})) as cluster:
+    # Where only the root serves all of them lose it, and all come to one.
+    sections = {"cluster": {"lease_ms": lease_ms, "access": "redirect"}}
+    with running(Cluster(directory, sections=sections)) as cluster:
         storm = Storm(cluster, clients)
         elected = elections(cluster)
         try:

@@ -159,7 +159,7 @@ class Cluster:
     # Its clients.
 
     def connect(self, **more: Any) -> pika.BlockingConnection:
-        """A client that knows all addresses, and finds the root by trying."""
+        """A client that knows all addresses, and comes to the first that lets it in."""
         return pika.BlockingConnection([broker.parameters(**more) for broker in self])
 
     @property

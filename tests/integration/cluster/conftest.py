@@ -34,7 +34,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="package")
 def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers that all serve clients. The tests that take one away come last."""
-    with running(Cluster(tmp_path_factory.mktemp("proxies"), sections={"cluster": {"access": "proxy"}})) as cluster:
+    with running(Cluster(tmp_path_factory.mktemp("proxies"))) as cluster:
         yield cluster
 
 

@@ -1,4 +1,4 @@
-"""A publisher and a consumer on pika, which know the addresses of all brokers and find the root by trying.
+"""A publisher and a consumer on pika, which know the addresses of all brokers and come to whoever lets them in.
 
 A client gives up a connection on which a confirm is overdue: a broker that is frozen or cut off does not say good-bye.
 """
@@ -151,7 +151,7 @@ class PikaPublisher(PikaClient):
                 return
             for _ in range(BURST):
                 if len(self._waiting) < WINDOW and not self.ending:
-                    body = self.ledger.send(self._name)
+                    body = self.ledger.send(f"{self._name}.{self.connections}")
                     self._publish(channel, self.ledger.queue, body, body)
             await asyncio.sleep(PACE_S)
 

@@ -194,9 +194,9 @@ class Cluster(Section, frozen=True):
         str | None, Meta(description="Where other brokers find its HTTP API. Left out: node.http.", extra=ADDRESS)
     ] = None
     access: Annotated[
-        Literal["redirect", "proxy"],
-        Meta(description="What a broker that is not the root does with clients: redirects or serves them."),
-    ] = "redirect"
+        Literal["proxy", "redirect"],
+        Meta(description="What a broker that is not the root does with clients: serves or redirects them."),
+    ] = "proxy"
     root_wait_ms: Annotated[
         int, Meta(ge=1, le=600_000, description="With proxy, how long clients wait for a root before they hear so.")
     ] = ROOT_WAIT_MS
