@@ -12,7 +12,7 @@ WORLDS = ((4, 5), (17, 3), (28, 4), (44, 5), (54, 5))
 its broker from ever sleeping."""
 
 
-@pytest.mark.proves("R12")
+@pytest.mark.proves("R12", "R30")
 @pytest.mark.parametrize(("seed", "nodes"), WORLDS)
 def test_promises_hold_wherever_clients_are(seed: int, nodes: int) -> None:
     with quiet():

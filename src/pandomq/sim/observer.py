@@ -32,6 +32,8 @@ class Observer:
     def emitted(self, cable: Cable, methods: list[Heard]) -> None:
         client = cable.client
         assert isinstance(client, Client)
+        if client.subscribes:
+            return
         for _, method, body in methods:
             if isinstance(method, BasicDeliver):
                 queue, asked = method.consumer_tag, False

@@ -69,10 +69,11 @@ class World:
         self._configuration = ConfigurationKept(self.ledger)
         self._confirmed_kept = ConfirmedKept(self.ledger)
         self._order = InOrder(self.ledger)
+        self._redelivered = RedeliveredSaysSo(self.ledger)
         self._kinds_kept = KindsKept(self.ledger)
         checkers: list[Checker] = [
             AckedGone(self.ledger),
-            RedeliveredSaysSo(self.ledger),
+            self._redelivered,
             self._order,
             TransactionsWhole(self.ledger),
             self._confirmed_kept,

@@ -75,6 +75,8 @@ class Client:
         self.blocked = False
         self.no_ack = False
         """What it is sent need not come again. Consumer tags are the names of queues."""
+        self.subscribes = False
+        """To what is said to all, from a queue of its own: what it hears is looked at where it is heard."""
         self.wants_root = False
         """Even where any broker would do."""
         self._ahead = self.random.random() < 0.5

@@ -167,7 +167,7 @@ class Publisher(Client):
         count = min(room, self.random.randint(1, self._burst_max))
         if count <= 0:
             return
-        if self._queues[0].swept and self.random.random() < PURGE_CHANCE:
+        if self._queues and self._queues[0].swept and self.random.random() < PURGE_CHANCE:
             # Whoever consumes it must not see what comes next before the log knows of this.
             self.send(QueuePurge(self._queues[0].name))
             self.scene.on_tempted()
@@ -181,7 +181,7 @@ class Publisher(Client):
         first, last = message.number - count + 1, message.number
         self.scene.trace.detail(self.name, f"> publishes {message.channel}:{first} to {last}")
         self.send_bytes(b"".join(parts))
-        if self._queues[0].drops:
+        if self._queues and self._queues[0].drops:
             self.scene.on_tempted()
         if room > count:
             self._later()

@@ -16,9 +16,12 @@ import msgspec
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.subscriber import Announcer, Subscriber
 from pandomq.sim.cluster.checkers import brokers_equal
 from pandomq.sim.cluster.checkers.identity import IdentityKept
 from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
+from pandomq.sim.cluster.checkers.subscriptions import SubscriptionsKept
 from pandomq.sim.cluster.checkers.time import TimeGoesOn
 from pandomq.sim.cluster.faults import ClusterFaults, member
 from pandomq.sim.faults import Faults
@@ -68,15 +71,18 @@ class ClusterWorld(World):
             self.lengths_ms = (900, 2_000, 3_000)
         super().__init__(seed, show)
         self.scene.proxied = self._order.proxied = self._kinds_kept.proxied = self.proxied
+        self._redelivered.proxied = self.proxied
 
     def _first_random(self) -> Random:
         return self._random
 
     def _more_checkers(self) -> Sequence[Checker]:
         self.history = LogHistory(self.machines)
+        self._subscriptions = SubscriptionsKept(self.ledger, self.agenda)
         return (
             ReplicasAgree(self.ledger, self.history, self._replica_settings),
             IdentityKept(self.ledger),
+            self._subscriptions,
             TimeGoesOn(self.ledger, self.agenda, self.machines),
         )
 
@@ -114,9 +120,19 @@ class ClusterWorld(World):
     def _draw_kinds(self) -> list[QueueKind]:
         return draw_kinds(self.random, REPLICATED_KINDS)
 
+    def _make_clients(self) -> list[Client]:
+        clients = super()._make_clients()
+        if self.proxied:
+            count = self.random.randint(1, 2)
+            clients += [Announcer(self.scene, f"announcer-{n}", self.random.randint(10, 60)) for n in range(count)]
+            count = self.random.randint(2, 5)
+            clients += [Subscriber(self.scene, f"subscriber-{n}", self._subscriptions) for n in range(count)]
+        return clients
+
     def _make_faults(self, random: Random) -> Faults:
         faults = ClusterFaults(self.scene, self.clients, random, self.network)
         faults.on_promoted = self._promoted
+        self._subscriptions.know_faults(faults.kinds)
         settings = self._replica_settings
         always_two = self._nodes > 2 or (settings.min_copies > 1 and "members" not in faults.kinds)
         self._confirmed_kept.in_memories = always_two and not settings.last_man_standing

@@ -21,6 +21,10 @@ def are_level(machines: Sequence[Machine], root: Machine) -> bool:
     """Whether everybody has all that the root has."""
     if root.replica is None or not root.serving:
         return False
+    assert root.node is not None
+    # Whoever has left another broker may still be about to leave the root.
+    if any(queue.kernel.unacked_count for queue in _shared(root.node.broker).values()):
+        return False
     return all(_has_all(machine, root.journal.last_index) for machine in machines)
 
 

@@ -1,0 +1,84 @@
+"""What is published anywhere reaches each private queue that is bound to it once, in order, on whichever broker it is
+(R30, P4); and what was confirmed has reached all that were there before it was published.
+
+Not what comes while a broker's way to a living root is broken: that is as for a subscriber whose connection breaks. So
+where the network or machines falter, only those are counted whose way to the root has stayed the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pandomq.cluster.proxy.front import Front
+from pandomq.sim.checkers.checker import Checker
+from pandomq.sim.ledger import BrokenPromise, Ledger, Message
+
+if TYPE_CHECKING:
+    from pandomq.sim.agenda import Agenda
+    from pandomq.sim.cable import Cable
+
+PROMISE: Final = "subscribers hear everything once"
+FALTERING: Final = frozenset(("split", "one way", "tangle", "clog", "storm", "pause", "stall", "slow", "full"))
+"""Faults that may break the way between two brokers that live."""
+
+
+class Subscription:
+    def __init__(self, name: str, cable: Cable, since_ms: int) -> None:
+        self.name = name
+        self.cable = cable
+        self.since_ms = since_ms
+        self.last: dict[int, int] = {}
+        """By the publisher's channel: the last number that was heard."""
+        self.messages: set[Message] = set()
+        self.way = self._way()
+
+    def _way(self) -> object:
+        link = self.cable.link
+        assert link is not None and link.client is not None
+        broker = link.client.broker
+        if not isinstance(broker, Front):
+            return None
+        trunk = broker.trunks.get(link.client.vhost)
+        return None if trunk is None else trunk.tunnel
+
+    @property
+    def undisturbed(self) -> bool:
+        return self._way() is self.way
+
+
+class SubscriptionsKept(Checker):
+    def __init__(self, ledger: Ledger, agenda: Agenda) -> None:
+        super().__init__(ledger)
+        self._agenda = agenda
+        self._published: dict[Message, int] = {}
+        """What is for all, and when it was published."""
+        self._steady = False
+
+    def know_faults(self, kinds: Sequence[str]) -> None:
+        self._steady = FALTERING.isdisjoint(kinds)
+
+    def published(self, message: Message) -> None:
+        if not message.queues:
+            self._published[message] = self._agenda.now_ms
+
+    def begin(self, name: str, cable: Cable) -> Subscription:
+        return Subscription(name, cable, self._agenda.now_ms)
+
+    def heard(self, subscription: Subscription, message: Message) -> None:
+        last = subscription.last.get(message.channel, 0)
+        if message.number <= last:
+            how = "again" if message in subscription.messages else f"after number {last}"
+            raise BrokenPromise(PROMISE, f"{subscription.name} heard {message} {how}")
+        subscription.last[message.channel] = message.number
+        subscription.messages.add(message)
+
+    def missing(self, subscription: Subscription) -> list[Message]:
+        """What it has to hear yet."""
+        if not self._steady and not subscription.undisturbed:
+            return []
+        return [
+            message
+            for message, at_ms in self._published.items()
+            if at_ms >= subscription.since_ms and message.confirmed and message not in subscription.messages
+        ]
