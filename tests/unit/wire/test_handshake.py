@@ -9,6 +9,7 @@ import pytest
 from pandomq.errors import not_allowed
 from pandomq.fieldtable import encode_table
 from pandomq.ids import UserName, VhostName
+from pandomq.limits import HANDSHAKE_HELD_BYTES_MAX
 from pandomq.methods import (
     ChannelOpen,
     ConnectionClose,
@@ -310,7 +311,7 @@ def test_what_was_sent_ahead_waits_for_the_answers() -> None:
 
 def test_too_much_sent_ahead_is_refused() -> None:
     connection = started()
-    inputs: list[Input] = connection.receive(start_ok() + b"x" * 2**20)
+    inputs: list[Input] = connection.receive(start_ok() + b"x" * HANDSHAKE_HELD_BYTES_MAX)
     assert [type(item) for item in inputs] == [Login]
     fault = fault_in(connection.receive(b"x"))
     assert fault.reply_code == 506
