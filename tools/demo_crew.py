@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
@@ -14,6 +15,7 @@ from tools.demo_grove import PRIMARIES, Grove
 from tools.demo_subscribers import subscribe
 
 JOIN_TIMEOUT_S = 15.0
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Crew:
@@ -72,5 +74,10 @@ class Crew:
 
     def _start(self, work: Callable[..., None], *arguments: Any) -> None:
         process = self._context.Process(target=work, args=(*arguments, self._end, self.reports))
-        process.start()
-        self._processes.append(process)
+        # An interruption waits until it is known that there is one more to be ended.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+        try:
+            process.start()
+            self._processes.append(process)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Final
 
-LINES_OF_A_KIND_MAX: Final = 20
+LINES_OF_A_KIND_MAX: Final = 100
 """In a second. Whoever logs in by hand, or watches a cluster begin, sees all of them."""
 WINDOW_S: Final = 1.0
 KINDS_MAX: Final = 512
