@@ -202,6 +202,7 @@ class FrontDesk:
     def take_for_root(self, writes: PeerWrites, controls: list[PeerControl]) -> None:
         dirty, self._dirty = self._dirty, []
         writes += self.tunnels.take_writes(dirty)
+        self.tunnels.regulate()
         controls += self.tunnels.take_controls()
 
     def part(self, reason: str, writes: PeerWrites, controls: list[PeerControl]) -> None:

@@ -223,12 +223,15 @@ class Tunnels:
     # What is read and written.
 
     def settle(self) -> None:
-        """After each batch of the front: some are no longer needed, some are not to be read from."""
+        """After each batch of the front: some are no longer needed."""
         ended, self._front.ended = self._front.ended, []
         for tunnel in ended:
             dialed = self._dialed.get(tunnel)
             if dialed is not None:
                 self._say_good_bye(dialed)
+
+    def regulate(self) -> None:
+        """After all was written that could be: some are not to be read from. Before, nothing says when that is over."""
         if self._heard:
             heard, self._heard = self._heard, {}
             for dialed in heard:
