@@ -36,6 +36,7 @@ from pandomq.methods import (
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
     from pandomq.methods import Method
 
 
@@ -106,19 +107,7 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
     if method.exclusive and client.origin is not None:
         return claim(broker, client, name, address=name.startswith(reply_to.ADDRESS_PREFIX))
     if method.exclusive:
-        queue = Queue(
-            vhost,
-            name,
-            auto_delete=method.auto_delete,
-            arguments=arguments,
-            owner=client,
-            user=client.user,
-            now_ms=broker.now_ms,
-        )
-        vhost.add_queue(queue)
-        client.add_private_queue(queue)
-        if queue.settings.expires_ms > 0:
-            broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
+        queue = add_private_queue(broker, client, method, name)
     else:
         broker.issue(
             DeclareQueue(
@@ -133,6 +122,24 @@ def _created(broker: "Broker", channel: "Channel", method: QueueDeclare, name: s
             )
         )
         queue = vhost.queues[name]
+    return queue
+
+
+def add_private_queue(broker: "Broker", client: "Client", method: QueueDeclare, name: str) -> Queue:
+    """Known here alone, to its client alone; nothing of it is logged."""
+    queue = Queue(
+        client.vhost,
+        name,
+        auto_delete=method.auto_delete,
+        arguments=method.arguments,
+        owner=client,
+        user=client.user,
+        now_ms=broker.now_ms,
+    )
+    client.vhost.add_queue(queue)
+    client.add_private_queue(queue)
+    if queue.settings.expires_ms > 0:
+        broker.timers.watch_queue(queue, broker.now_ms + queue.settings.expires_ms)
     return queue
 
 

@@ -60,19 +60,7 @@ def declare(front: "Front", channel: "FrontChannel", method: QueueDeclare, name:
     check_queue(front, vhost, name)
 
     def create() -> None:
-        queue = Queue(
-            vhost,
-            name,
-            auto_delete=method.auto_delete,
-            arguments=arguments,
-            owner=client,
-            user=client.user,
-            now_ms=front.now_ms,
-        )
-        vhost.add_queue(queue)
-        client.add_private_queue(queue)
-        if queue.settings.expires_ms > 0:
-            front.timers.watch_queue(queue, front.now_ms + queue.settings.expires_ms)
+        on_queue.add_private_queue(front, client, method, name)
         channel.last_queue = name
         if not method.no_wait:
             channel.reply(QueueDeclareOk(name, 0, 0))
