@@ -24,7 +24,7 @@ NEAR_BYTES: Final = 256 * MIB
 """Who is nearer than that is to be no slower: the last bytes would take for ever."""
 PERIOD_MS: Final = 200
 REST_PERCENT_STEP: Final = 5
-REST_PERCENT_MAX: Final = 25
+REST_PERCENT_MAX: Final = 20
 """Of the time. Together with what catching up costs by itself it has to stay below a third of the throughput."""
 COMPLAIN_MS: Final = 60_000
 """How often the log says that it is not enough."""
