@@ -5,6 +5,8 @@ and is not sent again. So whatever comes twice was delivered twice by the broker
 
 Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
 come back; first deliveries of one publisher's messages are in its order; what is delivered again says `redelivered`.
+A consumer that gives up a broker which does not answer may have been sent messages that it never saw: to it those come
+late, as redelivered ones, and not more of them than it could hold.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ class Ledger:
         self._numbers = itertools.count()
         self._last: dict[str, int] = defaultdict(lambda: -1)
         """The number of the message of each publisher and connection that was first delivered last."""
+        self._unseen_max = 0
+        """So many may have been delivered to connections that were given up."""
 
     def send(self, publisher: str) -> str:
         """The body of a new message. A publisher's name may end with a dot and the number of its connection: order is
@@ -60,6 +64,10 @@ class Ledger:
     def confirm(self, body: str) -> None:
         self.confirmed.add(body)
         self.pauses[re.split("[.:]", body)[0]].confirmed()
+
+    def give_up(self, prefetch: int) -> None:
+        """The consumer has left a connection of which it does not know what was on its way."""
+        self._unseen_max += prefetch
 
     def receive(self, body: str, redelivered: bool) -> None:
         publisher, number = body.split(":")
@@ -73,6 +81,8 @@ class Ledger:
             self.redeliveries += 1
             if not redelivered:
                 self.broken.append(f"{body} was delivered again and does not say so")
+        elif redelivered and int(number) < self._last[publisher] and self._unseen_max:
+            self._unseen_max -= 1
         else:
             if int(number) < self._last[publisher]:
                 self.broken.append(f"{body} was first delivered after {self._last[publisher]}")

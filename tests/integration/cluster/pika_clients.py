@@ -195,6 +195,7 @@ class PikaConsumer(PikaClient):
                 self._publish(channel, proofs, "proof", set(unproven))
                 unproven.clear()
             await asyncio.sleep(PACE_S)
+        self.ledger.give_up(WINDOW)
 
     def _confirmed(self, meaning: str | set[str], accepted: bool) -> None:
         assert isinstance(meaning, set)

@@ -56,6 +56,16 @@ def test_a_redelivery_in_silence() -> None:
     assert ledger.broken == ["p:0 was delivered again and does not say so"]
 
 
+def test_what_a_connection_had_that_was_given_up_comes_late() -> None:
+    ledger = sent(4)
+    ledger.give_up(1)
+    ledger.receive("p:3", redelivered=False)
+    ledger.receive("p:0", redelivered=True)
+    assert ledger.broken == []
+    ledger.receive("p:1", redelivered=True)
+    assert ledger.broken == ["p:1 was first delivered after 3"]
+
+
 def test_another_order() -> None:
     ledger = sent(2)
     ledger.receive("p:1", redelivered=False)
