@@ -1,0 +1,87 @@
+"""One socket to the data port of one broker, logged in.
+
+Requests may be sent ahead; answers are taken in their order, each in two steps: what it says, and then its payload, so
+that the next request can be on its way while a large payload comes. Who breaks off in between closes the connection.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import NamedTuple
+
+from pandomq import data_form
+from pandomq.data_client import records
+from pandomq.data_client.discovery import connect
+from pandomq.data_client.failures import BadAnswer, refusal
+from pandomq.data_client.records import Greeting
+from pandomq.data_client.urls import Address, Login
+from pandomq.data_form import BadMessage, Fields
+
+
+class Answer(NamedTuple):
+    fields: Fields
+    payload: memoryview
+
+
+class DataConnection:
+    __slots__ = ("_payload_bytes", "_socket", "address", "greeting")
+
+    def __init__(self, address: Address, context: ssl.SSLContext | None, login: Login, timeout_s: float) -> None:
+        """Raises OSError, BadAnswer, or the Refused that the broker answers with."""
+        self.address = address
+        self._payload_bytes = 0
+        self._socket = connect(address, context, timeout_s)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            hello = {"version": data_form.VERSION, "user": login.user, "password": login.password, "vhost": login.vhost}
+            self.send("hello", hello)
+            self.greeting: Greeting = records.greeting(self.receive().fields)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_at_most(self, silence_s: float) -> None:
+        """Who says nothing for longer is given up: OSError."""
+        self._socket.settimeout(silence_s)
+
+    def send(self, ask: str, fields: Fields, payload: bytes | memoryview = b"") -> None:
+        """Raises OSError, or ValueError for what is too large to be said."""
+        self._socket.sendall(data_form.encode_json({"ask": ask, **fields}, len(payload)))
+        if payload:
+            self._socket.sendall(payload)
+
+    def receive(self, *, stream: bool = False) -> Answer:
+        """Raises OSError, BadAnswer, or the Refused that the broker answers with."""
+        fields = self.receive_fields(stream=stream)
+        return Answer(fields, self.receive_payload())
+
+    def receive_fields(self, *, stream: bool = False) -> Fields:
+        """What the answer says; its payload has to be taken next, unless this raises."""
+        try:
+            sizes = data_form.decode_head(self._take(data_form.HEAD.size), data_form.DATA_ANSWER_BYTES_MAX)
+            fields = data_form.decode_json(self._take(sizes.json_bytes))
+        except BadMessage as error:
+            raise BadAnswer(f"the broker at {self.address} said what cannot be read: {error}") from None
+        self._payload_bytes = sizes.payload_bytes
+        if "error" in fields:
+            self.receive_payload()
+            raise refusal(fields, stream=stream)
+        return fields
+
+    def receive_payload(self) -> memoryview:
+        size, self._payload_bytes = self._payload_bytes, 0
+        return self._take(size) if size else memoryview(b"")
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _take(self, size: int) -> memoryview:
+        octets = memoryview(bytearray(size))
+        taken = 0
+        while taken < size:
+            count = self._socket.recv_into(octets[taken:])
+            if not count:
+                raise ConnectionResetError(f"the broker at {self.address} hung up")
+            taken += count
+        return octets

@@ -1,0 +1,151 @@
+"""A connection that is made again when it is lost: to any broker that answers, or always to the root.
+
+Brokers are tried in turn, those of the urls first and then those that others have named, until one lets us in or the
+patience is over. A wrong password and an untrusted certificate are told once every broker has been tried: no amount of
+patience helps there.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pandomq.data_client.connection import DataConnection
+from pandomq.data_client.discovery import find_data_port
+from pandomq.data_client.failures import BadAnswer, DataFailure, NotAllowed, Refused, Unreachable
+from pandomq.data_client.patience import Patience
+from pandomq.data_client.urls import Address, Brokers
+
+ROOT = "root"
+
+
+class _Place(NamedTuple):
+    address: Address
+    is_data_port: bool
+    """Otherwise it is where AMQP is spoken, and where to ask for it."""
+
+
+class Line:
+    __slots__ = ("_brokers", "_connection", "_context", "_named", "_root", "_turn", "_why", "at_root")
+
+    def __init__(self, brokers: Brokers, *, at_root: bool, turn: int = 0) -> None:
+        """`turn` says which of the urls' brokers is tried first."""
+        self._brokers = brokers
+        self.at_root = at_root
+        self._turn = turn
+        self._connection: DataConnection | None = None
+        self._context: ssl.SSLContext | None = None
+        self._root = ""
+        """Where the root's data port is, as far as that was told."""
+        self._named: tuple[str, ...] = ()
+        """Data ports that brokers have named."""
+        self._why: dict[str, str] = {}
+        """What went wrong last, by address."""
+
+    def connected(self, patience: Patience) -> DataConnection:
+        """Raises Unreachable, NotAllowed or another DataFailure that is for good."""
+        connection = self._connection
+        while connection is None:
+            connection, hopeless = self._try_all(patience)
+            if connection is None:
+                if hopeless is not None:
+                    raise hopeless
+                if patience.over:
+                    raise Unreachable(self._explanation)
+                patience.pause()
+        self._connection = connection
+        connection.wait_at_most(patience.silence_s)
+        return connection
+
+    def leave(self, why: str) -> None:
+        """For the next broker, if there is one."""
+        if self._connection is not None:
+            self._why[str(self._connection.address)] = why
+            self._root = "" if self._root == str(self._connection.address) else self._root
+            self._turn += 1
+        self.close()
+
+    def follow(self, root: str, why: str) -> None:
+        """The root is there now; nothing if it is not known."""
+        self.leave(why)
+        self._root = root
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _try_all(self, patience: Patience) -> tuple[DataConnection | None, DataFailure | None]:
+        """A connection to one of them, or what is wrong for good with all of those that answered."""
+        hopeless: DataFailure | None = None
+        hopeful = False
+        for place in self._places():
+            if patience.over:
+                break
+            try:
+                return self._connect(place, patience), None
+            except (NotAllowed, ssl.SSLCertVerificationError) as failure:
+                hopeless = failure if isinstance(failure, NotAllowed) else _untrusted(place.address, failure)
+            except (OSError, BadAnswer, Refused) as failure:
+                hopeful = hopeful or not isinstance(failure, OSError)
+                self._why[str(place.address)] = _reason(failure)
+        return None, None if hopeful else hopeless
+
+    def _places(self) -> Iterator[_Place]:
+        if self.at_root and self._root:
+            yield from _places([self._root])
+        addresses = self._brokers.addresses
+        for at in range(len(addresses)):
+            yield _Place(addresses[(self._turn + at) % len(addresses)], is_data_port=False)
+        yield from _places(self._named)
+
+    def _connect(self, place: _Place, patience: Patience) -> DataConnection:
+        connection = self._open(place, patience)
+        greeting = connection.greeting
+        self._named = greeting.brokers or self._named
+        if not self.at_root or greeting.role == ROOT:
+            return connection
+        connection.close()
+        for root in _places([greeting.root]):
+            connection = self._open(root, patience)
+            if connection.greeting.role == ROOT:
+                self._root = greeting.root
+                return connection
+            connection.close()
+        raise BadAnswer("it is not the root")
+
+    def _open(self, place: _Place, patience: Patience) -> DataConnection:
+        context = self._tls_context()
+        address = place.address
+        if not place.is_data_port:
+            address = find_data_port(address, context, patience.connect_s)
+        return DataConnection(address, context, self._brokers.login, patience.connect_s)
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        if self._context is None and self._brokers.tls is not None:
+            self._context = self._brokers.tls.context()
+        return self._context
+
+    @property
+    def _explanation(self) -> str:
+        told = "; ".join(f"{address}: {why}" for address, why in self._why.items())
+        return f"no broker{' that is the root' if self.at_root else ''} could be reached ({told or 'no time was left'})"
+
+
+def _places(texts: list[str] | tuple[str, ...]) -> Iterator[_Place]:
+    for text in texts:
+        try:
+            yield _Place(Address.parse(text), is_data_port=True)
+        except ValueError:
+            continue
+
+
+def _reason(failure: Exception) -> str:
+    if isinstance(failure, TimeoutError):
+        return "it did not answer in time"
+    return (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
+
+
+def _untrusted(address: Address, failure: ssl.SSLCertVerificationError) -> DataFailure:
+    return DataFailure(f"the certificate of the broker at {address} is not trusted: {failure.verify_message}")
