@@ -189,7 +189,8 @@ def _print_troubles(path: Path, report: StoreReport) -> None:
     if report.damage is not None:
         damage = report.damage
         _say(f"{path}: corrupt: {damage.file} at offset {damage.offset}: {damage.text}")
-        _say(f"  entries up to {report.last_index} are good; the log went on to {damage.known_index}")
+        further = "" if damage.end_known else " at least"
+        _say(f"  entries up to {report.last_index} are good; the log went on to {damage.known_index}{further}")
     if report.torn is not None:
         torn = report.torn
         _say(f"{path}: {torn.file} has {torn.cut_bytes} bytes from offset {torn.offset} on that were never finished")

@@ -3,7 +3,8 @@
 Unless every entry is synced, what was written since the last sync outlives the process but not the machine. So a store
 notes under which boot of the machine it is being written; found under another one it is in doubt, and so it is if
 nobody can tell which boot this is. A clean end syncs everything and takes the note back. The same doubt is cast on a
-store that was repaired or restored: others may remember more of it than it does.
+store that was repaired or restored, and on one whose damage has taken the account of where its log ended: others may
+remember more of it than it does.
 
 The doubt is taken back when the owner, who was told, has saved what it makes of it.
 """

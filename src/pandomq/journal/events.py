@@ -65,6 +65,8 @@ class Damage(msgspec.Struct, frozen=True):
     known_index: LogIndex
     """The last entry that is known to have existed, and its term: by these the broker votes."""
     known_term: Term
+    end_known: bool = True
+    """Nothing followed that entry. Otherwise what the store has forgotten is not known either, and it is in doubt."""
 
 
 class TornTail(msgspec.Struct, frozen=True):

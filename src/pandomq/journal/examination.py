@@ -77,7 +77,16 @@ class Examination:
         if self.snapshot is not None:
             start = Start(self.snapshot.last_index, self.snapshot.term, self.snapshot.chain)
         yield from self._hand_out_snapshot()
-        self.end = LogEnd(self._settings, start, state.cut_from, self.catalogue, self.terms, self.points, self._emit)
+        self.end = LogEnd(
+            self._settings,
+            start,
+            state.cut_from,
+            state.segment_newest,
+            self.catalogue,
+            self.terms,
+            self.points,
+            self._emit,
+        )
         yield from self.end.run(recent)
         if self.snapshot is not None and not self.terms.last:
             # The segment that should have told the term of its entry has lost it.

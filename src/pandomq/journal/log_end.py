@@ -58,6 +58,7 @@ class LogEnd:
         settings: JournalSettings,
         start: Start,
         cut_from: int,
+        segment_newest: int,
         catalogue: Catalogue,
         terms: Terms,
         points: ChainPoints,
@@ -66,6 +67,7 @@ class LogEnd:
         self._settings = settings
         self._start = start
         self._limit_index = cut_from or NO_LIMIT
+        self._segment_newest = segment_newest
         self._catalogue = catalogue
         self._terms = terms
         self._points = points
@@ -139,6 +141,8 @@ class LogEnd:
         """Up to where the log is known to have been synced. Such knowledge only grows, so the last segment that tells
         anything tells most."""
         proven = [self._start.last_index, *(mark.synced_index for found in files for mark in found.marks)]
+        # A segment is noted in the hard state once entries of it are synced.
+        proven += [found.first_index for found in files if found.number <= self._segment_newest]
         for found in reversed(files):
             table = yield from read_table(found)
             if table.last_good() is not None:
@@ -182,6 +186,9 @@ class LogEnd:
             self.chain = segment.chain_after
         if scan.ending is not Ending.CLEAN:
             return Trouble(scan.text, scan.ending is Ending.DAMAGED)
+        if segment.last_index < start.last_index:
+            # A snapshot is saved once the log is synced up to it, and of what no later segment holds this one is to.
+            return Trouble(f"entry {segment.last_index + 1} was synced, and is not there", True)
         if not segment.positions:
             return Trouble("none of its entries was finished", False)
         if self.last_index + 1 >= self._limit_index:
@@ -208,20 +215,29 @@ class LogEnd:
         self.cut = Cut(shortened, kept, max(kept, len(tail.table)), deleted)
         self.torn = not trouble.damage and index < self._limit_index
         if trouble.damage:
-            known = yield from self._known([found, *files])
-            known_index, known_term = max(known, (self.last_index, self._terms.last))
+            known_index, known_term, end_known = yield from self._known([found, *files])
             self.damage = Damage(
-                found.file, position, LogIndex(index), trouble.text, LogIndex(known_index), Term(known_term)
+                found.file, position, LogIndex(index), trouble.text, LogIndex(known_index), Term(known_term), end_known
             )
 
-    def _known(self, files: list[SegmentFile]) -> Work[tuple[int, int]]:
-        """The last entry of which a table tells."""
+    def _known(self, files: list[SegmentFile]) -> Work[tuple[int, int, bool]]:
+        """The last entry of which a seal or a table tells, and whether there was none after it: a table that is cut
+        short, or has something behind its last good slot, does not say."""
+        index, term, end_known = self.last_index, self._terms.last, True
         for found in reversed(files):
+            if found.seal is not None:
+                index, term = max((index, term), (found.seal.last_index, found.seal.term_last))
+                break
             table = yield from read_table(found)
             place = table.last_good()
+            if found.size_bytes < found.body_offset or len(table) > (0 if place is None else place + 1):
+                end_known = False
             if place is not None:
-                return found.first_index + place, table.slot(place).term
-        return 0, 0
+                index, term = max((index, term), (found.first_index + place, table.slot(place).term))
+                break
+        if index < self._proven_index:
+            index, end_known = self._proven_index, False
+        return index, term, end_known
 
 
 def begin_segment(found: SegmentFile, catalogue: Catalogue) -> Segment:

@@ -62,6 +62,8 @@ def settle(examination: Examination, settings: JournalSettings, new: StoreState,
     for tail in end.tails:
         yield from _mend(tail, identity)
     counter = survey.counter
+    if end.damage is not None and not end.damage.end_known:
+        state = msgspec.structs.replace(state, doubtful=True)
     if not damaged:
         if end.cut is not None:
             yield from shorten(end.cut)

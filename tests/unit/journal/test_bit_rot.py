@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq.journal.effects import FileName
-from pandomq.journal.events import EntriesRead, FlawKind
+from pandomq.journal.events import EntriesRead, FlawKind, Recovered
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.inspection import Inspection, StoreReport
-from pandomq.journal.layout import SLOT_BYTES, TABLE_OFFSET, body_offset
+from pandomq.journal.layout import HEAD_BYTES, SLOT_BYTES, TABLE_OFFSET, body_offset
 from pandomq.journal.segment import Segment
 from pandomq.sim.disk import NEVER_MS
 from pandomq.sim.files import Loss
@@ -158,6 +159,97 @@ def test_a_file_cut_short_is_not_a_torn_tail() -> None:
     store.start()
     recovered = store.open()
     assert recovered.damage is not None and recovered.damage.index == store.durable
+
+
+@settings(max_examples=150)
+@given(seed=st.integers(0, 30), choice=st.integers(0, 2**32), snapshots=st.booleans(), marked=st.booleans())
+def test_a_file_cut_anywhere_loses_nothing_in_silence(seed: int, choice: int, snapshots: bool, marked: bool) -> None:
+    store = filled(seed, snapshots=snapshots)
+    if marked:
+        store.tick()
+        store.settle()
+    random = Random(choice)
+    store.disk.crash(Loss.NONE)
+    sizes = store.disk.sizes()
+    file = random.choice(sorted(file for file in sizes if sizes[file] and file.startswith("segment")))
+    within = random.choice((HEAD_BYTES, TABLE_OFFSET, body_offset(SMALL.slot_count), sizes[file]))
+    store.disk.truncate_file(file, random.randrange(min(within, sizes[file])))
+    store.start()
+    try:
+        recovered = store.open()
+    except StoreFault:
+        return
+    if recovered.damage is not None:
+        assert recovered.damage.known_index >= store.durable or in_doubt(store)
+    else:
+        assert recovered.last_index >= store.durable and store._agrees(store.history)
+
+
+def in_doubt(store: Store) -> bool:
+    return store.journal.charter.state.doubtful
+
+
+def last_segment(store: Store) -> Segment:
+    segment = store.journal._catalogue.last
+    assert segment is not None
+    return segment
+
+
+def cut_last(store: Store, size_bytes: int) -> Recovered:
+    """The last segment is cut short while the broker is down."""
+    segment = last_segment(store)
+    store.disk.crash(Loss.NONE)
+    store.disk.truncate_file(segment.file, size_bytes)
+    store.start()
+    return store.open()
+
+
+@pytest.mark.parametrize("size_bytes", [HEAD_BYTES, TABLE_OFFSET, TABLE_OFFSET + SLOT_BYTES + 7])
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_segment_cut_before_its_first_entry_is_not_a_torn_tail(size_bytes: int, snapshot: bool) -> None:
+    """Also if the snapshot covers where it begins, and if no mark tells how far it went."""
+    store = filled(5, snapshots=False)
+    first_index = store.journal.last_index + 1
+    while last_segment(store).first_index < first_index:
+        store.append(bytes(900))
+        store.save()
+    if snapshot:
+        store.snapshot()
+        store.settle()
+    store.append(b"one", b"two", b"three")
+    store.save()
+    begun = store.journal.last_index - 3 if snapshot else last_segment(store).first_index - 1
+    damage = cut_last(store, size_bytes).damage
+    assert damage is not None and damage.index == begun + 1
+    assert damage.known_index < store.durable and not damage.end_known, "the table that told is gone"
+    assert in_doubt(store)
+
+
+def test_what_a_seal_or_a_whole_table_tells_is_no_reason_for_doubt() -> None:
+    store = filled(2, snapshots=False)
+    damage = cut_last(store, body_offset(SMALL.slot_count)).damage
+    assert damage is not None and damage.known_index == store.durable and damage.end_known
+    assert not in_doubt(store)
+
+
+def test_a_doubt_stays_until_the_owner_has_drawn_its_conclusion() -> None:
+    store = filled(2, snapshots=False)
+    store.tick()
+    store.settle()
+    damage = cut_last(store, TABLE_OFFSET).damage
+    assert damage is not None and in_doubt(store)
+    store.crash(Loss.ALL)
+    assert store.open().damage == damage and in_doubt(store)
+    store.journal.truncate(damage.index, keep_aside=True)
+    store.pump()
+    store.settle()
+    store.crash(Loss.ALL)
+    assert store.open().damage is None and in_doubt(store)
+    store.journal.save_state(store.hard_state)
+    store.pump()
+    store.settle()
+    store.crash(Loss.ALL)
+    assert store.open().damage is None and not in_doubt(store)
 
 
 def test_a_lost_file_is_missed() -> None:
