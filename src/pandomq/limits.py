@@ -85,6 +85,22 @@ PRODUCERS_REMEMBERED_MAX: Final = 100_000
 were silent for the longest are forgotten; what is sent again for one of them, after the root died, counts as new."""
 PRODUCER_REMEMBERED_MS: Final = 3_600_000
 """The same for who was silent for so long. A broker sends again, or gives up, within root_wait_ms."""
+NAMED_PRODUCERS_MAX: Final = 10_000
+"""Publishers that name themselves and number their messages: unless it is configured otherwise, so many are remembered.
+Past it the one that was silent for the longest is forgotten, and what it sends again counts as new."""
+NAMED_PRODUCER_AGE_MS: Final = 24 * 3_600_000
+"""The same for who was silent for so long."""
+PRODUCER_NAME_BYTES_MAX: Final = 255
+PRODUCER_SEQUENCE_MAX: Final = 2**63 - 1
+PRODUCER_RANGES_MAX: Final = 512
+"""Of one that leaves gaps between its numbers so many runs without a gap are remembered, the newest; it is an error to
+send again what was before them, since nobody can tell whether it came."""
+PRODUCER_ODD_MAX: Final = 512
+"""The same for its numbers that were refused, which it may send again."""
+PRODUCER_CONNECTIONS_FENCED_MAX: Final = 16
+"""Connections of which it is known that a newer one has taken their producer."""
+PRODUCERS_FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
+PRODUCERS_PER_CONNECTION_CACHED_MAX: Final = 1_024
 RECEIPT_WAIT_MS: Final = 5_000
 """A broker with private queues says what has come out of its outlet after each batch. One that does not for so long is
 not waited for: then confirms mean what they mean for a broker that is away."""

@@ -17,6 +17,7 @@ from pandomq.admin.endpoints import (
     nodes,
     overview,
     permissions,
+    producers,
     queues,
     quotas,
     users,
@@ -96,6 +97,9 @@ _ROUTES: dict[str, _Actions] = {
         "GET": (_VHOST, bindings.show),
         "DELETE": (_VHOST, bindings.unbind),
     },
+    "api/producers": {"GET": (_ANYBODY, producers.list_all)},
+    "api/producers/{vhost}": {"GET": (_VHOST, producers.list_all)},
+    "api/producers/{vhost}/{producer}": {"GET": (_VHOST, producers.show)},
     # Clients.
     "api/connections": {"GET": (_ANYBODY, clients.list_connections)},
     "api/connections/{connection}": {

@@ -27,6 +27,7 @@ from pandomq.broker.commands import Command, StartBroker, encode_command
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
+from pandomq.broker.deduplication import Deduplication
 from pandomq.broker.dispatch import HANDLERS, Handler
 from pandomq.broker.entrance import enter
 from pandomq.broker.faults import Faults
@@ -93,6 +94,7 @@ class Broker:
         self.state_size = StateSize(self.state)
         self.held = HeldReplies()
         self.producers = Producers(self)
+        self.deduplication = Deduplication(self, random)
         self.receipts = Receipts(self)
         self.timers = Timers()
         self.deaths = DeathRegister()
@@ -136,12 +138,13 @@ class Broker:
         counted: bool = True,
         origin: str | None = None,
         trunk: bool = False,
+        identity: int = 0,
     ) -> Client:
         """Raises ConnectionFault (530) if there is no such vhost, the user may not enter it, or has enough connections.
 
         Who is not `counted` does not come from outside, and no limit of connections concerns it. Who has an `origin` is
         a client of that broker, which has asked for its password; a `trunk` is that broker itself, and is not asked who
-        it is.
+        it is. Its `identity` tells its connection from all others, also at later roots; 0: only this broker knows it.
         """
         home, access, tally = enter(self, user, vhost, counted=counted, trunk=trunk)
         self._clients_so_far += 1
@@ -155,6 +158,7 @@ class Broker:
             counted=counted,
             origin=origin,
             trunk=trunk,
+            identity=identity,
             peer=peer,
             client_properties=client_properties,
             frame_max=frame_max,
@@ -250,9 +254,8 @@ class Broker:
             for queue in self.deleted_queues:
                 queue.owner = None
             self.deleted_queues.clear()
-        if engine.numbered:
-            self.producers.note(engine.numbered)
-            engine.numbered.clear()
+        self.producers.note(engine.numbered)
+        self.deduplication.note()
         self._unsealed = False
         return Outcome(engine.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
 

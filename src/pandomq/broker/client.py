@@ -8,6 +8,7 @@ from pandomq.fieldtable import FieldTable, decode_table, encode_table
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
+    from pandomq.broker.named_producers import NamedProducer
     from pandomq.broker.permissions import Access
     from pandomq.broker.queue import Queue
     from pandomq.broker.quotas import Tally
@@ -36,6 +37,8 @@ class Client:
         "failed",
         "gone",
         "held_bytes",
+        "identity",
+        "named_producers",
         "number",
         "origin",
         "peer",
@@ -59,6 +62,7 @@ class Client:
         counted: bool,
         origin: str | None,
         trunk: bool,
+        identity: int,
         peer: str,
         client_properties: FieldTable,
         frame_max: int,
@@ -76,6 +80,10 @@ class Client:
         """The broker that it is a client of; None: of this one."""
         self.trunk = trunk
         """It is that broker itself: here it has an outlet, and the names of its private queues."""
+        self.identity = identity
+        """Tells its connection from all others, at this root and the next ones; 0 until somebody has to know it."""
+        self.named_producers: dict[bytes, NamedProducer] = {}
+        """Those that it publishes as, by what it calls them."""
         self.peer = peer
         # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
         self._properties = encode_table(client_properties)

@@ -179,6 +179,29 @@ class NoteProducers(_Command, frozen=True, tag="producers"):
     """Producer and number."""
 
 
+class SequenceNotes(msgspec.Struct, frozen=True, array_like=True):
+    """What is new of a producer that names itself, see `named_producers`."""
+
+    vhost: str
+    name: str
+    owner: int
+    accepted: list[int]
+    """Ranges: first, last, first, last."""
+    again: list[int]
+    """Refused; they may come again."""
+    in_part: list[int]
+    """Refused by some queues, and taken by others."""
+
+
+class NoteSequences(_Command, frozen=True, tag="sequences"):
+    """The entry holds what these producers published under these numbers."""
+
+    now_ms: int
+    notes: list[SequenceNotes]
+    forgotten: list[tuple[str, str]] = []
+    """Vhost and name of those that are remembered no longer."""
+
+
 AdministrativeCommand = (
     PutUser
     | DeleteUser
@@ -193,7 +216,7 @@ AdministrativeCommand = (
     | PutLimits
 )
 
-Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers
+Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers | NoteSequences
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Command)

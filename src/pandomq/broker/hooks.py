@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandomq import kernel
 from pandomq.broker.content_header import entries_of, spans_of, with_headers
-from pandomq.broker.publishing import publish
+from pandomq.broker.publishing import publish, publish_numbered
 from pandomq.errors import ChannelFault, ConnectionFault, channel_error, precondition_failed
 from pandomq.fieldtable import encode_table
 from pandomq.properties import read_headers
@@ -29,6 +29,8 @@ class BrokerHooks:
     def publish(self, channel: kernel.Channel, message: kernel.Message, flags: int) -> None:
         owner: Channel = channel.owner
         try:
+            if _is_only_numbered(owner, message, flags) and publish_numbered(self._broker, owner, message, flags):
+                return
             publish(self._broker, owner, message, flags)
         except ChannelFault as fault:
             fault.at(BASIC, PUBLISH)
@@ -70,3 +72,13 @@ class BrokerHooks:
             entries = encode_table(headers)[4:]
         entries += encode_table({"x-delivery-count": delivery_count})[4:]
         return kernel.Message(message.routing, with_headers(header, spans, entries, keep_expiration=True), message.body)
+
+
+def _is_only_numbered(channel: "Channel", message: kernel.Message, flags: int) -> bool:
+    """Nothing else is special about it."""
+    return (
+        message.special == kernel.SPECIAL_PRODUCER
+        and flags <= kernel.MANDATORY
+        and not message.producer
+        and channel.transaction is None
+    )

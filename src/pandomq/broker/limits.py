@@ -23,6 +23,10 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     consumers_max: int = 0
     consumers_per_channel_max: int = 0
     consumers_per_queue_max: int = 0
+    producers_max: int = limits.NAMED_PRODUCERS_MAX
+    """Publishers that name themselves and number their messages: so many are remembered,"""
+    producer_age_ms: int = limits.NAMED_PRODUCER_AGE_MS
+    """and for so long after their last message."""
     dead_letter_rounds_max: int = 16
     """How often, within one batch, dead letters may push other messages out of their queues; the rest waits for the
     next batch."""

@@ -12,7 +12,6 @@ may still have to say changes what was answered.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
@@ -122,9 +121,11 @@ class Producers:
         numbering.count += 1
         self._log([(numbering.producer, numbering.count)])
 
-    def note(self, channels: Iterable[kernel.Channel]) -> None:
-        """The batch's entry holds publishes of these."""
-        self._log([(channel.producer, channel.published_count) for channel in channels])
+    def note(self, channels: list[kernel.Channel]) -> None:
+        """The batch's entry holds publishes of these. The list starts anew."""
+        if channels:
+            self._log([(channel.producer, channel.published_count) for channel in channels])
+            channels.clear()
 
     def _log(self, last: list[tuple[int, int]]) -> None:
         """With this batch; nobody waits for it, and nobody outside hears of it."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
+    from pandomq.broker.deduplication import Label
     from pandomq.broker.exchanges.exchange import Exchange
     from pandomq.broker.vhost import Vhost
 
@@ -63,6 +64,15 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     exchange, message, routing_keys = checked(broker, channel, message, flags)
     client = channel.client
     vhost = client.vhost
+    repeated = producer and number <= channel.kernel.repeats_through
+    label = None
+    if message.special & kernel.SPECIAL_PRODUCER and not repeated:
+        if channel.transaction is not None:
+            broker.deduplication.check(channel, message)
+        else:
+            label = broker.deduplication.admit(channel, message)
+            if label is None:
+                return
     if channel.transaction is not None and exchange.name == "":
         # Whether there are such queues is a question for the commit.
         names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
@@ -74,20 +84,53 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     plan = vhost.router.plan(exchange, message.routing_key, without) if routing_keys is None else None
     if plan is not None:
         queues = plan.queues
-        if not message.special and not undecided:
+        if not message.special & ~kernel.SPECIAL_PRODUCER and not undecided:
             client.session.routes.put(message.routing, plan)
     else:
         queues = route(vhost, exchange, message, routing_keys, without)
     if channel.transaction is not None:
         channel.transaction.publish(message, [_target(queue) for queue in queues], flags)
         return
-    if producer and number <= channel.kernel.repeats_through and queues:
+    if repeated and queues:
         queues = _of_repeated(broker, channel, queues)
         if not queues:
             return
+    before = 0 if label is None else _taken(queues)
+    accepted = True
     for version, places in versions_of(message, queues):
         version.producer, version.number = producer, number
-        enqueue(broker, channel.kernel, vhost, version, places, flags & kernel.MANDATORY)
+        accepted = enqueue(broker, channel.kernel, vhost, version, places, flags & kernel.MANDATORY) and accepted
+    if label is not None:
+        _settle(broker, label, queues, flags, before, accepted=accepted)
+
+
+def publish_numbered(broker: "Broker", channel: "Channel", message: kernel.Message, flags: int) -> bool:
+    """The same for what is special only in that its publisher has numbered it, as long as there is a plan: what was
+    checked then holds. False if there is none. Raises ChannelFault."""
+    plan = channel.client.session.routes.find(message.routing)
+    if plan is None:
+        return False
+    label = broker.deduplication.admit(channel, message)
+    if label is not None:
+        queues = plan.queues
+        before = _taken(queues)
+        accepted = broker.engine.enqueue(channel.kernel, message, queues, flags, broker.now_ms)
+        _settle(broker, label, queues, flags, before, accepted=accepted)
+    return True
+
+
+def _settle(
+    broker: "Broker", label: "Label", queues: Sequence[kernel.Queue], flags: int, before: int, *, accepted: bool
+) -> None:
+    if not queues and flags & kernel.MANDATORY:
+        broker.deduplication.settle(label, accepted=False, in_part=False)
+    else:
+        broker.deduplication.settle(label, accepted=accepted, in_part=not accepted and _taken(queues) > before)
+
+
+def _taken(queues: Sequence[kernel.Queue]) -> int:
+    """How many messages they have taken, if it matters which of them take one."""
+    return sum(queue.published for queue in queues) if len(queues) > 1 else 0
 
 
 def _of_repeated(broker: "Broker", channel: "Channel", queues: Sequence[kernel.Queue]) -> list[kernel.Queue]:

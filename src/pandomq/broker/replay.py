@@ -7,7 +7,7 @@ durable queues; consumers, private queues and transient messages are not in the 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import Command, NoteProducers, TopologyCommand, decode_command
+from pandomq.broker.commands import Command, NoteProducers, NoteSequences, TopologyCommand, decode_command
 from pandomq.broker.delayed import DelayedMessages
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Replay:
 
     def command(self, command: bytes) -> None:
         change = apply_command(self._broker, command)
-        if self._broker.on_command is not None and not isinstance(change, NoteProducers):
+        if self._broker.on_command is not None and not isinstance(change, NoteProducers | NoteSequences):
             self._broker.on_command(command)
 
 

@@ -19,6 +19,7 @@ from pandomq.broker.snapshot import (
     KeptMessage,
     KeptPage,
     KeptProducers,
+    KeptSequences,
     QueueMark,
     StoredAt,
     read_parts,
@@ -58,6 +59,9 @@ class Revival:
                 case KeptProducers(rows):
                     for row in rows:
                         broker.state.producers.note(*row)
+                case KeptSequences():
+                    for named in part.rows:
+                        broker.state.named_producers.reinstate(named)
                 case QueueMark():
                     queue = broker.state.logged[part.queue_id][1].kernel
                     queue.next_sequence = max(queue.next_sequence, part.next_sequence)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pandomq import kernel
+from pandomq.broker import named_producers
 from pandomq.broker.commands import encode_command
 from pandomq.broker.delayed import DelayedMessages, due_ms
 from pandomq.broker.state_commands import commands_of
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
 
-VERSION: Final = 3
+VERSION: Final = 4
 PRODUCERS_PER_PART: Final = 1000
+NAMED_PRODUCERS_PER_PART: Final = 50
 LENGTH: Final = struct.Struct("<I")
 
 Place = tuple[int, int, int, int, int, bool]
@@ -74,7 +76,12 @@ class KeptProducers(msgspec.Struct, frozen=True, array_like=True, tag="producers
     """As `ProducerTable.rows` has them."""
 
 
-Part = Head | CommandPart | KeptProducers | QueueMark | KeptPage | KeptMessage
+class KeptSequences(msgspec.Struct, frozen=True, array_like=True, tag="sequences"):
+    rows: list[named_producers.Row]
+    """As `NamedProducers.rows` has them."""
+
+
+Part = Head | CommandPart | KeptProducers | KeptSequences | QueueMark | KeptPage | KeptMessage
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)
@@ -100,6 +107,9 @@ class Snapshot:
         producers = state.producers.rows()
         for first in range(0, len(producers), PRODUCERS_PER_PART):
             self._parts.append(KeptProducers(producers[first : first + PRODUCERS_PER_PART]))
+        named = state.named_producers.rows()
+        for first in range(0, len(named), NAMED_PRODUCERS_PER_PART):
+            self._parts.append(KeptSequences(named[first : first + NAMED_PRODUCERS_PER_PART]))
         self._parts += [
             QueueMark(queue_id, owner.kernel.next_sequence) for queue_id, (_, owner) in state.logged.items()
         ]

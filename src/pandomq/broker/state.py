@@ -20,6 +20,7 @@ from pandomq.broker.commands import (
     DeleteExchange,
     DeleteQueue,
     NoteProducers,
+    NoteSequences,
     StartBroker,
     TopologyCommand,
     UnbindExchange,
@@ -27,6 +28,7 @@ from pandomq.broker.commands import (
 )
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.exchanges.catalogue import make_exchange
+from pandomq.broker.named_producers import NamedProducers
 from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
 from pandomq.broker.users import User
@@ -47,6 +49,7 @@ class State:
         "changed_queues",
         "had_users",
         "logged",
+        "named_producers",
         "next_queue_id",
         "producers",
         "users",
@@ -65,6 +68,7 @@ class State:
         """What the numbers in log records mean."""
         self.next_queue_id = 1
         self.producers = ProducerTable()
+        self.named_producers = NamedProducers()
         self.changed_queues: list[Queue] = []
         """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
 
@@ -74,6 +78,8 @@ class State:
         elif isinstance(command, NoteProducers):
             for producer, number in command.last:
                 self.producers.note(producer, number, command.now_ms)
+        elif isinstance(command, NoteSequences):
+            self.named_producers.apply(command)
         elif not isinstance(command, StartBroker):
             apply_administrative(self, command)
 
@@ -155,6 +161,7 @@ class State:
 
     def delete_vhost(self, name: str) -> None:
         vhost = self.vhosts.pop(name)
+        self.named_producers.forget_vhost(name)
         for queue in vhost.queues.values():
             # Private ones have no number.
             self.logged.pop(queue.kernel.queue_id, None)

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
+    from pandomq.broker.deduplication import Label
     from pandomq.broker.vhost import Vhost
 
 Target: TypeAlias = "str | DelayedMessages"
 """A queue by its name, or where messages wait for their time."""
+Publish: TypeAlias = tuple[kernel.Message, Sequence[Target], int]
+"""A message, where it goes, and its flags."""
 
 
 class Admission:
@@ -97,7 +100,7 @@ class Transaction:
 
     def _clear(self) -> None:
         self._bytes = 0
-        self._publishes: list[tuple[kernel.Message, Sequence[Target], int]] = []
+        self._publishes: list[Publish] = []
         self._settlements: list[tuple[int, Sequence[int], bool]] = []
         self._settled: set[int] = set()
 
@@ -137,16 +140,22 @@ class Transaction:
         accepted = True
         without = vhost.outlet_to(channel.client.origin)
         routed = [
-            (version, places, flags & kernel.MANDATORY)
-            for message, targets, flags in publishes
+            (version, places, flags & kernel.MANDATORY, label)
+            for (message, targets, flags), label in _new(broker, channel, publishes)
             for version, places in versions_of(
                 message, _present(vhost, targets, None if flags & kernel.IMMEDIATE else without)
             )
         ]
         keep = engine.replicated or _is_kept(routed) or _settles_kept(channel.kernel, settlements)
         admission = Admission(channel.client, now_ms, keep=keep)
-        for message, present, flags in routed:
-            accepted = admission.prepare(engine, channel.kernel, message, present, flags) and accepted
+        for message, present, flags, label in routed:
+            count = len(admission.messages)
+            taken = admission.prepare(engine, channel.kernel, message, present, flags)
+            accepted = accepted and taken
+            if label is not None:
+                broker.deduplication.settle(
+                    label, accepted=taken and bool(present or not flags), in_part=len(admission.messages) > count
+                )
         dead_before = len(engine.dead)
         for method_id, tags, requeue in settlements:
             for tag in tags:
@@ -162,9 +171,24 @@ class Transaction:
         self._clear()
 
 
-def _is_kept(routed: Sequence[tuple[kernel.Message, Sequence[kernel.Queue], int]]) -> bool:
+def _new(
+    broker: "Broker", channel: "Channel", publishes: Sequence[Publish]
+) -> "Sequence[tuple[Publish, Label | None]]":
+    """Those that had no effect before; with whose they are, if they are numbered. Raises ChannelFault (406)."""
+    numbered = [publish[0] for publish in publishes if publish[0].special & kernel.SPECIAL_PRODUCER]
+    if not numbered:
+        return [(publish, None) for publish in publishes]
+    labels = broker.deduplication.admit_all(channel, numbered)
+    return [
+        (publish, labels.get(publish[0]))
+        for publish in publishes
+        if publish[0] in labels or not publish[0].special & kernel.SPECIAL_PRODUCER
+    ]
+
+
+def _is_kept(routed: "Sequence[tuple[kernel.Message, Sequence[kernel.Queue], int, Label | None]]") -> bool:
     """Whether the log will have one of these messages."""
-    return any(message.persistent and any(queue.logged for queue in queues) for message, queues, _ in routed)
+    return any(message.persistent and any(queue.logged for queue in queues) for message, queues, _, _ in routed)
 
 
 def _settles_kept(channel: kernel.Channel, settlements: Sequence[tuple[int, Sequence[int], bool]]) -> bool:

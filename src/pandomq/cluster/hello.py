@@ -65,6 +65,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """That client's connection, by name."""
     properties: Annotated[bytes, msgspec.Meta(max_length=VOUCHED_PROPERTIES_BYTES_MAX)] = b""
     """What that client says of itself, as a field table."""
+    client: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """The number of that client's connection in this life of its broker; 0 of none."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):

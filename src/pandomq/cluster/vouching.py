@@ -21,13 +21,26 @@ from pandomq.wire.offer import Agreed
 TUNNEL_AGREED: Final = Agreed(CHANNEL_ID_MAX, TUNNEL_FRAME_BYTES_MAX, TUNNEL_HEARTBEAT_S)
 """What both ends of a tunnel propose. How many channels a client may have is the matter of its own broker."""
 
+_IDENTITY_MAX: Final = 2**63 - 1
 
-def vouch(hello: Hello, *, purpose: str, user: str, peer: str, properties: bytes) -> Hello:
+
+def vouch(hello: Hello, *, purpose: str, user: str, peer: str, properties: bytes, client: int = 0) -> Hello:
     """A hello for a tunnel, from one for a link. It names no members: who is dialed knows them."""
     assert len(properties) <= VOUCHED_PROPERTIES_BYTES_MAX
     return msgspec.structs.replace(
-        hello, members=(), purpose=purpose, user=user, peer=peer[:NAME_BYTES_MAX], properties=properties
+        hello,
+        members=(),
+        purpose=purpose,
+        user=user,
+        peer=peer[:NAME_BYTES_MAX],
+        properties=properties,
+        client=client,
     )
+
+
+def identity_of(hello: Hello) -> int:
+    """Of the client's connection: no other one has the same, at whichever broker and whenever; 0 if none is meant."""
+    return (int.from_bytes(hello.life.encode(), "big") + hello.client) % _IDENTITY_MAX + 1 if hello.client else 0
 
 
 def vouched_properties(hello: Hello) -> FieldTable:

@@ -42,6 +42,7 @@ from pandomq.kernel.constants import (
     SPECIAL_DELAY,
     SPECIAL_EXPIRATION,
     SPECIAL_MALFORMED,
+    SPECIAL_PRODUCER,
     SPECIAL_REPLY_TO,
     SPECIAL_USER_ID,
     TRANSACTION,
@@ -53,9 +54,9 @@ __all__ = [
     "CONFIRM", "DELIVERY_LIMIT", "DROP_HEAD", "EXPIRED", "IMMEDIATE", "KIND", "MANDATORY", "MAXLEN", "NEVER_MS",
     "NORMAL", "OVERSIZED", "RECORD_COMMAND", "RECORD_DEQUEUE", "RECORD_ENQUEUE", "REJECTED", "REJECT_PUBLISH",
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
-    "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Content", "DeliveryRun", "Engine",
-    "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault", "Scanner", "Session", "SettleRun",
-    "routing_of", "without_messages",
+    "SPECIAL_PRODUCER", "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Content",
+    "DeliveryRun", "Engine", "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault",
+    "Scanner", "Session", "SettleRun", "routing_of", "without_messages",
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
@@ -82,6 +83,7 @@ class Routes:
 
     def __init__(self, capacity: int) -> None: ...
     def put(self, routing: bytes, plan: Plan) -> None: ...
+    def find(self, routing: bytes) -> Plan | None: ...
     def clear(self) -> None: ...
     def __len__(self) -> int: ...
 
@@ -173,8 +175,9 @@ class Engine:
         queues (then without MANDATORY); of the rest Hooks.publish takes care."""
     def relay_confirms(self, session: Session, run: SettleRun) -> None:
         """The root's confirms of what this session forwarded: its client gets them, as far as they are new."""
-    def refuse(self, channel: Channel) -> None:
-        """The channel's last counted publish will be nacked instead of acked."""
+    def refuse(self, channel: Channel) -> None: ...  # its last counted publish will be nacked instead of acked
+    def repeat(self, channel: Channel) -> None:
+        """The channel's last counted publish had its effect before: it waits for all entries up to this batch's."""
     def deliver(self, now_ms: int) -> None:
         """Of active queues: requeued messages go back to their places, expired ones leave, consumers get the rest."""
     def page_out(self, bytes_max: int) -> list[tuple[Page, bytes]]:

@@ -21,6 +21,8 @@ SPECIAL_DELAY: Final = 16
 """Its headers hold x-delay."""
 SPECIAL_MALFORMED: Final = 32
 """Its properties cannot be read."""
+SPECIAL_PRODUCER: Final = 64
+"""Its headers hold x-producer and x-sequence."""
 
 # Channel.mode
 NORMAL: Final = 0

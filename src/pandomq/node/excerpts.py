@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from pandomq import kernel
-from pandomq.broker.commands import NoteProducers, encode_command
+from pandomq.broker.commands import NoteProducers, NoteSequences, encode_command
 from pandomq.kernel.records import ENTRY_START, VERSION, BadEntry, CommandRecord, decode_entry
 from pandomq.kernel.records import encode_command as encode_record
 
-_NUMBERS: Final = encode_command(NoteProducers(0, []))[:-2]
+_NUMBERS: Final = (encode_command(NoteProducers(0, []))[:-2], encode_command(NoteSequences(0, []))[:-3])
 """How each such command begins: its shape and its name, and then comes what it says."""
 
 
@@ -25,7 +25,7 @@ class Commands:
         except BadEntry:
             # Of a version that is not known here; whoever applies it will say so.
             return payload
-        return _without_numbers(excerpt) if _NUMBERS in excerpt else excerpt
+        return _without_numbers(excerpt) if any(start in excerpt for start in _NUMBERS) else excerpt
 
     def is_empty(self, excerpt: bytes) -> bool:
         """All it has is the time."""

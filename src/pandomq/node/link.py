@@ -22,6 +22,8 @@ class Vouched(NamedTuple):
     peer: str
     """The connection of its client there; of a trunk, a name of its own."""
     trunk: bool
+    identity: int
+    """Of that connection, among all."""
 
 
 class Link:

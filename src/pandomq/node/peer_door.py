@@ -15,7 +15,7 @@ from pandomq.cluster.hello import LINK, TRUNK, Objection, encode
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind
-from pandomq.cluster.vouching import TUNNEL_AGREED, vouched_properties
+from pandomq.cluster.vouching import TUNNEL_AGREED, identity_of, vouched_properties
 from pandomq.errors import ConnectionFault, channel_error, command_invalid
 from pandomq.ids import UserName
 from pandomq.kernel import OVERSIZED, PublishRun
@@ -88,7 +88,7 @@ class PeerDoor:
 
     def _let_tunnel_in(self, link: Link, hello: Hello) -> list[Input]:
         """It stands for a client, whose password the broker has seen that dialed it; it is one of the clients then."""
-        link.vouched = Vouched(hello.name, hello.peer, trunk=hello.purpose == TRUNK)
+        link.vouched = Vouched(hello.name, hello.peer, trunk=hello.purpose == TRUNK, identity=identity_of(hello))
         link.login = Login(CLUSTER, UserName(hello.user), b"", vouched_properties(hello))
         self._links.let_tunnel_pass(link)
         return link.connection.accept_login(self._tunnel_offer)

@@ -230,6 +230,7 @@ class Reception:
                 counted=vouched is None,
                 origin=None if vouched is None else vouched.origin,
                 trunk=vouched is not None and vouched.trunk,
+                identity=0 if vouched is None else vouched.identity,
             )
         except ConnectionFault as fault:
             level = logging.WARNING if vouched is None else logging.INFO

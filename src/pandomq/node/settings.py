@@ -36,6 +36,8 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     consumers_max: int = 0
     consumers_per_channel_max: int = 0
     consumers_per_queue_max: int = 0
+    producers_max: int = limits.NAMED_PRODUCERS_MAX
+    producer_age_ms: int = limits.NAMED_PRODUCER_AGE_MS
     handshake_ms_max: int = limits.HANDSHAKE_MS_MAX
     consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
     memory_bytes_max: int = 4 * 1024 * limits.MIB
@@ -63,4 +65,6 @@ def broker_limits(settings: NodeSettings) -> BrokerLimits:
         consumers_max=settings.consumers_max,
         consumers_per_channel_max=settings.consumers_per_channel_max,
         consumers_per_queue_max=settings.consumers_per_queue_max,
+        producers_max=settings.producers_max,
+        producer_age_ms=settings.producer_age_ms,
     )

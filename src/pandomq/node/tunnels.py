@@ -141,6 +141,7 @@ class Tunnels:
             user=tunnel.user,
             peer=tunnel.peer,
             properties=tunnel.properties,
+            client=tunnel.number,
         )
         dialed.end = TunnelEnd(self._peers.key, hello, tunnel.vhost, now_ms)
         self._deadlines.put(dialed, dialed.end.due_ms)

@@ -23,6 +23,7 @@ from pandomq.broker.administration_views import (
     VhostView,
 )
 from pandomq.broker.client_views import ConsumerView
+from pandomq.broker.producer_views import ProducerViews
 from pandomq.broker.views import BindingView, ExchangeView, QueueView
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.view_records import (
@@ -68,6 +69,7 @@ class Views:
         "listeners",
         "passes",
         "peer_links",
+        "producers",
         "sync_times",
     )
 
@@ -88,6 +90,7 @@ class Views:
         self._link_of: Mapping[Client, Link] = links.of_client
         self._count_links: Callable[[], int] = lambda: links.count
         self._log = log
+        self.producers = ProducerViews(broker)
         self._alarm = alarm
         self.cluster_id = cluster_id
         self._started_ms = now_ms

@@ -8,7 +8,7 @@ from pandomq.broker.vhost import Vhost
 
 def durable_view(broker: Broker) -> dict[str, Any]:
     """Users, vhosts and what is in them: exchanges, shared queues, the bindings between them, permissions, policies;
-    and the persistent messages in durable queues.
+    the persistent messages in durable queues, and what producers have numbered.
 
     The broker must have no clients: what they hold unacked is in no queue.
     """
@@ -25,6 +25,7 @@ def durable_view(broker: Broker) -> dict[str, Any]:
             ]
             for number, (_, owner) in state.logged.items()
         },
+        "producers": state.named_producers.rows(),
     }
 
 

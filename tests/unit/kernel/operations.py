@@ -31,6 +31,8 @@ PROPERTIES = [
     properties(table=headers(k=b"1"), delivery_mode=2, priority=2),
     properties(table=headers(CC=b"x")),
     properties(table=headers(x_delay=b"x")),
+    properties(table=headers(x_producer=b"p", x_sequence=b"1")),
+    properties(table=headers(x_producer=b"p"), delivery_mode=2),
     properties(user_id=b"guest"),
     properties(reply_to=b"amq.rabbitmq.reply-to"),
     properties()[:1],

@@ -136,6 +136,13 @@ def refuse(world: World, a: int, b: int, c: int) -> None:
         world.engine.refuse(channel)
 
 
+@operation(2)
+def repeat(world: World, a: int, b: int, c: int) -> None:
+    channel = one(world.channels, a)
+    if channel is not None:
+        world.engine.repeat(channel)
+
+
 @operation(3)
 def log_command(world: World, a: int, b: int, c: int) -> None:
     world.engine.log_command(b"command %d" % a)

@@ -169,3 +169,24 @@ def test_against_a_list_of_numbers(kernel_world: Callable[[], World], script: li
             expected.append((number, positive))
         assert answered == expected
     assert channel.unconfirmed_count == len(needed) - len(answered)
+
+
+def test_a_repeated_publish_waits_for_all_that_is_in_the_log(world: World) -> None:
+    first, second = confirming(world), world.channel(mode=world.kernel.CONFIRM)
+    world.feed(first.session, durable())
+    world.end_batch(commit=False)
+    world.feed(second.session, publish(b"nowhere", b"x") * 2)
+    world.engine.repeat(second)
+    world.end_batch(commit=False)
+    assert read(second.session.take()) == [Confirmed(1, True, 1, False)]
+    world.engine.committed(1)
+    assert read(second.session.take()) == [Confirmed(1, True, 2, False)]
+    world.feed(second.session, publish(b"nowhere", b"x"))
+    world.engine.repeat(second)
+    assert world.run(second.session) == [Confirmed(1, True, 3, False)], "there is nothing to wait for"
+
+
+def test_on_other_channels_a_repeated_publish_means_nothing(world: World) -> None:
+    channel = world.channel(mode=world.kernel.NORMAL)
+    world.engine.repeat(channel)
+    assert world.run(channel.session) == []

@@ -232,3 +232,12 @@ def test_against_a_list_of_numbers(kernel_world: Callable[[], World], script: li
             assert answered.keys() <= due.keys(), event
         assert answered == due
     assert channel.unconfirmed_count == channel.published_count - len(answered)
+
+
+def test_receipt_is_not_enough_for_what_came_before(world: World) -> None:
+    channel = replicating(world)
+    world.feed(channel.session, SHORT["t"] * 2)
+    world.engine.repeat(channel)
+    assert batch(world, channel, "") == []
+    assert received(world, channel, 1) == [Confirmed(1, True, 1, False)]
+    assert committed(world, channel, 1) == [Confirmed(1, True, 2, False)]

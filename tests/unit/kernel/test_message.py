@@ -22,7 +22,8 @@ NESTED = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=6,
 )
-TABLES = st.dictionaries(st.sampled_from(["CC", "BCC", "x-delay", "k"]) | st.text(max_size=5), NESTED, max_size=4)
+NAMES = st.sampled_from(["CC", "BCC", "x-delay", "k", "x-producer", "x-sequence"])
+TABLES = st.dictionaries(NAMES | st.text(max_size=5), NESTED, max_size=4)
 ANY_PROPERTIES = st.builds(
     Properties,
     content_type=SHORT,
@@ -59,6 +60,7 @@ def test_traits_are_those_of_the_decoded_properties(plain: ModuleType, fast: Mod
         | plain.SPECIAL_REPLY_TO * (props.reply_to or "").startswith("amq.rabbitmq.reply-to")
         | plain.SPECIAL_EXPIRATION * (props.expiration is not None and expiration_ms < 0)
         | plain.SPECIAL_DELAY * ("x-delay" in names)
+        | plain.SPECIAL_PRODUCER * ("x-producer" in names and "x-sequence" in names)
     )
     expected = (props.delivery_mode == 2, props.priority or 0, expiration_ms, special)
     for kernel in (plain, fast):

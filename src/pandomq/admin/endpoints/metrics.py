@@ -143,6 +143,16 @@ def _add_counters(page: Exposition, call: Call) -> None:
         "Total number of messages that no queue took, dropped or returned",
         counters.unroutable,
     )
+    producers = call.views.producers.summary()
+    for metric, kind, meaning, amount in (
+        ("pandomq_producers", GAUGE, "Producers whose numbers are remembered", producers.producers),
+        ("pandomq_producers_max", GAUGE, "So many of them are at most", producers.producers_max),
+        ("pandomq_producer_age_seconds", GAUGE, "For so long after a message", producers.producer_age_ms / 1000),
+        ("pandomq_producers_forgotten_total", COUNTER, "Producers that were forgotten", producers.forgotten),
+        ("pandomq_messages_duplicate_total", COUNTER, "Publishes that had their effect before", producers.duplicates),
+        ("pandomq_messages_fenced_total", COUNTER, "Publishes as a newer connection's producer", producers.fenced),
+    ):
+        page.add(metric, kind, meaning, amount)
 
 
 def _add_node(page: Exposition, call: Call) -> None:

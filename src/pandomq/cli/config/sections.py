@@ -125,6 +125,12 @@ class Limits(Section, frozen=True):
     consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
     consumers_per_channel_max: Annotated[int, Meta(ge=0, description="Consumers on one channel.")] = 0
     consumers_per_queue_max: Annotated[int, Meta(ge=0, description="Consumers of one queue.")] = 0
+    producers_max: Annotated[
+        int, Meta(ge=1, description="Publishers that number their messages, as long as they are remembered.")
+    ] = _DEFAULTS.producers_max
+    producer_age_ms: Annotated[
+        int, Meta(ge=1, description="How long they are remembered after their last message.")
+    ] = _DEFAULTS.producer_age_ms
 
 
 class Log(Section, frozen=True):

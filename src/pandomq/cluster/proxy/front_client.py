@@ -164,6 +164,7 @@ class FrontClient(Client):
             vhost=self.vhost.name,
             peer=self.peer,
             properties=self._vouched_properties(),
+            number=self.number,
         )
         self.broker.wanted.append(self.tunnel)
 

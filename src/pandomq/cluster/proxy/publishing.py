@@ -25,15 +25,20 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
     get nothing that the root refuses.
 
     Which private queues are to get the message may depend on bindings of other brokers' (`Router.certain`). Then the
-    root is told (by a bit that clients may not set) that it is undecided, and sends it back by the outlet."""
+    root is told (by a bit that clients may not set) that it is undecided, and sends it back by the outlet. The same for
+    what is numbered by its publisher: only the root knows whether it came before."""
     exchange, message, routing_keys = checked(front, channel, message, flags)
     flags &= kernel.MANDATORY
+    numbered = bool(message.special & kernel.SPECIAL_PRODUCER)
     transaction = channel.transaction
     vhost = channel.client.vhost
     if transaction is not None:
         assert isinstance(transaction, FrontTransaction)
-        # As at the root: whether there are such queues is a question for the commit.
-        if exchange.name == "":
+        names: tuple[str, ...]
+        if numbered:
+            names, flags = (), flags | kernel.IMMEDIATE
+        elif exchange.name == "":
+            # As at the root: whether there are such queues is a question for the commit.
             names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
         else:
             names = tuple(queue.owner.name for queue in _private(vhost, exchange, message, routing_keys))
@@ -46,7 +51,7 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
         channel.client.session.routes.put(message.routing, plan)
     queues = _private(vhost, exchange, message, routing_keys) if plan is None else plan.queues
     accepted = True
-    if plan is None and not vhost.router.certain:
+    if numbered or (plan is None and not vhost.router.certain):
         flags |= kernel.IMMEDIATE
     elif queues:
         accepted = front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)

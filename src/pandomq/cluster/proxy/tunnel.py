@@ -55,6 +55,7 @@ class Tunnel:
         "holder",
         "is_open",
         "lanes",
+        "number",
         "peer",
         "properties",
         "purpose",
@@ -73,6 +74,7 @@ class Tunnel:
         vhost: str,
         peer: str = "",
         properties: bytes = b"",
+        number: int = 0,
     ) -> None:
         self.front = front
         self.holder = holder
@@ -85,6 +87,8 @@ class Tunnel:
         """The client's, for the root's listings."""
         self.properties = properties
         """The client's, as a field table."""
+        self.number = number
+        """The client's."""
         self.is_open = False
         self.gone = False
         """Nobody needs it, or it is over."""

@@ -66,6 +66,13 @@ cdef int confirms_choose(Channel channel, bint needs_commit) except -1:
     return 0
 
 
+cdef int confirms_repeat(Channel channel) except -1:
+    # The last publish so far has had its effect before, maybe in an entry that is not committed.
+    if channel.session.engine.replicated:
+        early_needs_commit(early_of(channel), channel.confirms.published)
+    return channel.publish_waits()
+
+
 cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
     # The batch ended; this is its entry's index, or the last one before it if it has none.
     cdef Confirms* confirms = &channel.confirms

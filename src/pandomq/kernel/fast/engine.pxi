@@ -209,6 +209,10 @@ cdef class Engine:
         if channel.mode == C_CONFIRM:
             confirms_refuse(channel)
 
+    def repeat(self, Channel channel not None):
+        if channel.mode == C_CONFIRM:
+            confirms_repeat(channel)
+
     def restore(self, Message message not None, places, int64_t now_ms):
         cdef Queue queue
         for queue, sequence, term in places:

@@ -100,6 +100,7 @@ cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept 
     cdef size_t start
     cdef octet length
     cdef int special = 0
+    cdef int numbering = 0
     if end == 0:
         return C_SPECIAL_MALFORMED
     offset += 4
@@ -114,10 +115,15 @@ cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept 
             special |= C_SPECIAL_COPIES
         elif length == 7 and memcmp(header + offset + 1, b"x-delay", 7) == 0:
             special |= C_SPECIAL_DELAY
+        elif length == 10 and memcmp(header + offset + 1, b"x-producer", 10) == 0:
+            numbering |= 1
+        elif length == 10 and memcmp(header + offset + 1, b"x-sequence", 10) == 0:
+            numbering |= 2
         offset = after_value(header, end, start)
         if offset == 0 or not nested_is_sound(header, start, 1):
             return C_SPECIAL_MALFORMED
-    return special
+    # Either of the two alone means nothing.
+    return special | C_SPECIAL_PRODUCER if numbering == 3 else special
 
 
 cdef int64_t read_milliseconds(const octet* digits, size_t size) noexcept nogil:

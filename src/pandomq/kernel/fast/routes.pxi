@@ -77,6 +77,12 @@ cdef class Routes:
         self.slot_of(octets, size, hashed)[0] = RouteSlot(hashed, <PyObject*>routing, <PyObject*>plan,
                                                           PyList_GET_SIZE(self.plans) - 1)
 
+    def find(self, bytes routing not None):
+        cdef const octet* octets = octets_of(routing)
+        cdef size_t size = PyBytes_GET_SIZE(routing)
+        cdef RouteSlot* slot = self.slot_of(octets, size, hash_octets(octets, size))
+        return <Plan>slot.plan if slot.routing != NULL and (<Plan>slot.plan).valid else None
+
     def clear(self):
         cdef RouteSlot* before = self.slots
         cdef size_t count = self.mask + 1

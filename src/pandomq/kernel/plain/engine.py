@@ -155,6 +155,12 @@ class Engine(EnginePaging):
         if channel.mode == CONFIRM:
             channel.confirms.refuse()
 
+    def repeat(self, channel: Channel) -> None:
+        if channel.mode == CONFIRM:
+            channel.publish_waits()
+            if self.replicated:
+                channel.confirms.early.needs_commit(channel.confirms.published)
+
     def restore(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
         for queue, sequence, term in places:
             if not queue.deleted:

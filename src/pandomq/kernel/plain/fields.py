@@ -12,6 +12,7 @@ from pandomq.kernel.constants import (
     SPECIAL_DELAY,
     SPECIAL_EXPIRATION,
     SPECIAL_MALFORMED,
+    SPECIAL_PRODUCER,
     SPECIAL_REPLY_TO,
     SPECIAL_USER_ID,
 )
@@ -38,6 +39,8 @@ CLUSTER_ID: Final = 1 << 2
 UNASSIGNED: Final = 0b11  # a bit without a property, and the one that announces a second word of flags
 
 SPECIAL_HEADERS: Final = {b"CC": SPECIAL_COPIES, b"BCC": SPECIAL_COPIES, b"x-delay": SPECIAL_DELAY}
+NUMBERING: Final = frozenset((b"x-producer", b"x-sequence"))
+"""Either of them alone means nothing."""
 FIXED_SIZES: Final = {
     kind: size
     for kinds, size in ((b"V", 0), (b"tbB", 1), (b"su", 2), (b"Iif", 4), (b"D", 5), (b"lLdT", 8))
@@ -98,9 +101,14 @@ def _read_traits(header: bytes) -> Traits:  # noqa: C901 - one branch per proper
     if flags & CONTENT_ENCODING:
         offset = _after_short_string(header, offset)
     if flags & HEADERS:
+        numbering = set()
         for name, start, _ in _entries(header, offset, len(header)):
             special |= SPECIAL_HEADERS.get(name, 0)
+            if name in NUMBERING:
+                numbering.add(name)
             _check_nested(header, start, 1)
+        if numbering == NUMBERING:
+            special |= SPECIAL_PRODUCER
         offset = _after_long(header, offset, len(header))
     if flags & DELIVERY_MODE:
         persistent = header[offset] == 2

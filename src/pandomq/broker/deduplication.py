@@ -1,0 +1,204 @@
+"""Publishes of who names itself (`x-producer`) and numbers its messages (`x-sequence`) have their effect once (D11).
+
+The scope of a name is the vhost. Numbers rise, and gaps are allowed. For a publish under a number that is known:
+
+    it had its effect     it is confirmed when its original is committed, and nothing else happens
+    it was refused        a queue was full, or it came back as unroutable: nothing is recorded, and it counts as new
+    refused by some       some queues have it, another one refused it: it is refused once more
+    it never came         the channel is closed (406) if higher numbers came: a gap is not filled later
+
+Numbers are noted in the entry of the log that holds the publishes. Whoever has the name on a newer connection has it
+alone: publishes on older ones close their channel. Dead letters and delayed messages carry the headers of the publish
+that they come from, and are none themselves.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pandomq import kernel
+from pandomq.broker.commands import NoteSequences, encode_command
+from pandomq.broker.named_producers import NamedProducer, Verdict
+from pandomq.errors import precondition_failed
+from pandomq.limits import (
+    PRODUCER_NAME_BYTES_MAX,
+    PRODUCER_SEQUENCE_MAX,
+    PRODUCERS_FORGOTTEN_PER_ENTRY_MAX,
+    PRODUCERS_PER_CONNECTION_CACHED_MAX,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
+
+Label: TypeAlias = tuple[NamedProducer, int]
+"""Whose publish it is, and its number."""
+
+CONNECTION_BITS: Final = 63
+_LONG_STRING: Final = ord("S")
+_TEXT_OFFSET: Final = 5
+_SIGNED: Final = frozenset(b"bsIlL")
+_UNSIGNED: Final = frozenset(b"Bui")
+
+
+class Deduplication:
+    __slots__ = ("_broker", "_random", "_touched", "duplicate_count", "fenced_count", "forgotten_count")
+
+    def __init__(self, broker: "Broker", random: "Random") -> None:
+        self._broker = broker
+        self._random = random
+        self._touched: list[NamedProducer] = []
+        """Of which this batch has something new."""
+        self.duplicate_count = 0
+        self.fenced_count = 0
+        self.forgotten_count = 0
+
+    def claim(self, client: "Client", message: kernel.Message) -> Label:
+        """Of a message with SPECIAL_PRODUCER. Raises ChannelFault (406)."""
+        raw = message.find_header(b"x-producer")
+        number = _number_of(message.find_header(b"x-sequence"))
+        assert raw is not None
+        producer = client.named_producers.get(raw)
+        if producer is None or producer.owner != client.identity or producer.forgotten:
+            producer = self._own(client, raw)
+        return producer, number
+
+    def _own(self, client: "Client", raw: bytes) -> NamedProducer:
+        name = _name_of(raw)
+        table = self._broker.state.named_producers
+        vhost = client.vhost.name
+        if not client.identity:
+            client.identity = self._random.getrandbits(CONNECTION_BITS) | 1
+        producer = table.find(vhost, name) or table.make(vhost, name)
+        if producer.owner != client.identity:
+            if client.identity in producer.fenced:
+                self.fenced_count += 1
+                raise precondition_failed(
+                    f"a newer connection publishes as producer '{name}' in vhost '{vhost}': this one may no longer"
+                )
+            producer.take_over(client.identity)
+            self._touch(producer)
+        if len(client.named_producers) >= PRODUCERS_PER_CONNECTION_CACHED_MAX:
+            client.named_producers.clear()
+        client.named_producers[raw] = producer
+        return producer
+
+    def admit(self, channel: "Channel", message: kernel.Message) -> Label | None:
+        """None: there is nothing left to do for it. Raises ChannelFault (406)."""
+        label = producer, number = self.claim(channel.client, message)
+        verdict = producer.judge(number)
+        if verdict is Verdict.NEW:
+            return label
+        _demand_known(producer, number, verdict)
+        self.duplicate_count += 1
+        self._broker.engine.repeat(channel.kernel)
+        if verdict is Verdict.IN_PART:
+            self._broker.engine.refuse(channel.kernel)
+        return None
+
+    def settle(self, label: Label, *, accepted: bool, in_part: bool) -> None:
+        """What became of it. It is not accepted if a queue refused it, or if it comes back since there is none: then it
+        may come again, unless some queue took it."""
+        producer, number = label
+        if accepted:
+            producer.accept(number)
+        else:
+            producer.refuse(number, in_part=in_part)
+        self._touch(producer)
+
+    def _touch(self, producer: NamedProducer) -> None:
+        if not producer.touched:
+            producer.touched = True
+            self._touched.append(producer)
+
+    # Transactions.
+
+    def check(self, channel: "Channel", message: kernel.Message) -> None:
+        """Of a publish in a transaction: the commit will judge it. Raises ChannelFault (406)."""
+        producer, number = self.claim(channel.client, message)
+        _demand_known(producer, number, producer.judge(number))
+
+    def admit_all(self, channel: "Channel", messages: Sequence[kernel.Message]) -> dict[kernel.Message, Label]:
+        """Of the publishes of a commit those that are new, to be settled one by one. Raises ChannelFault (406)."""
+        ahead: dict[NamedProducer, NamedProducer] = {}
+        """Producers, and what they will be when those are accepted that come before in the transaction."""
+        new: dict[kernel.Message, Label] = {}
+        for message in messages:
+            producer, number = self.claim(channel.client, message)
+            later = ahead.get(producer)
+            if later is None:
+                later = ahead[producer] = producer.copy()
+            verdict = later.judge(number)
+            _demand_known(later, number, verdict)
+            if verdict is Verdict.NEW:
+                later.accept(number)
+                new[message] = (producer, number)
+            else:
+                self.duplicate_count += 1
+        return new
+
+    # The log.
+
+    def note(self) -> None:
+        """At the end of a batch: its entry says what is new."""
+        if not self._touched:
+            return
+        state, now_ms = self._broker.state, self._broker.now_ms
+        touched, self._touched = self._touched, []
+        notes = []
+        for producer in touched:
+            # Its vhost may have gone in this very batch.
+            if not producer.forgotten:
+                notes.append(producer.take_notes())
+                state.named_producers.settle(producer, now_ms)
+        command = NoteSequences(now_ms, notes, self._forget(now_ms))
+        self._broker.engine.log_command(encode_command(command))
+
+    def _forget(self, now_ms: int) -> list[tuple[str, str]]:
+        table, limits = self._broker.state.named_producers, self._broker.limits
+        forgotten: list[tuple[str, str]] = []
+        while len(table) and len(forgotten) < PRODUCERS_FORGOTTEN_PER_ENTRY_MAX:
+            first = table.first()
+            if len(table) <= limits.producers_max and first.noted_ms >= now_ms - limits.producer_age_ms:
+                break
+            table.forget(first.vhost, first.name)
+            forgotten.append((first.vhost, first.name))
+        self.forgotten_count += len(forgotten)
+        return forgotten
+
+
+def _name_of(raw: bytes) -> str:
+    text = raw[_TEXT_OFFSET:]
+    if raw[0] != _LONG_STRING or not 0 < len(text) <= PRODUCER_NAME_BYTES_MAX:
+        raise precondition_failed(f"invalid x-producer: a text of 1 to {PRODUCER_NAME_BYTES_MAX} bytes is wanted")
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise precondition_failed("invalid x-producer: it is not UTF-8") from None
+
+
+def _number_of(raw: bytes | None) -> int:
+    assert raw
+    kind = raw[0]
+    number = -1
+    if kind in _SIGNED or kind in _UNSIGNED:
+        number = int.from_bytes(raw[1:], "big", signed=kind in _SIGNED)
+    if not 0 <= number <= PRODUCER_SEQUENCE_MAX:
+        raise precondition_failed(f"invalid x-sequence: an integer from 0 to {PRODUCER_SEQUENCE_MAX} is wanted")
+    return number
+
+
+def _demand_known(producer: NamedProducer, number: int, verdict: Verdict) -> None:
+    """Raises ChannelFault (406) for a number that is too low."""
+    if verdict is Verdict.NEVER_SEEN:
+        raise precondition_failed(
+            f"number {number} of producer '{producer.name}' was not published before, and numbers must rise: "
+            f"publish it under one above {producer.last}"
+        )
+    if verdict is Verdict.FORGOTTEN:
+        raise precondition_failed(
+            f"number {number} of producer '{producer.name}' is older than what is remembered: "
+            "whether it was published before is not known"
+        )
