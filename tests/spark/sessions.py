@@ -1,0 +1,51 @@
+"""Settings that make sessions small and quick, and an environment in which executors find our code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import pandomq
+from pandomq.spark.java import use_java
+
+SOURCES: Final = Path(pandomq.__file__).parents[1]
+"""Whatever the tests import is what executors import."""
+REPOSITORY: Final = Path(__file__).parents[2]
+"""For functions of tests that run on executors."""
+
+SETTINGS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # Half of what a small micro-batch costs are the files of its checkpoint.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # Executors that were killed must not be held against the application.
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.task.maxFailures": "4",
+}
+
+
+def prepare_environment(work: Path) -> dict[str, str]:
+    """What Spark reads from the environment; call it before the first session of a process. `work` is for its files."""
+    use_java()
+    paths = [str(SOURCES), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    chosen = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(work),
+    }
+    os.environ.update(chosen)
+    # It would lead to a Spark other than the one that is imported.
+    os.environ.pop("SPARK_HOME", None)
+    return chosen
