@@ -43,6 +43,7 @@ if TYPE_CHECKING or not PLAIN:
     from pandomq.kernel._fast import (
         KIND,
         Channel,
+        Chunk,
         Consumer,
         DeliveryRun,
         Engine,
@@ -62,6 +63,7 @@ else:
     from pandomq.kernel._plain import (
         KIND,
         Channel,
+        Chunk,
         Consumer,
         DeliveryRun,
         Engine,
@@ -105,6 +107,7 @@ __all__ = [
     "SPECIAL_USER_ID",
     "TRANSACTION",
     "Channel",
+    "Chunk",
     "Consumer",
     "Content",
     "DeliveryRun",

@@ -15,12 +15,17 @@ names the index they got, and `Engine.committed` releases what waited for it. `n
 Messages that will not be delivered soon may leave memory as *pages*: once a batch, after `deliver`, `Engine.page_out`
 gives their bytes, and `Engine.wanted` names those that are needed again, to be given back by `Engine.loaded` before
 some later `deliver`, in any order. Nothing else can be seen of it: whatever needs a message that is not there waits.
+
+A *stream* is a queue that holds no messages: what enters it is appended to its open chunk, and logged in any case. Its
+consumers read chunks, each from its own place on, up to what is committed; settlements only give credit back.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final, final
 
+from pandomq.kernel._fast_chunk import Chunk
 from pandomq.kernel._fast_inputs import DeliveryRun, Message, PublishRun, Scanner, SettleRun, routing_of
+from pandomq.kernel._fast_queue import Queue
 from pandomq.kernel.constants import (
     CONFIRM,
     DELIVERY_LIMIT,
@@ -54,7 +59,7 @@ __all__ = [
     "CONFIRM", "DELIVERY_LIMIT", "DROP_HEAD", "EXPIRED", "IMMEDIATE", "KIND", "MANDATORY", "MAXLEN", "NEVER_MS",
     "NORMAL", "OVERSIZED", "RECORD_COMMAND", "RECORD_DEQUEUE", "RECORD_ENQUEUE", "REJECTED", "REJECT_PUBLISH",
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
-    "SPECIAL_PRODUCER", "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Consumer", "Content",
+    "SPECIAL_PRODUCER", "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Chunk", "Consumer", "Content",
     "DeliveryRun", "Engine", "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault",
     "Scanner", "Session", "SettleRun", "routing_of", "without_messages",
 ]  # fmt: skip
@@ -106,7 +111,7 @@ class Page:
 class Engine:
     """All queues and sessions of one broker.
 
-    The caller empties six lists:
+    The caller empties eight lists:
     `dead`: queue, message, reason, delivery count of messages that died in queues with dead_letters.
     `returned`: channel, message, flags of mandatory and unroutable ones; basic.return is written before `seal`.
     `waiting_for_time`: queues whose first message has a deadline before the one their timer was armed for, if it was
@@ -116,6 +121,8 @@ class Engine:
     `seal`.
     `freed`: pages that are gone for good, loaded or with all their messages. A page may be in both; to load one that is
     gone does nothing.
+    `full_chunks`: chunks to which nothing will be added, in order for each stream; they may hold what is not committed.
+    `wanted_chunks`: consumers of streams that need a chunk, each once, until Consumer.read_from brings it.
     """
 
     term: int  # stamped on every message enqueued from now on
@@ -128,6 +135,8 @@ class Engine:
     wanted: list[Page]
     freed: list[Page]
     numbered: list[Channel]
+    full_chunks: list[tuple[Queue, Chunk]]
+    wanted_chunks: list[Consumer]
     held_bytes: int  # bodies and headers of all messages in queues or unacked, each message once
     held_messages: int
     # Paging. A message in memory counts its header, its body and constants.MESSAGE_OVERHEAD_BYTES, per queue.
@@ -309,92 +318,12 @@ class Consumer:
         self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
     ) -> None: ...
     def cancel(self) -> None: ...  # leaves queue and channel; its unacked messages stay with the channel
-
-@final
-class Queue:
-    """Messages in order of priority and sequence, and who may have them."""
-
-    owner: Any
-    queue_id: int  # in log records
-    logged: bool  # durable: messages that are kept and their settlements go to the log
-    next_sequence: int
-    unacked_count: int
-    deleted: bool
-    # Counters since start.
-    published: int
-    delivered: int
-    redelivered: int
-    acked: int
-    dropped: int  # overflowed, expired, rejected, or out of date in a last-value queue
-    def __init__(self, engine: Engine, owner: Any, queue_id: int, logged: bool) -> None: ...
-    def configure(
-        self,
-        *,
-        ttl_ms: int = -1,
-        length_max: int = -1,
-        bytes_max: int = -1,
-        overflow: int = ...,
-        dead_letters: bool = False,
-        priority_max: int = 0,
-        delivery_limit: int = -1,
-        counts_deliveries: bool = False,
-        last_value_key: bytes | None = None,
-        single_active: bool = False,
-        withdrawable: bool = False,
-        synced: bool = False,
-        mirror: bool = False,
-        outlet: bool = False,
-    ) -> None:
-        """Takes effect at once (a shorter limit drops at the next enqueue or deliver); ttl concerns messages enqueued
-        from now on. priority_max, last_value_key, withdrawable and mirror are set before the first message,
-        single_active and mirror before the first consumer; later they stay as they are. Without dead_letters,
-        messages that die are dropped and only counted; with it they are put into Engine.dead. Messages of a
-        withdrawable queue never leave memory, and replay tells of them. With synced every message is confirmed as if
-        it were persistent. What enters an outlet is confirmed when Engine.outlets_received names its batch, and not
-        before the log allows it.
-
-        A mirror queue holds what the root delivered to one channel here, under the root's delivery tags as sequences.
-        Settlements of that are written to the uplink of the channel's session, with those tags, acks joined where they
-        can be; nothing else happens here. They are not if there is no uplink, another one than when it came, or if the
-        queue is deleted or the channel being closed. Its messages never leave memory."""
+    # Of a stream; ValueError of others. It rests until `seek`. Deliveries carry x-stream-offset in their headers.
     @property
-    def ready_count(self) -> int: ...
-    @property
-    def ready_bytes(self) -> int: ...  # bodies
-    def consumers(self) -> list[Consumer]: ...  # by priority, then by age
-    @property
-    def consumer_count(self) -> int: ...
-    def take(self, channel: Channel, no_ack: bool, now_ms: int) -> tuple[int, bool, Message, int] | None:
-        """basic.get: delivery tag, redelivered, message, messages left; None if empty, or if head_missing: then its
-        page is wanted."""
-    @property
-    def head_missing(self) -> bool: ...
-    # The message that comes next is in a page; or it may not be delivered yet, since one before it left undelivered
-    # (dropped, expired, purged, out of date) and the entry that says so is not committed: were it lost, that message
-    # would come back, and be delivered after those that were behind it.
-    def withdraw(self, sequence: int) -> Message | None:
-        """Removes one ready message of a withdrawable queue by sequence number, logging the dequeue; None if it is not
-        there."""
-    def purge(self) -> int: ...  # drops the ready messages (logged), says how many
-    def expire(self, now_ms: int) -> None: ...
-    @property
-    def next_deadline_ms(self) -> int: ...  # of the first message of each priority; NEVER_MS if none
-    timer_armed: bool  # the caller's timer will fire at what next_deadline_ms was when this was set to True
-    def delete(self) -> int:
-        """Drops everything (the caller logs the deletion as a command); consumers are removed; later settlements of
-        its messages are ignored. Says how many were ready."""
-    def drop(self, sequence_first: int, count: int) -> None:
-        """Removes ready messages by sequence number, without logging: replay of RECORD_DEQUEUE."""
-    def reinstate(
-        self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
-    ) -> None:
-        """Puts a message back as `snapshot` gave it, without logging and without limits."""
-    def reinstate_page(self, index: tuple[bytes, bytes], owner: Any) -> Page:
-        """Puts a page back as Page.index described it: before the messages, in the order of `pages`. Raises ValueError
-        if that is no index, or not in order."""
-    def suspect(self) -> None:
-        """Any ready message may have been delivered before: from now on they say `redelivered`."""
-    def pages(self) -> list[Page]: ...  # from the highest priority, in the order of delivery
-    def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
-        """Ready messages in memory, in delivery order: sequence, term, deadline, delivery count, redelivered,
-        message."""
+    def next_offset(self) -> int: ...  # where it goes on; -1 before `seek`, and of others
+    def seek(self, offset: int, filters: Sequence[bytes] = (), match_unfiltered: bool = False) -> None:
+        """Reads from this offset on, or the first one after it; once, before it has got anything. With filters only
+        messages whose x-stream-filter-value is one of these strings, or, if so wanted, that have none."""
+    def read_from(self, chunk: Chunk) -> None:
+        """The chunk with the first message that is not before next_offset; the open one, too. If it is not, it is
+        wanted again. Does nothing if none is wanted (any more)."""

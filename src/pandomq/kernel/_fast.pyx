@@ -25,8 +25,17 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from collections import OrderedDict, deque
 
+from zlib import crc32
+
+from pandomq.chunk_form import HEAD_BYTES, BadChunk, ChunkHead
+from pandomq.chunk_form import decode as decode_chunk
+from pandomq.chunk_form import encode_head as encode_chunk_head
 from pandomq.kernel import faults
 from pandomq.kernel.constants import (
+    CHUNK_AGE_MS,
+    CHUNK_BYTES,
+    CHUNK_MESSAGES_MAX,
+    CHUNK_ROW_BYTES,
     CONFIRM,
     DELIVERY_LIMIT,
     DROP_HEAD,
@@ -42,6 +51,7 @@ from pandomq.kernel.constants import (
     PAGE_BYTES,
     PAGE_MESSAGES,
     PAGES_AHEAD,
+    READ_BURST,
     RECORD_COMMAND,
     RECORD_DEQUEUE,
     RECORD_ENQUEUE,
@@ -75,6 +85,9 @@ cdef class Consumer
 cdef class Queue
 cdef class Page
 cdef class PagedLevel
+cdef class Chunk
+cdef class StreamEnd
+cdef class Reader
 
 include "fast/constants.pxi"
 include "fast/octets.pxi"
@@ -83,6 +96,8 @@ include "fast/fields.pxi"
 include "fast/copies.pxi"
 include "fast/slabs.pxi"
 include "fast/message.pxi"
+include "fast/chunk.pxi"
+include "fast/chunk_seal.pxi"
 include "fast/known_routings.pxi"
 include "fast/runs.pxi"
 include "fast/deliveries.pxi"
@@ -98,6 +113,7 @@ include "fast/page_form.pxi"
 include "fast/level.pxi"
 include "fast/last_values.pxi"
 include "fast/rotation.pxi"
+include "fast/stream.pxi"
 include "fast/consumer.pxi"
 include "fast/queue_consumers.pxi"
 include "fast/queue_exits.pxi"
@@ -112,6 +128,8 @@ include "fast/mirrors.pxi"
 include "fast/channel.pxi"
 include "fast/output.pxi"
 include "fast/session.pxi"
+include "fast/offset_header.pxi"
+include "fast/reader.pxi"
 include "fast/routes.pxi"
 include "fast/outlook.pxi"
 include "fast/relay.pxi"
@@ -123,6 +141,7 @@ include "fast/replay.pxi"
 include "fast/excerpt.pxi"
 include "fast/paging.pxi"
 include "fast/willing.pxi"
+include "fast/commits.pxi"
 include "fast/engine.pxi"
 
 KIND = "fast"
@@ -154,6 +173,7 @@ __all__ = [
     "SPECIAL_USER_ID",
     "TRANSACTION",
     "Channel",
+    "Chunk",
     "Consumer",
     "Content",
     "DeliveryRun",

@@ -30,6 +30,7 @@ from pandomq.kernel.constants import (
 )
 from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.plain.channel import Channel
+from pandomq.kernel.plain.chunk import Chunk
 from pandomq.kernel.plain.consumer import Consumer
 from pandomq.kernel.plain.engine import Engine
 from pandomq.kernel.plain.excerpt import without_messages
@@ -70,6 +71,7 @@ __all__ = [
     "SPECIAL_USER_ID",
     "TRANSACTION",
     "Channel",
+    "Chunk",
     "Consumer",
     "Content",
     "DeliveryRun",

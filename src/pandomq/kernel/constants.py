@@ -60,6 +60,19 @@ PAGES_AHEAD: Final = 2
 MESSAGE_OVERHEAD_BYTES: Final = 256
 """What a message takes in memory beside its header and body: objects, its place in a queue."""
 
+# Streams
+CHUNK_BYTES: Final = 1 << 20
+"""Content of a chunk, with CHUNK_ROW_BYTES for each message, unless Queue.configure says something else: the message
+that comes when it is reached is the first of the next chunk."""
+CHUNK_AGE_MS: Final = 10_000
+"""The same for the time since its first message."""
+CHUNK_MESSAGES_MAX: Final = 65536
+"""Messages of a chunk at most."""
+CHUNK_ROW_BYTES: Final = 32
+"""What a message takes in a chunk beside its bytes: its offset, its time, and where its parts end."""
+READ_BURST: Final = 64
+"""So many messages at a time for one reader of a stream, then the next one has its turn."""
+
 # Relays
 MIRROR_SPAN_MAX: Final = 1 << 22
 """The root's delivery tags that a channel has not settled are remembered while they are not farther apart than this."""

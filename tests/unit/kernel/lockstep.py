@@ -10,6 +10,7 @@ from tests.unit.kernel import (
     operations_on_pages,
     operations_on_queues,
     operations_on_relays,
+    operations_on_streams,
 )
 from tests.unit.kernel.operations import OPERATIONS, SETTINGS
 from tests.unit.kernel.world import World
@@ -22,6 +23,7 @@ MODULES = (
     operations_on_pages,
     operations_on_queues,
     operations_on_relays,
+    operations_on_streams,
 )
 
 
@@ -37,6 +39,8 @@ class Lockstep:
             queue = world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
             world.consumer(world.channel(), queue, prefetch=2)
             world.queue()
+            if kind % 3 == 0:
+                world.bind("fan", world.queue(logged=True, stream=True, chunk_bytes=150))
 
     def step(self, step: Step) -> None:
         name, a, b, c = step

@@ -110,7 +110,7 @@ def admit(world: World, a: int, b: int, c: int) -> None:
 @operation(2)
 def reinstate(world: World, a: int, b: int, c: int) -> None:
     queue = one(world.queues, a)
-    if queue is not None and not queue.deleted:
+    if queue is not None and not queue.deleted and queue.open_chunk is None:
         sequence = queue.next_sequence + b % 3
         message = world.message(b"s%d" % sequence, PROPERTIES[c % 8])
         queue.reinstate(message, sequence, 2, world.now_ms + b if b % 2 else NEVER_MS, c % 3, c % 2 == 0)

@@ -137,7 +137,10 @@ def test_anything_else_is_no_entry(kernel: ModuleType, change: str) -> None:
         decode_entry(broken)
 
 
-EXCLUDED = ("delete", "drop", "restore", "reinstate", "end_batch", "page_out", "load", "revive", "replicate")
+EXCLUDED = (
+    "delete", "drop", "restore", "reinstate", "reinstate_stream", "end_batch", "page_out", "load", "revive",
+    "replicate",
+)  # fmt: skip
 NUMBERS = st.integers(0, 255)
 NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name]) if name not in EXCLUDED])
 
@@ -164,13 +167,18 @@ def test_replay_gives_the_same_kept_messages(
             session.close(world.now_ms)
     entries += filter(None, (pair.plain.end_batch(),))
     copy = World(fast)
-    queues = {queue.queue_id: copy.queue() for queue in pair.plain.queues if queue.logged}
+    queues = {
+        queue.queue_id: copy.queue(logged=queue.open_chunk is not None, stream=queue.open_chunk is not None)
+        for queue in pair.plain.queues
+        if queue.logged
+    }
     for entry in entries:
         apply(copy, queues, entry)
     for queue in pair.plain.queues:
         if queue.logged:
             held = {(row[0], row[5].body) for row in queue.snapshot() if row[5].kept}
             assert {(row[0], row[5].body) for row in queues[queue.queue_id].snapshot()} == held
+            assert queues[queue.queue_id].committed_end == queue.committed_end
 
 
 def apply(world: World, queues: dict[int, object], entry: bytes) -> None:

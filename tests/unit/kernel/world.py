@@ -38,6 +38,8 @@ class World:
         self.freed: list[int] = []
         self.settings: list[dict[str, Any]] = []  # of the queues
         self.seen: dict[int, int] = {}
+        self.chunks: dict[int, list[Any]] = {}  # of streams, by the owner of the queue
+        self.wanted_chunks: list[Any] = []  # consumers that wait for one
 
     # --- hooks
 
@@ -227,7 +229,10 @@ class World:
             "waiting for time": [queue.owner for queue in engine.waiting_for_time],
             "pages": [[page.owner for page in pages] for pages in (engine.wanted, engine.freed)],
             "ready": [(queue.ready_count, queue.ready_bytes, queue.unacked_count) for queue in self.queues],
-            "consumers": [(c.unacked_count, c.active, c.delivered) for c in self.consumers],
+            "consumers": [(c.unacked_count, c.active, c.delivered, c.next_offset) for c in self.consumers],
+            "streams": [queue.committed_end for queue in self.queues],
+            "full chunks": [(q.owner, chunk.count, chunk.size_bytes) for q, chunk in engine.full_chunks[-3:]],
+            "wanted chunks": [consumer.owner for consumer in engine.wanted_chunks],
             "sessions": [(session.pending_bytes, session.writable) for session in self.sessions],
             "events": self.events[-5:],
         }
@@ -252,7 +257,9 @@ class World:
         )  # fmt: skip
         rows = [(*row[:5], self.name(row[5])) for row in queue.snapshot()]
         pages = [(page.owner, page.count, page.size_bytes, page.index()) for page in queue.pages()]
-        return (*counts, rows, pages, [consumer.owner for consumer in queue.consumers()])
+        chunk = queue.open_chunk
+        open_rows = chunk and [chunk.row(position) for position in range(chunk.count)]
+        return (*counts, rows, pages, open_rows, [consumer.owner for consumer in queue.consumers()])
 
     def _channel_view(self, channel: Any) -> Row:
         return (

@@ -216,7 +216,9 @@ cdef class Channel:
         if unacked.consumer != NULL:
             (<Consumer>unacked.consumer).settled()
             Py_DECREF(<object>unacked.consumer)
-        if queue.mirror:
+        if queue.is_apart:
+            if queue.stream is not None:
+                return settle_read(self, queue, &unacked.entry, method_id)
             return settle_mirrored(self, queue, &unacked.entry, method_id, requeue)
         logs = not requeue and queue.logged and (<Message>unacked.entry.message).kept
         if method_id == C_ACK:
@@ -262,6 +264,8 @@ cdef class Channel:
         if unacked.consumer != NULL:
             (<Consumer>unacked.consumer).settled()
             Py_DECREF(<object>unacked.consumer)
+        if queue.stream is not None:
+            return settle_read(self, queue, &unacked.entry, C_NACK)
         queue.unacked_count -= 1
         return queue_forget(queue, &unacked.entry)
 

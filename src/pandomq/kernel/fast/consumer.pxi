@@ -12,6 +12,7 @@ cdef class Consumer:
     cdef readonly uint32_t unacked_count
     cdef readonly bint no_ack
     cdef readonly bint active
+    cdef Reader reader  # None but of streams
     cdef bint registered
     cdef bint is_labelled
     cdef bint served  # it got something since it was last woken
@@ -30,6 +31,8 @@ cdef class Consumer:
         self.prefetch_max = prefetch_max
         self.priority = priority
         self.registered = True
+        if queue.stream is not None:
+            self.reader = new_reader()
         channel.add_subscription(self)
         queue_add_consumer(queue, self)
 
@@ -72,7 +75,7 @@ cdef class Consumer:
             chain_remove(self)
         self.served = False
         chain_append(&self.turn.ready, self)
-        if self.queue.ready.count:
+        if self.queue.ready.count or self.reader is not None:
             queue_activate(self.queue)
 
     cdef inline int deliver(self, Entry* entry, int64_t now_ms) except -1:
@@ -111,5 +114,19 @@ cdef class Consumer:
         self.registered = False
         if self.chain != NULL:
             chain_remove(self)
+        if self.reader is not None:
+            reader_leave(self.reader)
         self.channel.remove_subscription(self)
         queue_remove_consumer(self.queue, self)
+
+    # --- of a stream
+
+    @property
+    def next_offset(self):
+        return -1 if self.reader is None else self.reader.next_offset
+
+    def seek(self, int64_t offset, filters=(), bint match_unfiltered=False):
+        reader_seek(self, offset, filters, match_unfiltered)
+
+    def read_from(self, Chunk chunk not None):
+        reader_read_from(self, chunk)

@@ -9,6 +9,8 @@ cdef class Engine:
     cdef public list wanted
     cdef public list freed
     cdef public list numbered
+    cdef public list full_chunks
+    cdef public list wanted_chunks
     cdef object long_queues  # in turn; see plain/paging.py
     cdef object short_queues
     cdef list waking_channels
@@ -20,6 +22,8 @@ cdef class Engine:
     cdef object receipts_waiting  # the same for those that wait until it is received
     cdef list unsealed_queues  # those that messages left unseen in this batch
     cdef object queues_waiting  # (index, queue): those that wait for the log to know
+    cdef list unsealed_streams  # those to which something was added in this batch
+    cdef object streams_waiting  # (index, queue, end): where they end when that is committed
     cdef list active_queues  # those to run, from `active_next` on
     cdef Py_ssize_t active_next
     cdef LogBatch log
@@ -54,6 +58,8 @@ cdef class Engine:
         self.wanted = []
         self.freed = []
         self.numbered = []
+        self.full_chunks = []
+        self.wanted_chunks = []
         self.long_queues = OrderedDict()
         self.short_queues = OrderedDict()
         self.page_bytes = PAGE_BYTES
@@ -69,6 +75,8 @@ cdef class Engine:
         self.receipts_waiting = deque()
         self.unsealed_queues = []
         self.queues_waiting = deque()
+        self.unsealed_streams = []
+        self.streams_waiting = deque()
 
     def __dealloc__(self):
         output_clear(&self.log.output)
@@ -175,6 +183,7 @@ cdef class Engine:
         cdef tuple wanted = queue_tuple(queues)
         cdef Queue queue
         cdef bint accepted = True
+        cdef bint has_streams = False
         cdef list places = []
         if PyTuple_GET_SIZE(wanted) == 0:
             return self.distribute(channel, message, wanted, flags, now_ms), places
@@ -185,13 +194,16 @@ cdef class Engine:
                     accepted = False
                 else:
                     queue.willing_in = self.round
+                    has_streams = has_streams or queue.stream is not None
         if keep:
             message.kept = True
         if message.kept or self.replicated:
             self.log_message(channel, message, wanted, self.round)
+        elif has_streams:
+            log_for_streams(self, channel, message, wanted)
         for queue in wanted:
             if queue.willing_in == self.round:
-                places.append((queue, queue.await_message(message), self.term))
+                places.append((queue, queue.await_message(message, now_ms), self.term))
         return accepted, places
 
     def admit(self, Message message not None, places, int64_t now_ms):
@@ -356,22 +368,15 @@ cdef class Engine:
             channel.is_touched = False
             confirms_sealed(channel, self.sealed_index)
         if PyList_GET_SIZE(self.unsealed_queues):
-            self.seal_queues()
+            seal_queues(self)
+        if PyList_GET_SIZE(self.unsealed_streams):
+            seal_streams(self)
         self.batch += 1
 
     def outlets_received(self, uint64_t batch):
         self.outlets_batch = max(self.outlets_batch, batch)
         while self.outlets_waiting and self.outlets_waiting[0][0] <= self.outlets_batch:
             confirms_committed(self.outlets_waiting.popleft()[1], self.commit_index)
-
-    cdef int seal_queues(self) except -1:
-        cdef Queue queue
-        cdef list queues = self.unsealed_queues
-        self.unsealed_queues = []
-        for queue in queues:
-            queue.unseen_index = self.sealed_index
-            self.queues_waiting.append((self.sealed_index, queue))
-        return 0
 
     def received(self, uint64_t index):
         if index > self.received_index:
@@ -392,5 +397,7 @@ cdef class Engine:
             confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)
         if self.receipts_waiting:
             self.give_receipts()
-        while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
-            queue_activate_if_ready(self.queues_waiting.popleft()[1])
+        if self.queues_waiting:
+            commit_queues(self)
+        if self.streams_waiting:
+            commit_streams(self)

@@ -8,6 +8,7 @@ cdef class Queue:
     cdef public object owner
     cdef list members  # consumers by priority and age; None if there are none
     cdef LastValues last_values  # None but for queues that keep one message per key
+    cdef StreamEnd stream  # None but of streams
     cdef list paged_levels  # one for each priority of which there are pages; None if there are none
     cdef readonly uint64_t queue_id
     cdef public uint64_t next_sequence
@@ -37,12 +38,13 @@ cdef class Queue:
     cdef bint counts_deliveries
     cdef bint rewrites  # it did so once, or a consumer has labels: deliveries are looked at
     cdef bint single_active
-    cdef bint is_asked  # it has a limit, and keeps messages out; or it is an outlet
+    cdef bint is_asked  # it has a limit, and keeps messages out; or it is an outlet, or a stream
     cdef bint is_outlet  # what it takes is confirmed when it has come out at the other end
     cdef bint may_drop  # it has a limit, and drops from its head
     cdef bint is_active  # in the engine's list of queues to run
     cdef bint withdrawable  # its messages stay in memory
     cdef bint mirror  # what is here came from the root, under its delivery tags
+    cdef bint is_apart  # a mirror or a stream: settlements mean something else
     cdef public bint logged
     cdef bint synced  # what it takes is confirmed when it is on the disks of enough brokers
     cdef readonly bint deleted
@@ -63,8 +65,11 @@ cdef class Queue:
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
                   bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
-                  bint withdrawable=False, bint synced=False, bint mirror=False, bint outlet=False):
+                  bint withdrawable=False, bint synced=False, bint mirror=False, bint outlet=False,
+                  bint stream=False, int64_t chunk_bytes=C_CHUNK_BYTES, int64_t chunk_age_ms=C_CHUNK_AGE_MS):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
+        if queue_becomes_stream(self, stream, chunk_bytes, chunk_age_ms):
+            return
         self.ttl_ms = ttl_ms
         self.length_max = length_max
         self.bytes_max = bytes_max
@@ -83,12 +88,26 @@ cdef class Queue:
             self.ready.priority_max = priority_max
             self.last_values = None if last_value_key is None else new_last_values(last_value_key)
             if self.members is None:
-                self.mirror = mirror
+                self.mirror = self.is_apart = mirror
             self.withdrawable = withdrawable or self.mirror
         if self.members is None:
             self.single_active = single_active
         if self.ready.count:
             queue_activate(self)
+
+    @property
+    def open_chunk(self):
+        return None if self.stream is None else self.stream.chunk
+
+    @property
+    def committed_end(self):
+        return 0 if self.stream is None else self.stream.committed_end
+
+    def reinstate_stream(self, uint64_t next_sequence, bytes open_rows not None):
+        stream_reinstate(self, next_sequence, open_rows)
+
+    def move_ready(self, Queue stream not None, size_t count, uint64_t bytes_max, int64_t now_ms):
+        return move_to_stream(self, stream, count, bytes_max, now_ms)
 
     @property
     def ready_count(self):
@@ -157,6 +176,8 @@ cdef class Queue:
 
     cdef int restore(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
         cdef Entry entry
+        if self.stream is not None:
+            return stream_restore(self, message, sequence, now_ms)
         if self.logged:
             message.kept = True
         self.engine.hold(message)
@@ -172,8 +193,12 @@ cdef class Queue:
         queue_activate(self)
         return 0
 
-    cdef uint64_t await_message(self, Message message) noexcept:
+    cdef uint64_t await_message(self, Message message, int64_t now_ms) except 0:
         # Gives the message a sequence, under which it is admitted later.
+        if self.stream is not None:
+            # It is there, and nobody sees it before the log has it.
+            stream_insert(self, message, now_ms)
+            return self.next_sequence - 1
         self.awaited_count += 1
         self.awaited_bytes += message.body_size
         self.next_sequence += 1
@@ -181,6 +206,8 @@ cdef class Queue:
 
     cdef int admit(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
         cdef Entry entry
+        if self.stream is not None:
+            return 0
         self.awaited_count -= 1
         self.awaited_bytes -= message.body_size
         if self.deleted:
@@ -235,6 +262,8 @@ cdef class Queue:
 
     cdef int run(self, int64_t now_ms) except -1:
         # What a deliver does for one queue.
+        if self.stream is not None:
+            return stream_run(self, now_ms)
         self.hand_out(now_ms)
         if self.may_drop and queue_overflows(self, 0, 0):
             queue_drop_surplus(self)
@@ -329,6 +358,8 @@ cdef class Queue:
         count = queue_clear(self, False)
         for consumer in self.consumers():
             consumer.cancel()
+        if self.stream is not None:
+            self.stream.chunk = Chunk.__new__(Chunk)
         return count
 
     # --- time
@@ -353,30 +384,10 @@ cdef class Queue:
         return ready_head_missing(&self.ready) != 0 or (self.ready.count > 0 and queue_waits_for_log(self))
 
     def pages(self):
-        cdef list pages = []
-        cdef PagedLevel level
-        cdef int number
-        ready_settle(&self.ready)
-        if self.ready.paged_count:
-            for number in range(self.ready.priority_max, -1, -1):
-                if ready_ring(&self.ready, number).level != NULL:
-                    pages += (<PagedLevel>ready_ring(&self.ready, number).level).pages
-        return pages
+        return queue_list_pages(self)
 
     def snapshot(self):
-        cdef list rows = []
-        cdef Ring* ring
-        cdef int number
-        ready_settle(&self.ready)
-        if self.ready.count == 0:
-            return rows
-        for number in range(self.ready.priority_max, -1, -1):
-            ring = ready_ring(&self.ready, number)
-            ring_list(ring, rows)
-            if ring.level != NULL:
-                ring_list(&(<PagedLevel>ring.level).strays, rows)
-                ring_list(&(<PagedLevel>ring.level).tail, rows)
-        return rows
+        return queue_list_messages(self)
 
     # --- consumers
 

@@ -205,3 +205,33 @@ cdef bint queue_has_present(Queue queue, int number) noexcept:
     return head.level != NULL and (
         (<PagedLevel>head.level).strays.used > 0 or (<PagedLevel>head.level).tail.used > 0
     )
+
+
+# --- what there is
+
+cdef list queue_list_pages(Queue queue):
+    cdef list pages = []
+    cdef int number
+    ready_settle(&queue.ready)
+    if queue.ready.paged_count:
+        for number in range(queue.ready.priority_max, -1, -1):
+            if ready_ring(&queue.ready, number).level != NULL:
+                pages += (<PagedLevel>ready_ring(&queue.ready, number).level).pages
+    return pages
+
+
+cdef list queue_list_messages(Queue queue):
+    # Those in memory, as Queue.snapshot gives them.
+    cdef list rows = []
+    cdef Ring* ring
+    cdef int number
+    ready_settle(&queue.ready)
+    if queue.ready.count == 0:
+        return rows
+    for number in range(queue.ready.priority_max, -1, -1):
+        ring = ready_ring(&queue.ready, number)
+        ring_list(ring, rows)
+        if ring.level != NULL:
+            ring_list(&(<PagedLevel>ring.level).strays, rows)
+            ring_list(&(<PagedLevel>ring.level).tail, rows)
+    return rows

@@ -88,22 +88,25 @@ cdef class Session:
         return self.frame_max - FRAME_OVERHEAD if self.frame_max > FRAME_OVERHEAD else <size_t>-1
 
     cdef inline size_t content_size(self, Message message) noexcept:
+        return self.frames_size(PyBytes_GET_SIZE(message.header), PyBytes_GET_SIZE(message.body))
+
+    cdef inline size_t frames_size(self, size_t header_size, size_t body_size) noexcept:
         # Octets of the header frame and the body frames.
-        cdef size_t body_size = PyBytes_GET_SIZE(message.body)
         cdef size_t chunk = self.chunk_size()
         cdef size_t frames = 0
         if body_size:
             frames = 1 if body_size <= chunk else (body_size + chunk - 1) / chunk
-        return PyBytes_GET_SIZE(message.header) + body_size + (1 + frames) * FRAME_OVERHEAD
+        return header_size + body_size + (1 + frames) * FRAME_OVERHEAD
 
     cdef inline void store_content(self, octet* p, uint16_t number, Message message) noexcept:
-        cdef const octet* body = octets_of(message.body)
         cdef size_t header_size = PyBytes_GET_SIZE(message.header)
-        cdef size_t left = PyBytes_GET_SIZE(message.body)
-        cdef size_t chunk = self.chunk_size()
-        cdef size_t size
         p = store32(store16(store8(p, C_HEADER), number), <uint32_t>header_size)
         p = store8(store_bytes(p, octets_of(message.header), header_size), C_FRAME_END)
+        self.store_body(p, number, octets_of(message.body), PyBytes_GET_SIZE(message.body))
+
+    cdef inline void store_body(self, octet* p, uint16_t number, const octet* body, size_t left) noexcept:
+        cdef size_t chunk = self.chunk_size()
+        cdef size_t size
         while left:
             size = min(left, chunk)
             p = store32(store16(store8(p, C_BODY), number), <uint32_t>size)

@@ -170,6 +170,8 @@ class Channel:
             queue, entry = unacked.queue, unacked.entry
             if queue.mirror:
                 self._settle_mirrored(queue, entry, method_id, requeue)
+            elif queue.stream is not None:
+                self._settle_read(queue, method_id)
             elif method_id == ACK:
                 self.session.engine.acked += 1
                 queue.acknowledge(entry)
@@ -192,8 +194,17 @@ class Channel:
             unacked = self._release(tag)
             if unacked.queue.mirror:
                 self._settle_mirrored(unacked.queue, unacked.entry, NACK, requeue=True)
+            elif unacked.queue.stream is not None:
+                self._settle_read(unacked.queue, NACK)
             else:
                 unacked.queue.requeue(unacked.entry)
+
+    def _settle_read(self, queue: "Queue", method_id: int) -> None:
+        """It has its credit back already, and that is all: a stream keeps its messages."""
+        queue.unacked_count -= 1
+        if method_id == ACK:
+            self.session.engine.acked += 1
+            queue.acked += 1
 
     def _settle_mirrored(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
         self.mirrors.settled(queue, entry, method_id, requeue)
@@ -224,7 +235,8 @@ class Channel:
             return False
         unacked = self._release(tag)
         unacked.queue.unacked_count -= 1
-        unacked.queue.forget(unacked.entry)
+        if unacked.queue.stream is None:
+            unacked.queue.forget(unacked.entry)
         return True
 
     # --- credit

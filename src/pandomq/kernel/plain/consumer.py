@@ -1,10 +1,13 @@
 """One subscription of a channel to a queue."""
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import BASIC, DELIVER
+from pandomq.kernel.plain.chunk import Chunk
 from pandomq.kernel.plain.fan_out import label_of
+from pandomq.kernel.plain.reader import Reader
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.chain import Chain
@@ -35,6 +38,7 @@ class Consumer:
         "prefetch_max",
         "priority",
         "queue",
+        "reader",
         "registered",
         "served",
         "tag",
@@ -63,6 +67,7 @@ class Consumer:
         self.before: Consumer | None = None
         self.after: Consumer | None = None
         self.turn: Turn
+        self.reader = Reader(self, queue.stream) if queue.stream is not None else None
         channel.subscriptions[self] = None
         if queue.mirror:
             channel.mirrors.consumers[tag] = self
@@ -101,7 +106,10 @@ class Consumer:
             self.chain.remove(self)
         self.served = False
         self.turn.append(self)
-        self.queue.activate_if_ready()
+        if self.reader is not None:
+            self.queue.activate()
+        else:
+            self.queue.activate_if_ready()
 
     def deliver(self, entry: "Entry", now_ms: int) -> None:
         """Writes the delivery; the entry has just left the ready ones."""
@@ -134,10 +142,27 @@ class Consumer:
         self.registered = False
         if self.chain is not None:
             self.chain.remove(self)
+        if self.reader is not None:
+            self.reader.leave()
         del self.channel.subscriptions[self]
         if self.channel.mirrors.consumers.get(self.tag) is self:
             del self.channel.mirrors.consumers[self.tag]
         self.queue.remove_consumer(self)
+
+    @property
+    def next_offset(self) -> int:
+        return -1 if self.reader is None else self.reader.next_offset
+
+    def seek(self, offset: int, filters: Sequence[bytes] = (), match_unfiltered: bool = False) -> None:
+        self._of_stream().seek(offset, filters, match_unfiltered)
+
+    def read_from(self, chunk: Chunk) -> None:
+        self._of_stream().read_from(chunk)
+
+    def _of_stream(self) -> Reader:
+        if self.reader is None:
+            raise ValueError("not a consumer of a stream")
+        return self.reader
 
     def check(self) -> None:
         assert self.unacked_count >= 0

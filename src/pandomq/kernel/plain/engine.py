@@ -7,12 +7,15 @@ from typing import Any
 from pandomq.kernel.constants import BASIC, CONFIRM, MANDATORY, PUBLISH, TRANSACTION
 from pandomq.kernel.plain import mirrors, relay
 from pandomq.kernel.plain.channel import Channel
+from pandomq.kernel.plain.chunk import Chunk
+from pandomq.kernel.plain.consumer import Consumer
 from pandomq.kernel.plain.fan_out import fan_out
 from pandomq.kernel.plain.log import LogBatch
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.paging import EnginePaging
 from pandomq.kernel.plain.queue import Queue
 from pandomq.kernel.plain.queue_exits import QueueExits
+from pandomq.kernel.plain.queue_stream import QueueStream
 from pandomq.kernel.plain.replay import replay
 from pandomq.kernel.plain.routes import Routes
 from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
@@ -38,6 +41,8 @@ class Engine(EnginePaging):
         self.returned: list[tuple[Channel, Message, int]] = []
         self.waiting_for_time: list[QueueExits] = []
         self.numbered: list[Channel] = []
+        self.full_chunks: list[tuple[QueueStream, Chunk]] = []
+        self.wanted_chunks: list[Consumer] = []
         self.held_bytes = 0
         self.held_messages = 0
         self.published = 0
@@ -59,6 +64,9 @@ class Engine(EnginePaging):
         # Queues that messages left unseen in this batch, and those that wait for the log to know.
         self.unsealed_queues: list[QueueExits] = []
         self.queues_waiting: deque[tuple[int, QueueExits]] = deque()
+        # Streams to which something was added in this batch, and where they end when that is committed.
+        self.unsealed_streams: list[QueueStream] = []
+        self.streams_waiting: deque[tuple[int, QueueStream, int]] = deque()
 
     # --- in
 
@@ -98,13 +106,13 @@ class Engine(EnginePaging):
             return True
         if self.has_outlets and channel is not None and any(queue.is_outlet for queue in queues):
             channel.publish_awaited()
-        if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or message.kept or self.replicated):
+        is_logged = message.kept or self.replicated or queues[0].stream is not None
+        if len(queues) == 1 and not (queues[0].deleted or queues[0].may_refuse or is_logged):
             queues[0].insert(message, now_ms)
             return True
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
-        if message.kept or self.replicated:
-            self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
+        self._log_enqueue(channel, message, self._logging(message, accepting))
         for queue in accepting:
             queue.insert(message, now_ms)
         if len(accepting) == len(present):
@@ -121,14 +129,19 @@ class Engine(EnginePaging):
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
         message.kept |= keep
-        if message.kept or self.replicated:
-            self._log_enqueue(channel, message, [queue for queue in accepting if queue.logged])
-        places = [(queue, queue.await_message(message), self.term) for queue in accepting]
+        self._log_enqueue(channel, message, self._logging(message, accepting))
+        places = [(queue, queue.await_message(message, now_ms), self.term) for queue in accepting]
         return len(accepting) == len(present), places
 
     def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
         for queue, sequence, term in places:
             queue.admit(message, sequence, term, now_ms)
+
+    def _logging(self, message: Message, queues: list[Queue]) -> list[Queue]:
+        """Those for which it is logged: what enters a stream is so in any case."""
+        if message.kept or self.replicated:
+            return [queue for queue in queues if queue.logged]
+        return [queue for queue in queues if queue.stream is not None]
 
     def _log_enqueue(self, channel: Channel | None, message: Message, queues: list[Queue]) -> None:
         if queues:
@@ -273,7 +286,15 @@ class Engine(EnginePaging):
             queue.is_unsealed = False
             queue.unseen_index = self.sealed_index
             self.queues_waiting.append((self.sealed_index, queue))
+        self._seal_streams()
         self.batch += 1
+
+    def _seal_streams(self) -> None:
+        streams, self.unsealed_streams = self.unsealed_streams, []
+        for queue in streams:
+            assert queue.stream is not None
+            queue.stream.is_unsealed = False
+            self.streams_waiting.append((self.sealed_index, queue, queue.next_sequence - 1))
 
     def outlets_received(self, batch: int) -> None:
         self.outlets_batch = max(self.outlets_batch, batch)
@@ -298,6 +319,10 @@ class Engine(EnginePaging):
         self.received(index)
         while self.queues_waiting and self.queues_waiting[0][0] <= self.commit_index:
             self.queues_waiting.popleft()[1].activate_if_ready()
+        while self.streams_waiting and self.streams_waiting[0][0] <= self.commit_index:
+            _, queue, end = self.streams_waiting.popleft()
+            assert queue.stream is not None
+            queue.stream.commit(end)
 
     def check(self) -> None:
         self.log.check()

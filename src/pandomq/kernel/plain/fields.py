@@ -63,46 +63,47 @@ class Traits(NamedTuple):
 MALFORMED: Final = Traits(False, 0, -1, SPECIAL_MALFORMED)
 
 
-class _Malformed(Exception):
-    pass
+class Malformed(Exception):
+    """The bytes cannot be walked through."""
 
 
 def traits_of(header: bytes) -> Traits:
     try:
         return _read_traits(header)
-    except (_Malformed, IndexError):
+    except (Malformed, IndexError):
         return MALFORMED
 
 
 def find_field(header: bytes, name: bytes) -> bytes | None:
     """The raw value, type octet first, of the first entry of that name in the headers."""
     try:
-        flags = _flags(header)
+        flags, offset = place_of_headers(header)
         if not flags & HEADERS:
             return None
-        offset = PROPERTIES_OFFSET
-        for flag in (CONTENT_TYPE, CONTENT_ENCODING):
-            if flags & flag:
-                offset = _after_short_string(header, offset)
-        for found, start, end in _entries(header, offset, len(header)):
+        for found, start, end in entries(header, offset, len(header)):
             if found == name:
                 return header[start:end]
-    except (_Malformed, IndexError):
+    except (Malformed, IndexError):
         pass
     return None
 
 
-def _read_traits(header: bytes) -> Traits:  # noqa: C901 - one branch per property, in their order
+def place_of_headers(header: bytes) -> tuple[int, int]:
+    """The flags, and where the headers begin, or would begin if there were any. Raises Malformed or IndexError."""
     flags = _flags(header)
-    persistent, priority, expiration_ms, special = False, 0, -1, 0
     offset = PROPERTIES_OFFSET
-    if flags & CONTENT_TYPE:
-        offset = _after_short_string(header, offset)
-    if flags & CONTENT_ENCODING:
-        offset = _after_short_string(header, offset)
+    for flag in (CONTENT_TYPE, CONTENT_ENCODING):
+        if flags & flag:
+            offset = _after_short_string(header, offset)
+    return flags, offset
+
+
+def _read_traits(header: bytes) -> Traits:  # noqa: C901 - one branch per property, in their order
+    flags, offset = place_of_headers(header)
+    persistent, priority, expiration_ms, special = False, 0, -1, 0
     if flags & HEADERS:
         numbering = set()
-        for name, start, _ in _entries(header, offset, len(header)):
+        for name, start, _ in entries(header, offset, len(header)):
             special |= SPECIAL_HEADERS.get(name, 0)
             if name in NUMBERING:
                 numbering.add(name)
@@ -147,7 +148,7 @@ def _read_traits(header: bytes) -> Traits:  # noqa: C901 - one branch per proper
 def _flags(header: bytes) -> int:
     flags = header[FLAGS_OFFSET] << 8 | header[FLAGS_OFFSET + 1]
     if flags & UNASSIGNED:
-        raise _Malformed
+        raise Malformed
     return flags
 
 
@@ -162,28 +163,28 @@ def _milliseconds(text: bytes) -> int:
 def _after_short_string(header: bytes, offset: int) -> int:
     end = offset + 1 + header[offset]
     if end > len(header):
-        raise _Malformed
+        raise Malformed
     return end
 
 
 def _after_long(header: bytes, offset: int, limit: int) -> int:
     # The end of anything that begins with its length in four octets.
     if offset + 4 > limit:
-        raise _Malformed
+        raise Malformed
     end = offset + 4 + int.from_bytes(header[offset : offset + 4], "big")
     if end > limit:
-        raise _Malformed
+        raise Malformed
     return end
 
 
-def _entries(header: bytes, offset: int, limit: int) -> Iterator[tuple[bytes, int, int]]:
-    # Name, start and end of the value, for each entry of the table at offset.
+def entries(header: bytes, offset: int, limit: int) -> Iterator[tuple[bytes, int, int]]:
+    """Name, start and end of the value, for each entry of the table at offset. Raises Malformed."""
     table_end = _after_long(header, offset, limit)
     offset += 4
     while offset < table_end:
         start = offset + 1 + header[offset]
         if start >= table_end:
-            raise _Malformed
+            raise Malformed
         end = _after_value(header, start, table_end)
         yield header[offset + 1 : start], start, end
         offset = end
@@ -195,10 +196,10 @@ def _check_nested(header: bytes, start: int, depth: int) -> None:
     if kind not in NESTING:
         return
     if depth >= FIELD_TABLE_DEPTH_MAX:
-        raise _Malformed
+        raise Malformed
     end = _after_long(header, start + 1, len(header))
     if kind == TABLE:
-        for _, inner, _ in _entries(header, start + 1, end):
+        for _, inner, _ in entries(header, start + 1, end):
             _check_nested(header, inner, depth + 1)
         return
     inner = start + 5
@@ -214,5 +215,5 @@ def _after_value(header: bytes, start: int, table_end: int) -> int:
         return _after_long(header, start + 1, table_end)
     size = FIXED_SIZES.get(kind)
     if size is None or start + 1 + size > table_end:
-        raise _Malformed
+        raise Malformed
     return start + 1 + size

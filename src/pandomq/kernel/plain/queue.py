@@ -6,6 +6,8 @@ A message that is delivered or got is unacked; then it comes back to its place, 
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import (
+    CHUNK_AGE_MS,
+    CHUNK_BYTES,
     DELIVERY_LIMIT,
     DROP_HEAD,
     EXPIRED,
@@ -17,7 +19,7 @@ from pandomq.kernel.constants import (
 from pandomq.kernel.plain.last_values import LastValues
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.page import Page, make_page
-from pandomq.kernel.plain.queue_exits import QueueExits
+from pandomq.kernel.plain.queue_stream import QueueStream
 from pandomq.kernel.plain.ring import Entry
 from pandomq.kernel.plain.settings import Settings
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
 
 
-class Queue(QueueExits):
+class Queue(QueueStream):
     """See the contract."""
 
     def __init__(self, engine: "Engine", owner: Any, queue_id: int, logged: bool) -> None:
@@ -34,17 +36,11 @@ class Queue(QueueExits):
         self.owner = owner
         self.queue_id = queue_id
         self.logged = logged
-        self.synced = False
         self.mirror = False  # what is here came from the root, under its delivery tags
-        self.is_outlet = False
-        self.next_sequence = 1
         self.unacked_count = 0
-        self.published = 0
         self.delivered = 0
         self.redelivered = 0
         self.acked = 0
-        self.may_refuse = False  # it has a limit, and keeps messages out
-        self._may_drop = False  # it has a limit, and drops from its head
         self._awaited_count = 0  # messages that have a place here, and come when the log has them
         self._awaited_bytes = 0
 
@@ -65,13 +61,18 @@ class Queue(QueueExits):
         synced: bool = False,
         mirror: bool = False,
         outlet: bool = False,
+        stream: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
+        chunk_age_ms: int = CHUNK_AGE_MS,
     ) -> None:
+        if self.becomes_stream(stream, chunk_bytes, chunk_age_ms):
+            return
         self.settings = Settings(
             ttl_ms, length_max, bytes_max, overflow, dead_letters, delivery_limit, counts_deliveries
         )
         limited = length_max >= 0 or bytes_max >= 0
         self.may_refuse = limited and overflow != DROP_HEAD
-        self._may_drop = limited and overflow == DROP_HEAD
+        self.may_drop = limited and overflow == DROP_HEAD
         self.synced = synced
         self.is_outlet = outlet
         self.engine.has_outlets = self.engine.has_outlets or outlet
@@ -112,6 +113,9 @@ class Queue(QueueExits):
 
     def insert(self, message: Message, now_ms: int) -> None:
         """Takes the message under the next sequence."""
+        if self.stream is not None:
+            self.stream.insert(message, now_ms)
+            return
         engine = self.engine
         entry = Entry(message, self.next_sequence, engine.term, self.settings.deadline_ms(message, now_ms))
         self.next_sequence += 1
@@ -128,7 +132,7 @@ class Queue(QueueExits):
                 return
         self.ready.push(entry)
         self._arrived(entry, log=True)
-        if self._may_drop and self.settings.overflowed_by(self.ready, 0, 0):
+        if self.may_drop and self.settings.overflowed_by(self.ready, 0, 0):
             self._hand_out(now_ms)
             self.drop_surplus()
         elif self.ready.count == 1:
@@ -152,6 +156,9 @@ class Queue(QueueExits):
 
     def restore(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
         """Takes the message at its old place, unlogged and unlimited."""
+        if self.stream is not None:
+            self.stream.restore(message, sequence, now_ms)
+            return
         entry = Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms))
         message.kept |= self.logged
         self.engine.hold(message)
@@ -164,14 +171,20 @@ class Queue(QueueExits):
         self.watch_time()
         self.activate()
 
-    def await_message(self, message: Message) -> int:
+    def await_message(self, message: Message, now_ms: int) -> int:
         """Gives the message a sequence, under which it is admitted later."""
+        if self.stream is not None:
+            # It is there, and nobody sees it before the log has it.
+            self.stream.insert(message, now_ms)
+            return self.next_sequence - 1
         self._awaited_count += 1
         self._awaited_bytes += message.body_size
         self.next_sequence += 1
         return self.next_sequence - 1
 
     def admit(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
+        if self.stream is not None:
+            return
         self._awaited_count -= 1
         self._awaited_bytes -= message.body_size
         if self.deleted:
@@ -258,8 +271,11 @@ class Queue(QueueExits):
 
     def run(self, now_ms: int) -> None:
         """What a deliver does for one queue."""
+        if self.stream is not None:
+            self.stream.run(now_ms)
+            return
         self._hand_out(now_ms)
-        if self._may_drop:
+        if self.may_drop:
             self.drop_surplus()
         if self.ready.with_deadline:
             self.expire(now_ms)
@@ -333,6 +349,8 @@ class Queue(QueueExits):
         count = self.clear(log=False)
         for consumer in self.consumers():
             consumer.cancel()
+        if self.stream is not None:
+            self.stream.delete()
         return count
 
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
@@ -342,6 +360,8 @@ class Queue(QueueExits):
         ]
 
     def check(self) -> None:
+        if self.stream is not None:
+            self.stream.check()
         self.check_consumers()
         self.check_pages()
         self.ready.check()

@@ -1,0 +1,35 @@
+# What waits in queues and streams for the log: what left a queue unseen must be known to it before more is delivered, and
+# of a stream nobody reads what is not committed.
+
+cdef int seal_queues(Engine engine) except -1:
+    cdef Queue queue
+    cdef list queues = engine.unsealed_queues
+    engine.unsealed_queues = []
+    for queue in queues:
+        queue.unseen_index = engine.sealed_index
+        engine.queues_waiting.append((engine.sealed_index, queue))
+    return 0
+
+
+cdef int commit_queues(Engine engine) except -1:
+    while engine.queues_waiting and engine.queues_waiting[0][0] <= engine.commit_index:
+        queue_activate_if_ready(engine.queues_waiting.popleft()[1])
+    return 0
+
+
+cdef int seal_streams(Engine engine) except -1:
+    cdef Queue queue
+    cdef list streams = engine.unsealed_streams
+    engine.unsealed_streams = []
+    for queue in streams:
+        queue.stream.is_unsealed = False
+        engine.streams_waiting.append((engine.sealed_index, queue, queue.next_sequence - 1))
+    return 0
+
+
+cdef int commit_streams(Engine engine) except -1:
+    cdef Queue queue
+    while engine.streams_waiting and engine.streams_waiting[0][0] <= engine.commit_index:
+        _, queue, end = engine.streams_waiting.popleft()
+        stream_commit(queue.stream, end)
+    return 0

@@ -1,0 +1,35 @@
+"""What a delivery from a stream says in its headers beside what was published: the message's offset."""
+
+import struct
+from typing import Final
+
+from pandomq.kernel.plain.fields import FLAGS_OFFSET, HEADERS, Malformed, entries, place_of_headers
+
+NAME: Final = b"x-stream-offset"
+ENTRY: Final = struct.Struct(f">B{len(NAME)}scq")
+
+
+def with_offset(header: bytes, offset: int) -> bytes:
+    """The content header with this offset as the last of its headers, in place of what was there under that name. One
+    that cannot be walked through stays as it is."""
+    try:
+        flags, place = place_of_headers(header)
+        table = _without_offset(header, place) if flags & HEADERS else b""
+    except (Malformed, IndexError):
+        return header
+    end = place + 4 + int.from_bytes(header[place : place + 4], "big") if flags & HEADERS else place
+    table += ENTRY.pack(len(NAME), NAME, b"l", offset)
+    start = header[:FLAGS_OFFSET] + (flags | HEADERS).to_bytes(2, "big") + header[FLAGS_OFFSET + 2 : place]
+    return start + len(table).to_bytes(4, "big") + table + header[end:]
+
+
+def _without_offset(header: bytes, place: int) -> bytes:
+    # The octets of the table, all of it looked at; if somebody put the name in twice, only the first one goes.
+    table = b""
+    found = False
+    for name, start, end in entries(header, place, len(header)):
+        if name == NAME and not found:
+            found = True
+        else:
+            table += header[start - len(name) - 1 : end]
+    return table
