@@ -1,0 +1,73 @@
+"""Which brokers to talk to, as whom, and how patiently: what a source or sink carries to every executor.
+
+It has to carry the password; whatever prints it sees hosts only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from pandomq.data_client.client import DataClient
+from pandomq.data_client.urls import parse_urls
+from pandomq.spark.option_values import BadOption, OptionValues
+
+OPTIONS: Final = ("url", "user", "password", "timeout")
+TIMEOUT_MS: Final = 300_000
+"""So long a failover may take before a task gives up; Spark then tries the task again."""
+KEPT_MAX: Final = 4
+"""Connections that a Python worker keeps open from one task to the next."""
+
+
+@dataclass(frozen=True, repr=False)
+class Connection:
+    urls: str
+    timeout_ms: int = TIMEOUT_MS
+
+    @classmethod
+    def of(cls, values: OptionValues) -> Connection:
+        """Raises BadOption, or the client's BadUrl."""
+        urls = values.needed("url", "where the brokers are, such as amqp://user:password@host1,host2/vhost")
+        user, password = values.raw("user"), values.raw("password")
+        if (user is None) != (password is None):
+            raise BadOption("options user and password belong together")
+        if user is not None and password is not None:
+            if "@" in urls:
+                raise BadOption("the url has a user already, and so has option user")
+            login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
+            urls = re.sub(r"(amqps?://)", lambda scheme: scheme[0] + login, urls)
+        parse_urls(urls)
+        return cls(urls, values.milliseconds("timeout", TIMEOUT_MS))
+
+    def __repr__(self) -> str:
+        return f"Connection({', '.join(map(str, parse_urls(self.urls).addresses))})"
+
+    def root_client(self) -> DataClient:
+        """A client that asks the root for everything: for drivers, who have to know what is there."""
+        return DataClient(self.urls, timeout_s=self.timeout_ms / 1000, at_root=True)
+
+    def client(self) -> DataClient:
+        """A client that connects when it is first asked something; each process begins with another broker."""
+        return DataClient(self.urls, timeout_s=self.timeout_ms / 1000, turn=os.getpid())
+
+    @contextmanager
+    def kept_client(self) -> Iterator[DataClient]:
+        """A client of this process that is given back for the next task, unless something went wrong with it."""
+        place = (os.getpid(), self)
+        client = _KEPT.pop(place, None) or self.client()
+        try:
+            yield client
+        except BaseException:
+            client.close()
+            raise
+        if len(_KEPT) >= KEPT_MAX:
+            _KEPT.pop(next(iter(_KEPT))).close()
+        _KEPT[place] = client
+
+
+_KEPT: Final[dict[tuple[int, Connection], DataClient]] = {}
