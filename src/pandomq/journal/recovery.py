@@ -32,7 +32,7 @@ from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.log_end import Tail
 from pandomq.journal.names import STATE
 from pandomq.journal.open_segment import OpenSegment
-from pandomq.journal.state_file import write_state
+from pandomq.journal.state_file import STATE_BYTES, write_state
 from pandomq.journal.work import Work, perform
 
 
@@ -69,7 +69,8 @@ def settle(examination: Examination, settings: JournalSettings, new: StoreState,
             yield from shorten(end.cut)
         newest = examination.catalogue.newest_segment
         state = msgspec.structs.replace(state, segment_newest=newest, cut_from=0)
-    if state != survey.state or any(flaw.file == STATE for flaw in survey.flaws):
+    is_short = survey.sizes[STATE] < STATE_BYTES
+    if state != survey.state or is_short or any(flaw.file == STATE for flaw in survey.flaws):
         counter += 1
         yield from write_state(state, counter)
     return Opened(identity, state, counter, None if damaged else _resume(examination, settings, identity))

@@ -1,14 +1,23 @@
-"""The hard state's file, for those who open a store: both copies are read or written at once."""
+"""The hard state's file, for those who open a store: both copies are read or written at once.
 
-from pandomq.journal.effects import FileInfo, SyncFile, Write
+The file is as long as it will ever be from the start. If a save made it longer, a crash could keep the new content with
+the old size: a copy without its last bytes, which looks like damage.
+"""
+
+from typing import Final
+
+from pandomq.journal.effects import FileInfo, Resize, SyncFile, Write
 from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy, encode_copy
 from pandomq.journal.limits import STATE_COPY_BYTES
 from pandomq.journal.names import STATE
 from pandomq.journal.work import Work, perform, read
 
+STATE_BYTES: Final = len(COPY_OFFSETS) * STATE_COPY_BYTES
+
 
 def write_state(state: StoreState, counter: int) -> Work[None]:
     data = encode_copy(state, counter)
+    yield from perform(Resize(STATE, STATE_BYTES))
     for offset in COPY_OFFSETS:
         yield from perform(Write(STATE, offset, (data,)), SyncFile(STATE))
 

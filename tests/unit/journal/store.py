@@ -128,9 +128,17 @@ class Store:
     """One disk, and the journals that come and go on it."""
 
     def __init__(
-        self, seed: int = 0, settings: JournalSettings = SMALL, *, early: bool = True, capacity_bytes: int = 2**40
+        self,
+        seed: int = 0,
+        settings: JournalSettings = SMALL,
+        *,
+        early: bool = True,
+        told_late: bool = False,
+        capacity_bytes: int = 2**40,
     ) -> None:
         self.early = early
+        self.told_late = told_late
+        """Of writes the disk tells with what waits behind them, see `SimDisk.telling_ms`."""
         self.disk = SimDisk(Random(seed), capacity_bytes=capacity_bytes)
         self.settings = settings
         self.now_ms = 1
@@ -170,7 +178,7 @@ class Store:
 
     def step(self) -> bool:
         """Lets the disk answer once; False if it has nothing to do."""
-        due_ms = self.disk.next_ms
+        due_ms = self.disk.telling_ms if self.told_late else self.disk.next_ms
         if due_ms == NEVER_MS:
             return False
         self.now_ms = max(self.now_ms, due_ms)

@@ -11,20 +11,25 @@ from tests.unit.journal.store import Store
 
 
 @settings(max_examples=300)
-@given(seed=st.integers(0, 2**32), early=st.booleans(), operations=st.lists(OPERATIONS, max_size=40))
+@given(
+    seed=st.integers(0, 2**32),
+    early=st.booleans(),
+    told_late=st.booleans(),
+    operations=st.lists(OPERATIONS, max_size=40),
+)
 def test_what_was_synced_is_there_in_order_and_nothing_else(
-    seed: int, early: bool, operations: list[Operation]
+    seed: int, early: bool, told_late: bool, operations: list[Operation]
 ) -> None:
-    run(Store(seed, early=early), operations)
+    run(Store(seed, early=early, told_late=told_late), operations)
 
 
 def test_longer_lives() -> None:
     for seed in range(60):
-        run(Store(seed, early=bool(seed % 2)), program(Random(seed), 100))
+        run(Store(seed, early=bool(seed % 2), told_late=seed % 4 >= 2), program(Random(seed), 100))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_many_longer_lives() -> None:
     for seed in range(1_000, 3_000):
-        run(Store(seed, early=bool(seed % 2)), program(Random(seed), 120))
+        run(Store(seed, early=bool(seed % 2), told_late=seed % 4 >= 2), program(Random(seed), 120))

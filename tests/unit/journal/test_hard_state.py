@@ -45,6 +45,32 @@ def test_what_was_spoken_is_remembered(seed: int, terms: list[int], steps: list[
     assert store.open().hard_state == found
 
 
+def test_a_crash_while_a_longer_state_is_saved_looks_like_no_damage() -> None:
+    """Content and size of a file reach the disk apart: the copy at its end must not depend on both."""
+    for seed in range(60):
+        store = Store(seed)
+        store.open()
+        for length in range(1, 4):
+            save(store, HardState(term=length, vote="n" * length))
+            for _ in range(seed % 7):
+                store.step()
+        store.crash(Loss.SOME)
+        assert not store.open().flaws
+
+
+def test_a_file_of_an_older_broker_gets_its_length() -> None:
+    store = Store()
+    store.open()
+    save(store, HardState(term=3))
+    store.settle()
+    store.disk.crash(Loss.ALL)
+    store.disk.truncate_file(STATE, COPY_OFFSETS[1] + 400)
+    store.start()
+    recovered = store.open()
+    assert recovered.hard_state.term == 3 and not recovered.flaws
+    assert store.disk.sizes()[STATE] == 2 * COPY_OFFSETS[1]
+
+
 def test_one_damaged_copy_is_made_up_for() -> None:
     for offset in COPY_OFFSETS:
         store = Store()
