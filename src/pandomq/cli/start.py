@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pandomq import __version__, kernel
+from pandomq.cli.config import data_port
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
 from pandomq.cli.config.sections import ClusterTls, Configuration, Node, Tls
@@ -113,6 +114,8 @@ def _places(configuration: Configuration) -> dict[str, str]:
         "[node.tls] listen": node.tls.listen,
         "--http": node.http,
         "[cluster] listen": configuration.cluster.listen,
+        "[data] listen": configuration.data.listen or OFF,
+        "[data] tls_listen": configuration.data.tls_listen or OFF,
     }
 
 
@@ -142,6 +145,9 @@ def _endpoints(configuration: Configuration) -> Endpoints:
         proxy_protocol=node.proxy_protocol,
         cluster=_address(cluster.listen),
         cluster_tls=_cluster_tls_files(cluster.tls),
+        data=data_port.data_address(configuration),
+        data_tls=data_port.data_tls_address(configuration),
+        data_may_move=data_port.may_move(configuration),
     )
 
 

@@ -67,6 +67,9 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """What that client says of itself, as a field table."""
     client: Annotated[int, msgspec.Meta(ge=0)] = 0
     """The number of that client's connection in this life of its broker; 0 of none."""
+    data: Text = ""
+    data_tls: Text = ""
+    """Where its data port is, without TLS and with it."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):

@@ -1,7 +1,8 @@
-"""Where a broker's data port is: asked of its AMQP port, which says so before anybody logs in.
+"""Where data ports are: asked of a broker's AMQP port, which says so before anybody logs in.
 
 The first frame of an AMQP connection, connection.start, has the server's properties. `data` is the address of the data
-port, `data_tls` of the one that speaks TLS; an address without a host means the host that was asked.
+port, `data_tls` of the one that speaks TLS; an address without a host means the host that was asked. A broker that has
+none names those of others, `data_brokers` and `data_brokers_tls`.
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ _START: Final = struct.Struct(">HHBB")
 _FRAME_BYTES_MAX: Final = 1024 * 1024
 
 
-def find_data_port(asked: Address, context: ssl.SSLContext | None, timeout_s: float) -> Address:
-    """Raises OSError if nobody answers, BadAnswer if there is no data port."""
+def find_data_ports(asked: Address, context: ssl.SSLContext | None, timeout_s: float) -> list[Address]:
+    """At least one. Raises OSError if nobody answers, BadAnswer if there is no data port."""
     properties = server_properties(asked, context, timeout_s)
-    name = "data" if context is None else "data_tls"
-    place = properties.get(name)
-    if not isinstance(place, str) or not place:
+    kind = "" if context is None else "_tls"
+    own, others = properties.get(f"data{kind}"), properties.get(f"data_brokers{kind}")
+    places = [own] if isinstance(own, str) and own else others if isinstance(others, list) else []
+    if not places:
         raise BadAnswer(f"the broker at {asked} has no data port{'' if context is None else ' that speaks TLS'}")
     try:
-        found = Address.parse(place)
+        found = [Address.parse(str(place)) for place in places]
     except ValueError:
-        raise BadAnswer(f"the broker at {asked} says that its data port is at {place!r}") from None
-    return found if found.host else found._replace(host=asked.host)
+        raise BadAnswer(f"the broker at {asked} does not say where its data port is") from None
+    return [place if place.host else place._replace(host=asked.host) for place in found]
 
 
 def server_properties(asked: Address, context: ssl.SSLContext | None, timeout_s: float) -> FieldTable:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pandomq.data_client.connection import DataConnection
-from pandomq.data_client.discovery import find_data_port
+from pandomq.data_client.discovery import find_data_ports
 from pandomq.data_client.failures import BadAnswer, DataFailure, NotAllowed, Refused, Unreachable
 from pandomq.data_client.patience import Patience
 from pandomq.data_client.urls import Address, Brokers
@@ -117,10 +117,17 @@ class Line:
 
     def _open(self, place: _Place, patience: Patience) -> DataConnection:
         context = self._tls_context()
-        address = place.address
+        ports = [place.address]
         if not place.is_data_port:
-            address = find_data_port(address, context, patience.connect_s)
-        return DataConnection(address, context, self._brokers.login, patience.connect_s)
+            ports = find_data_ports(place.address, context, patience.connect_s)
+        for at, port in enumerate(ports):
+            try:
+                return DataConnection(port, context, self._brokers.login, patience.connect_s)
+            except OSError as failure:
+                if at == len(ports) - 1:
+                    raise
+                self._why[str(port)] = _reason(failure)
+        raise AssertionError("there is at least one")
 
     def _tls_context(self) -> ssl.SSLContext | None:
         if self._context is None and self._brokers.tls is not None:

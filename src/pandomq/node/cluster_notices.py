@@ -37,6 +37,7 @@ class ClusterNotices:
         "alarms",
         "changed",
         "committed_elsewhere",
+        "data",
         "elections",
         "followed",
         "loads",
@@ -59,6 +60,8 @@ class ClusterNotices:
         self.membership = Membership(())
         self.advertised: dict[str, str] = {}
         """Where brokers say that clients find them."""
+        self.data: dict[str, tuple[str, str]] = {}
+        """Where brokers say that their data ports are, without TLS and with it; empty where there is none."""
         self.loads = Loads()
         self.alarms: dict[AlarmKind, str] = {}
         self.committed_elsewhere = 0
@@ -103,13 +106,16 @@ class ClusterNotices:
         if isinstance(message, Append) and peer == self.root:
             self.committed_elsewhere = message.commit_index
 
-    def advertise(self, name: str, address: str) -> None:
+    def advertise(self, name: str, address: str, data: tuple[str, str] = ("", "")) -> None:
         if address and self.advertised.get(name) != address:
             self.advertised[name], self.changed = address, True
+        if self.data.get(name, ("", "")) != data:
+            self.data[name], self.changed = data, True
 
     def forget(self, name: str) -> None:
         """It is gone, and was no member."""
         self.advertised.pop(name, None)
+        self.data.pop(name, None)
 
     def ask(self, on_ended: OnEnded) -> None:
         """Said before the replica is asked; one ChangeEnded will answer."""

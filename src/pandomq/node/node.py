@@ -20,6 +20,8 @@ from pandomq.broker.commands import StartBroker
 from pandomq.errors import connection_forced
 from pandomq.ids import LogIndex
 from pandomq.node.administered import Administered
+from pandomq.node.data.desk import DataDesk
+from pandomq.node.data.services import Services
 from pandomq.node.desk import Desk
 from pandomq.node.disk_log import DiskLog
 from pandomq.node.endings import Endings, for_client
@@ -93,7 +95,12 @@ class Node:
             self.office.proxy = self._front_desk.host
             self._pressure.engines.append(self._front_desk.front.engine)
         self.local_clients = LocalClients(self._broker, self.office)
-        self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk)
+        replication = None if self._disk is None else self._disk.replication
+        services = Services(
+            self._broker, self.office, replication, self.local_clients, self.log_in, self._administered.add
+        )
+        self.data = DataDesk(services, now_ms)
+        self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk, self.data)
         self._parting = Parting(self._links, self._endings, self.local_clients, self.office)
         self.views = Views(
             settings,
@@ -193,6 +200,7 @@ class Node:
     def tick(self, now_ms: int, monotonic_ms: int | None = None) -> None:
         self._reception.tick(now_ms)
         self._links.tick(now_ms)
+        self.data.tick(now_ms)
         if self._disk is not None:
             self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
             self.retirement.tick(now_ms if monotonic_ms is None else monotonic_ms)
@@ -201,7 +209,7 @@ class Node:
 
     @property
     def next_deadline_ms(self) -> int:
-        deadline_ms = self._links.next_deadline_ms
+        deadline_ms = min(self._links.next_deadline_ms, self.data.next_deadline_ms)
         if self.ready and (self._disk is None or self._disk.replication.serving):
             deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
         if self._front_desk is not None and self._disk is not None and self._disk.open:
@@ -212,6 +220,7 @@ class Node:
     def shut_down(self, now_ms: int) -> None:
         """Tells every client; they go as they answer."""
         self._parting.shut_down(now_ms)
+        self.data.part("this broker is stopping")
 
     # The disk, and other brokers. Each wants a step.
 
@@ -298,7 +307,8 @@ class Node:
             now_ms = max(now_ms, disk.last_ms)
             if not self._may_serve(disk, now_ms):
                 return self._stand_by(disk, now_ms)
-        more = self._intake.go_on(now_ms)
+        more = self.data.step(now_ms)
+        more = self._intake.go_on(now_ms) or more
         if self._broker.next_deadline_ms <= now_ms:
             self._commit(self._broker.tick(now_ms))
         self._administered.submit(self._broker.administration, now_ms)
@@ -341,7 +351,8 @@ class Node:
         has_left = disk.replication.lingering is not None or not disk.replication.in_office
         if has_left:
             self._administered.refuse(self.office.refusal())
-        more = self._intake.go_on(now_ms)
+        more = self.data.step(now_ms)
+        more = self._intake.go_on(now_ms) or more
         more = disk.follow() or more
         more = self._step_front(now_ms) or more
         if has_left:

@@ -29,7 +29,7 @@ def make_offer(
     return Offer(
         version=COMPATIBLE_VERSIONS.get(settings.product, __version__),
         product=settings.product,
-        more={"pandomq_version": __version__, **(announced or {})},
+        more={"pandomq_version": __version__, **settings.data.properties, **(announced or {})},
         cluster_name=settings.name,
         mechanisms=mechanisms,
         proposal=Agreed(settings.channel_max, settings.frame_bytes_max, settings.heartbeat_s),

@@ -91,7 +91,10 @@ class Office:
         properties: dict[str, object] = {"cluster": self._disk.cluster_id, "http": self._settings.http}
         brokers = self._brokers(notices)
         if brokers:
+            data = [places[0] for _, places in sorted(notices.data.items()) if places[0]]
+            data_tls = [places[1] for _, places in sorted(notices.data.items()) if places[1]]
             properties |= {"root": notices.address_of(notices.root), "brokers": brokers}
+            properties |= {"data_brokers": data, "data_brokers_tls": data_tls}
         return {name: value for name, value in properties.items() if value}
 
     def _brokers(self, notices: ClusterNotices) -> list[str]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pandomq.cluster.parcels import Octets
     from pandomq.journal.effects import Request
     from pandomq.node.attempts import Attempt
+    from pandomq.node.data.effects import Effect
     from pandomq.node.dialed import Dialed
     from pandomq.node.link import Link
     from pandomq.node.logins import Question
@@ -78,6 +79,8 @@ class Output(NamedTuple):
     """As `writes`, on connections that were dialed to other brokers."""
     peer_controls: Sequence[PeerControl] = ()
     """Carried out after these."""
+    data: Sequence[Effect] = ()
+    """For connections to the data port."""
 
 
 def carry_out(

@@ -61,7 +61,9 @@ class PeerLinks:
         self._links = links
         self._disk = disk
         self._replication = disk.replication
-        self._replication.notices.advertise(settings.name, settings.cluster.advertise)
+        self._data = settings.data
+        own_data = (settings.data.advertised, settings.data.advertised_tls)
+        self._replication.notices.advertise(settings.name, settings.cluster.advertise, own_data)
         self._random = random
         self.life = f"{random.getrandbits(128):032x}"
         self.dialing = PeerDialing(settings.cluster.key, self.hello, self, random)
@@ -104,6 +106,8 @@ class PeerLinks:
             http=settings.http,
             version=__version__,
             members=self._introductions(),
+            data=self._data.advertised,
+            data_tls=self._data.advertised_tls,
         )
 
     @property
@@ -193,7 +197,7 @@ class PeerLinks:
     def _listen_to(self, peer: Peer, hello: Hello, now_ms: int) -> None:
         """What a broker says of itself, and of others."""
         peer.hello = hello
-        self._replication.notices.advertise(hello.name, hello.amqp)
+        self._replication.notices.advertise(hello.name, hello.amqp, (hello.data, hello.data_tls))
         if not self._replication.notices.membership.names:
             self._introduced = {name for name, _ in hello.members} or self._introduced
             for name, address in hello.members:

@@ -6,6 +6,7 @@ from pandomq import limits
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.passwords import LOG_COST
 from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.node.data.places import DataPlaces
 from pandomq.wire import sasl
 
 
@@ -45,6 +46,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     paging_bytes: int = limits.PAGING_BYTES
     """Ready messages that take more memory leave it for the disk, if there is one; 0: they stay."""
     cluster: ClusterSettings = ClusterSettings()
+    data: DataPlaces = DataPlaces()
 
     def __post_init__(self) -> None:
         if not limits.FRAME_BYTES_MIN <= self.frame_bytes_max:

@@ -31,8 +31,8 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._take(cast(asyncio.Transport, transport))
         self.link = self._server.connected(
             self,
-            _address(transport, "peername"),
-            _address(transport, "sockname"),
+            address_of(transport, "peername"),
+            address_of(transport, "sockname"),
             transport.get_extra_info("ssl_object"),
             through_proxy=self._through_proxy,
             place=self._place,
@@ -102,6 +102,6 @@ class ClientSocket(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
 
-def _address(transport: asyncio.BaseTransport, end: str) -> tuple[str, int]:
+def address_of(transport: asyncio.BaseTransport, end: str) -> tuple[str, int]:
     address = transport.get_extra_info(end)
     return (address[0], address[1]) if address else ("", 0)

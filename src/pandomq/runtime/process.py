@@ -26,6 +26,8 @@ from pandomq.node.view_records import ListenerView
 from pandomq.runtime import collector
 from pandomq.runtime.allocator import keep_large_blocks_apart
 from pandomq.runtime.clock import Clock
+from pandomq.runtime.data_listener import DataListener
+from pandomq.runtime.data_ports import DataPorts
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.http import HttpServer
 from pandomq.runtime.repeats import WINDOW_S, sum_up
@@ -105,6 +107,8 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, again.set)
     clock = Clock()
+    data_ports = DataPorts(endpoints)
+    settings = data_ports.told_to(settings)
 
     def make_node() -> Node:
         nonlocal settings
@@ -118,7 +122,8 @@ async def _serve(
     def use(changed: NodeSettings) -> None:
         nonlocal settings
         # Who it is and whom it belongs to stay until a restart, also for a node that begins again.
-        settings = msgspec.structs.replace(changed, name=settings.name, cluster=settings.cluster)
+        kept = {"name": settings.name, "cluster": settings.cluster, "data": settings.data}
+        settings = msgspec.structs.replace(changed, **kept)
         server.node.change_settings(settings)
 
     server = Server(make_node, clock, None if store is None else store.directory)
@@ -126,6 +131,7 @@ async def _serve(
         server.dial_with(endpoints.cluster_tls)
     await server.open()
     urls = await _listen(server, endpoints)
+    data = data_ports.serve(server, clock, Path() if store is None else store.directory)
     http: HttpServer | None = None
     if endpoints.http is not None and make_application is not None:
         made, answering = make_application, HttpServer(make_application(server.node, settings, clock, server.wake))
@@ -136,7 +142,7 @@ async def _serve(
             server.node.views.listeners.append(ListenerView("http", *address))
     collector.begin()
     on_ready(urls)
-    servers: list[Server | HttpServer] = [server] if http is None else [server, http]
+    servers: list[Server | HttpServer | DataListener] = [server, data] if http is None else [server, data, http]
     chores = [
         asyncio.create_task(_every(WINDOW_S, sum_up)),
         asyncio.create_task(_every(collector.FULL_EVERY_S, collector.look_at_all)),
@@ -150,9 +156,11 @@ async def _serve(
     if server.failure.done():
         server.failure.result()
     log.info("stopping: telling clients")
+    data.stop_listening()
     if http is not None:
         await http.shut_down()
     await server.shut_down()
+    await data.shut_down()
 
 
 async def _every(pause_s: float, chore: Callable[[], None]) -> None:
@@ -178,7 +186,7 @@ async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
 async def _reload_when_asked(
     again: asyncio.Event,
     use: Callable[[NodeSettings], None],
-    servers: Sequence[Server | HttpServer],
+    servers: Sequence[Server | HttpServer | DataListener],
     read_settings: Callable[[], NodeSettings] | None,
 ) -> None:
     while True:

@@ -21,6 +21,8 @@ from pandomq import limits
 from pandomq.cluster.limits import BROKERS_COMING_MAX
 from pandomq.journal.faults import StoreFault
 from pandomq.node.attempts import Attempt
+from pandomq.node.data.desk import DataDesk
+from pandomq.node.data.effects import carry_out as carry_out_data
 from pandomq.node.dialed import Dialed
 from pandomq.node.link import Link
 from pandomq.node.logins import Question
@@ -116,6 +118,11 @@ class Server:
     def read_certificates(self) -> Renewal:
         """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
         return Renewal([*self._listeners, self._dialing])
+
+    @property
+    def data_desk(self) -> DataDesk | None:
+        """None: one node is gone, and the next is not there yet."""
+        return self.node.data if self._renewal is None and not self._parted else None
 
     def wake(self) -> None:
         """Somebody inside the process has gathered work for the node."""
@@ -277,6 +284,8 @@ class Server:
             self._write_to_peers(output.peer_writes)
         for control in (*output.controls, *output.peer_controls):
             carry_out(control, self._dialing.dial, self._verify)
+        for effect in output.data:
+            carry_out_data(effect)
         if output.restart is not None and self._stopping:
             # It lost its office on the way out, and has said good-bye: nothing is left to be put in order.
             self._parted = True

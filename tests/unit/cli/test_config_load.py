@@ -13,6 +13,7 @@ from pandomq.cli.config import load as loading
 from pandomq.cli.config.keys import Key, Value, all_keys
 from pandomq.cli.config.load import ConfigurationError, Loaded, load
 from pandomq.cli.config.sources import from_environment
+from pandomq.node.data.places import DataPlaces
 from pandomq.node.settings import NodeSettings
 
 
@@ -61,9 +62,10 @@ def test_the_highest_source_that_has_a_value_wins(data: st.DataObject) -> None:
 def test_without_anything_a_node_has_its_own_defaults() -> None:
     settings, defaults = load(None, {}, {}).node_settings(), NodeSettings()
     for field in NodeSettings.__struct_fields__:
-        if field != "memory_bytes_max":
+        if field not in ("memory_bytes_max", "data"):
             assert getattr(settings, field) == getattr(defaults, field), field
     assert settings.memory_bytes_max > 0
+    assert settings.data == DataPlaces(told=":5680", advertised="127.0.0.1:5680")
 
 
 def test_every_setting_named_in_the_table_exists() -> None:
@@ -116,7 +118,7 @@ def test_an_unknown_key_is_named_with_its_file_and_the_nearest() -> None:
 def test_a_section_that_nothing_reads_is_refused(section: str) -> None:
     (problem,) = problems_of(f"[{section}]\nx = 1\n")
     assert problem.startswith(f"pandomq.toml: {section} is not a section")
-    assert "auth, cluster, limits, log, node" in problem
+    assert "auth, cluster, data, limits, log, node" in problem
 
 
 def test_an_unknown_variable_is_named_with_the_nearest() -> None:

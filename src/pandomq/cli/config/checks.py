@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pandomq.cli.config import cluster
+from pandomq.cli.config import cluster, data_port
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.sections import Auth, Configuration, Limits, Tls
 from pandomq.wire.sasl import EXTERNAL, KNOWN_MECHANISMS
@@ -28,10 +28,13 @@ def problems(configuration: Configuration) -> Iterator[str]:
             "node.tls.listen": node.tls.listen,
             "node.http": node.http,
             "cluster.listen": configuration.cluster.listen,
+            "data.listen": configuration.data.listen or OFF,
+            "data.tls_listen": configuration.data.tls_listen or OFF,
         }
     )
     yield from _tls_problems(node.tls)
     yield from cluster.problems(configuration)
+    yield from data_port.problems(configuration)
     yield from _limits_problems(configuration.limits)
     yield from _auth_problems(configuration.auth)
     yield from _mechanism_problems(configuration.auth, node.tls)

@@ -29,13 +29,13 @@ def cluster_settings(configuration: Configuration, *, bootstrap: bool = False) -
         return ClusterSettings(replica=_replica_settings(cluster))
     members = tuple(parse_primary(text) for text in cluster.primaries)
     listen = node.tls.listen if node.listen == OFF else node.listen
-    own_host = next((Address.parse(member.address).host for member in members if member.name == node.name), None)
+    own_host = own_host_of(configuration)
     return ClusterSettings(
         primaries=members,
         key=cluster.key.encode(),
-        advertise=cluster.advertise or _from_elsewhere(listen, own_host),
-        links="" if cluster.listen == OFF else _from_elsewhere(cluster.listen, own_host),
-        http=cluster.advertise_http or ("" if node.http == OFF else _from_elsewhere(node.http, own_host)),
+        advertise=cluster.advertise or from_elsewhere(listen, own_host),
+        links="" if cluster.listen == OFF else from_elsewhere(cluster.listen, own_host),
+        http=cluster.advertise_http or ("" if node.http == OFF else from_elsewhere(node.http, own_host)),
         bootstrap=bootstrap,
         join=tuple(str(Address.parse(text)) for text in cluster.join),
         access=cluster.access,
@@ -43,6 +43,12 @@ def cluster_settings(configuration: Configuration, *, bootstrap: bool = False) -
         observer=bool(cluster.join) and own_host is None,
         replica=_replica_settings(cluster),
     )
+
+
+def own_host_of(configuration: Configuration) -> str | None:
+    """By which the primaries know this broker, if it is one of them."""
+    members = (parse_primary(text) for text in configuration.cluster.primaries)
+    return next((Address.parse(one.address).host for one in members if one.name == configuration.node.name), None)
 
 
 def _replica_settings(cluster: Cluster) -> ReplicaSettings:
@@ -54,7 +60,7 @@ def _replica_settings(cluster: Cluster) -> ReplicaSettings:
     )
 
 
-def _from_elsewhere(listen: str, own_host: str | None) -> str:
+def from_elsewhere(listen: str, own_host: str | None) -> str:
     """Who listens on all interfaces is found by the name that the primaries have for it, or the machine's."""
     address = Address.parse(listen)
     if address.host not in _ALL_INTERFACES:

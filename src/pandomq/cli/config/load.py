@@ -14,6 +14,7 @@ import msgspec
 
 from pandomq.cli.config import checks
 from pandomq.cli.config.cluster import cluster_settings
+from pandomq.cli.config.data_port import data_places
 from pandomq.cli.config.keys import Key, Value, all_keys
 from pandomq.cli.config.sections import Configuration, Limits
 from pandomq.cli.config.sources import DEFAULT, Given, Origin, Source, from_environment, from_file, from_options
@@ -59,7 +60,8 @@ class Loaded(msgspec.Struct, frozen=True):
 
     def node_settings(self, *, bootstrap: bool = False) -> NodeSettings:
         values: dict[str, Any] = {field: self.holdings[path].value for field, path in SETTINGS.items()}
-        return NodeSettings(**values, cluster=cluster_settings(self.configuration, bootstrap=bootstrap))
+        cluster = cluster_settings(self.configuration, bootstrap=bootstrap)
+        return NodeSettings(**values, cluster=cluster, data=data_places(self.configuration))
 
     def journal_settings(self) -> JournalSettings | None:
         """None: the log is in memory."""

@@ -221,9 +221,30 @@ class Cluster(Section, frozen=True):
     tls: ClusterTls = ClusterTls()
 
 
+class Data(Section, frozen=True):
+    """`data_port` turns them into addresses."""
+
+    listen: Annotated[
+        str | None,
+        Meta(
+            description="Where Spark and others read streams in bulk. Left out: node.listen's port + 8, or a free one.",
+            extra=ADDRESS,
+        ),
+    ] = None
+    tls_listen: Annotated[
+        str | None,
+        Meta(description="The same by TLS, with [node.tls]. Left out: node.tls.listen's port + 8.", extra=ADDRESS),
+    ] = None
+    advertise: Annotated[
+        str | None, Meta(description="Where clients find data.listen. Left out: at this broker's host.", extra=ADDRESS)
+    ] = None
+    advertise_tls: Annotated[str | None, Meta(description="The same for data.tls_listen.", extra=ADDRESS)] = None
+
+
 class Configuration(Section, frozen=True):
     node: Node
     cluster: Cluster
+    data: Data
     limits: Limits
     log: Log
     auth: Auth

@@ -1,0 +1,20 @@
+"""What can be asked of the data port, by name. A handler is called from within a step, once the client is known and for
+one request of it at a time.
+
+It raises Refused, or a Fault of the broker's, if it will not do what was asked. Otherwise it sees to it that the answer
+is given once, now or from within a later step: `answer.ok(fields, parts)`, `answer.refuse(…)`.
+`client.services` is what it works with; `client.services.demand_root(tls=client.tls)` is for what only the root does.
+The client may ask again for what it was not answered, after its connection was lost, or a root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pandomq.data_form import Fields
+from pandomq.node.data.client import Answer, DataClient
+
+Handler = Callable[[DataClient, Fields, bytes, Answer], None]
+
+HANDLERS: Final[dict[str, Handler]] = {}

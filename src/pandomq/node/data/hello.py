@@ -1,0 +1,65 @@
+"""Who comes in at the data port: the same users, passwords, rights and waits as over AMQP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pandomq import data_form
+from pandomq.ids import UserName
+from pandomq.limits import PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX, VHOST_NAME_BYTES_MAX
+from pandomq.node.attempts import Caller
+from pandomq.node.data import fields as read
+from pandomq.node.data.client import Answer, DataClient, State
+from pandomq.node.data.refusals import Refused, bad_request, not_now
+from pandomq.wire.inputs import Login
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pandomq.data_form import Fields
+    from pandomq.node.logins import Welcome
+
+HELLO: Final = "hello"
+_PLAIN: Final = "PLAIN"
+
+
+def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Callable[[DataClient], None]) -> None:
+    """Raises Refused. `on_known` is called once the client may ask for more."""
+    if fields.get("ask") != HELLO:
+        raise Refused(data_form.ACCESS_REFUSED, "the first thing to say is hello")
+    if fields.get("version") != data_form.VERSION:
+        raise bad_request(f"this broker speaks version {data_form.VERSION} of the data port's protocol")
+    services = client.services
+    if not services.ready:
+        raise not_now(f"this broker is a {services.role} and has no data to serve")
+    user = read.text(fields, "user", USER_NAME_BYTES_MAX)
+    password = read.text(fields, "password", PASSWORD_BYTES_MAX)
+    client.vhost_name = read.text(fields, "vhost", VHOST_NAME_BYTES_MAX)
+    client.state = State.LOGGING_IN
+    login = Login(_PLAIN, UserName(user), password.encode("utf-8", "surrogatepass"), {})
+
+    def on_answer(welcome: Welcome | None) -> None:
+        client.caller = None
+        if client.state is not State.LOGGING_IN:
+            return
+        if welcome is None:
+            answer.refuse(Refused(data_form.ACCESS_REFUSED, "login refused: unknown user or wrong password"), ends=True)
+            return
+        client.user = welcome.user
+        try:
+            _ = client.access
+        except Refused as refused:
+            answer.refuse(refused, ends=True)
+            return
+        on_known(client)
+        answer.ok(
+            {
+                "node": services.broker.node_name,
+                "role": services.spoken_role,
+                "root": services.root(tls=client.tls),
+                "brokers": services.brokers(tls=client.tls),
+            }
+        )
+
+    client.caller = Caller(on_answer)
+    services.log_in(client.caller, login, client.peer, services.now_ms)

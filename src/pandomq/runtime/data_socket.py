@@ -1,0 +1,249 @@
+"""One connection to the data port: bytes to the node's desk, and parts of answers to the client.
+
+What is in a file goes from there to the socket without a stop in this process (sendfile), in a thread, because the disk
+may keep it waiting; with TLS it is read piece by piece. Who does not read keeps its own answers waiting, and no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from pandomq import limits
+from pandomq.node.data.effects import FileRange, Part
+from pandomq.runtime.client_socket import address_of
+
+if TYPE_CHECKING:
+    from pandomq.node.data.client import DataClient
+    from pandomq.node.data.desk import DataDesk
+    from pandomq.runtime.data_listener import DataListener
+
+log = logging.getLogger("pandomq")
+
+T = TypeVar("T")
+
+SENDFILE_BYTES_MAX: Final = 8 * limits.MIB
+"""One call for the system at most; it takes what fits into the socket."""
+PIECE_BYTES: Final = 512 * limits.KIB
+"""What is read at once of a file that has to be encrypted."""
+
+
+class DataSocket(asyncio.BufferedProtocol):
+    def __init__(self, listener: DataListener) -> None:
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._plain: socket.socket | None = None
+        """The same connection, for writing past the transport; None with TLS."""
+        self._desk: DataDesk | None = None
+        self._client: DataClient | None = None
+        self._parts: deque[Part] = deque()
+        self._pump: asyncio.Task[None] | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._closing = self._lost = False
+
+    # What the loop reports.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        tls = transport.get_extra_info("ssl_object") is not None
+        if tls:
+            self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
+        else:
+            self._plain = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+            self._plain.setblocking(False)
+        self._listener.sockets.add(self)
+        self._desk = self._listener.desk()
+        if self._desk is None:
+            self._transport.abort()
+            return
+        self._client = self._desk.accept(self, address_of(transport, "peername"), self._listener.now_ms(), tls=tls)
+        self._listener.wake()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._listener.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._desk is not None and self._client is not None:
+            self._desk.receive(self._client, self._listener.read_buffer[:nbytes], self._listener.now_ms())
+            self._listener.wake()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._progressed()
+        self._may_write.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        self._parts.clear()
+        self._transport = None
+        self._listener.sockets.discard(self)
+        if self._pump is None:
+            self._let_go()
+        elif self._plain is not None:
+            # Whoever is sending finds out, and lets go of it.
+            with contextlib.suppress(OSError):
+                self._plain.shutdown(socket.SHUT_RDWR)
+        self._may_write.set()
+        if self._desk is not None and self._client is not None:
+            self._desk.lost(self._client)
+            self._listener.wake()
+
+    # What the desk asks for.
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._lost:
+            return
+        self._parts.extend(parts)
+        if self._pump is None:
+            self._pump = self._loop.create_task(self._send_all())
+
+    def close(self) -> None:
+        """Once all is sent, with time for the client to hang up first."""
+        self._closing = True
+        if self._pump is None:
+            self._hang_up()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # Sending.
+
+    async def _send_all(self) -> None:
+        try:
+            while self._parts and not self._lost:
+                part = self._take()
+                if isinstance(part, FileRange):
+                    await self._send_file(part)
+                else:
+                    await self._send_octets(part)
+        except OSError as error:
+            if not self._lost:
+                log.info("data client %s: %s", self._peer, error.strerror or error)
+                self.abort()
+        finally:
+            self._pump = None
+            if self._lost:
+                self._let_go()
+        if not self._lost:
+            self._sent()
+
+    def _take(self) -> Part:
+        """The next part; what follows it in the same file goes with it."""
+        part = self._parts.popleft()
+        while isinstance(part, FileRange) and self._parts:
+            after = self._parts[0]
+            if not isinstance(after, FileRange) or (after.file, after.offset) != (part.file, part.offset + part.length):
+                break
+            self._parts.popleft()
+            part = part._replace(length=part.length + after.length)
+        return part
+
+    async def _send_octets(self, octets: bytes | memoryview) -> None:
+        if self._plain is not None:
+            await self._loop.sock_sendall(self._plain, octets)
+            self._progressed()
+        elif self._transport is not None:
+            self._transport.write(octets)
+            await self._may_write.wait()
+
+    async def _send_file(self, part: FileRange) -> None:
+        path = self._listener.path_of(part.file)
+        file = await self._in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            at, end = part.offset, part.offset + part.length
+            while at < end and not self._lost:
+                at += await self._send_some(file, at, end - at)
+        finally:
+            os.close(file)
+
+    async def _send_some(self, file: int, offset: int, length: int) -> int:
+        if self._plain is not None:
+            sent: int = await self._in_thread(_send_file, self._plain, file, offset, min(length, SENDFILE_BYTES_MAX))
+            if sent:
+                self._progressed()
+            else:
+                await self._writable(self._plain)
+            return sent
+        octets: bytes = await self._in_thread(os.pread, file, min(length, PIECE_BYTES), offset)
+        if not octets:
+            raise OSError("a file of the store ends too early")
+        await self._send_octets(octets)
+        return len(octets)
+
+    async def _writable(self, plain: socket.socket) -> None:
+        if self._lost:
+            return
+        self._may_write.clear()
+        self._loop.add_writer(plain, self._may_write.set)
+        try:
+            await self._may_write.wait()
+        finally:
+            self._loop.remove_writer(plain)
+
+    def _in_thread(self, call: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        return self._loop.run_in_executor(self._listener.threads, call, *arguments)
+
+    def _progressed(self) -> None:
+        if self._desk is not None and self._client is not None:
+            self._desk.progressed(self._client, self._listener.now_ms())
+
+    def _sent(self) -> None:
+        if self._closing:
+            self._hang_up()
+        if self._desk is not None and self._client is not None:
+            self._desk.sent(self._client, self._listener.now_ms())
+            self._listener.wake()
+
+    # The end.
+
+    def _hang_up(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._plain is not None:
+            with contextlib.suppress(OSError):
+                self._plain.shutdown(socket.SHUT_WR)
+        else:
+            self._loop.call_later(limits.TLS_LINGER_MS / 1000, self._transport.close)
+        self._loop.call_later(limits.LINGER_MS / 1000, self.abort)
+
+    def _let_go(self) -> None:
+        if self._plain is not None:
+            self._plain.close()
+            self._plain = None
+
+    @property
+    def _peer(self) -> str:
+        return "" if self._client is None else self._client.peer_name
+
+
+def _send_file(plain: socket.socket, file: int, offset: int, length: int) -> int:
+    """How much of it the system took; 0: nothing at the moment."""
+    try:
+        sent = os.sendfile(plain.fileno(), file, offset, length)
+    except BlockingIOError:
+        return 0
+    if not sent:
+        raise OSError("a file of the store ends too early")
+    return sent
