@@ -1,0 +1,179 @@
+"""A queue as a source: the query holds a lease on messages, reads them by offset, and releases what Spark has done.
+
+A micro-batch takes messages off the queue into the lease; there they can be read again until Spark commits, which
+releases them for good. Spark commits a batch when it plans the next one, so a lease holds up to two batches. While the
+driver lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered,
+and a query that is started later finds them there: offsets of an expired lease are never used again, so its batches are
+empty when they are asked for once more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+from pandomq.data_client.client import DataClient
+from pandomq.data_client.failures import DataFailure, NotFound, PreconditionFailed, Unreachable
+from pandomq.data_client.records import Lease
+from pandomq.spark.batch_reader import RangePartition
+from pandomq.spark.columns import Shape
+from pandomq.spark.reading import RangeReader
+from pandomq.spark.source_options import SourceOptions
+from pandomq.spark.splitting import OffsetRange, Weighed, split
+from pandomq.spark.stream_reader import limits, read_limit
+
+BATCH_MESSAGES: Final = 100_000
+BATCH_BYTES: Final = 256 * 1024 * 1024
+"""What one micro-batch takes off a queue unless its options say otherwise."""
+IDLE_WAIT_S: Final = 0.25
+IDLE_PAUSE_S: Final = 0.08
+"""An idle query looks so often, and for so long, before it says that there is nothing new."""
+RENEWALS: Final = 3
+"""How often a lease is renewed within its time-out."""
+
+_log = logging.getLogger("pandomq.spark")
+
+
+class Hold:
+    """The driver's hold on a queue."""
+
+    def __init__(self, options: SourceOptions, client: DataClient) -> None:
+        assert options.subject.queue is not None and options.lease is not None
+        self.queue = options.subject.queue
+        self._name = options.lease
+        self._options = options
+        self._client = client
+        self._target: int | None = None
+        self._released = 0
+        self._stopped = threading.Event()
+        threading.Thread(target=self._renew, name="lease renewal", daemon=True).start()
+
+    def take(self, start: int | None, rows: int | None, size_bytes: int | None) -> Lease:
+        """Has so many messages more than `start` in the lease, if the queue has them."""
+        before = 0 if start is None else max(0, start - self._released)
+        lease = self._client.lease(
+            self.queue,
+            self._name,
+            messages_max=before + (rows or BATCH_MESSAGES),
+            bytes_max=(2 if before else 1) * (size_bytes or BATCH_BYTES),
+            timeout_ms=self._options.lease_timeout_ms,
+        )
+        self._released = lease.first_offset
+        return lease
+
+    def newest(self, start: int, rows: int | None, size_bytes: int | None) -> int:
+        if self._target is not None:
+            return self._within(start, self.take(start, rows, size_bytes), rows) if start < self._target else start
+        began_s = time.monotonic()
+        while True:
+            try:
+                lease = self.take(start, rows, size_bytes)
+            except Unreachable as failure:
+                _log.warning("no news at present: %s", failure)
+                return start
+            end = self._within(start, lease, rows)
+            if end > start or time.monotonic() - began_s >= IDLE_WAIT_S:
+                return end
+            time.sleep(IDLE_PAUSE_S)
+
+    def _within(self, start: int, lease: Lease, rows: int | None) -> int:
+        end = lease.end_offset if self._target is None else min(lease.end_offset, self._target)
+        return max(start, end if rows is None else min(end, max(start, lease.first_offset) + rows))
+
+    def aim(self) -> None:
+        """Takes all that the queue has at this moment, so that what comes later is left for later."""
+        end = -1
+        messages = BATCH_MESSAGES
+        while True:
+            lease = self._client.lease(
+                self.queue,
+                self._name,
+                messages_max=messages,
+                bytes_max=2**62,
+                timeout_ms=self._options.lease_timeout_ms,
+            )
+            self._released = lease.first_offset
+            if lease.end_offset == end or lease.end_offset - lease.first_offset < messages:
+                self._target = lease.end_offset
+                return
+            end = lease.end_offset
+            messages += BATCH_MESSAGES
+
+    def pieces(self, start: int, end: int) -> list[OffsetRange]:
+        lease = self.take(start, 1, None)
+        # What is before the lease went back to the queue when an older one expired, and comes again.
+        wanted = OffsetRange(lease.stream, max(start, lease.first_offset), end)
+        if wanted.first >= wanted.end:
+            return []
+        chunks = self._client.index(*wanted)
+        return split([Weighed(wanted, chunks)], self._options.partitions_min, self._options.partition_bytes)
+
+    def release(self, offset: int) -> None:
+        try:
+            self._client.release(self.queue, self._name, offset)
+        except (NotFound, PreconditionFailed) as failure:
+            _log.warning("the lease on queue %s has expired, its messages come again: %s", self.queue, failure)
+
+    def _renew(self) -> None:
+        with self._options.connection.root_client() as client:
+            while not self._stopped.wait(self._options.lease_timeout_ms / 1000 / RENEWALS):
+                try:
+                    client.lease(
+                        self.queue, self._name, messages_max=1, bytes_max=1, timeout_ms=self._options.lease_timeout_ms
+                    )
+                except DataFailure as failure:
+                    _log.warning("the lease on queue %s could not be renewed: %s", self.queue, failure)
+
+    def close(self) -> None:
+        self._stopped.set()
+        self._client.close()
+
+
+class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are `{queue: next offset}`."""
+
+    def __init__(self, options: SourceOptions, shape: Shape) -> None:
+        self._options = options
+        self._queue = options.subject.queue or ""
+        self._range_reader = RangeReader(options.connection, shape, fail_on_data_loss=True, shown_as=self._queue)
+        self._hold: Hold | None = None
+
+    def _driver(self) -> Hold:
+        if self._hold is None:
+            self._hold = Hold(self._options, self._options.connection.root_client())
+        return self._hold
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {self._queue: self._driver().take(None, 1, None).first_offset}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return read_limit(self._options)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        return {self._queue: self._driver().newest(start[self._queue], *limits(self._options, limit))}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._driver().aim()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return [RangePartition(piece) for piece in self._driver().pieces(start[self._queue], end[self._queue])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, RangePartition)
+        return self._range_reader.batches(partition.wanted)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._driver().release(end[self._queue])
+
+    def stop(self) -> None:
+        """The lease stays: a query that is started again goes on with it, until it expires."""
+        if self._hold is not None:
+            self._hold.close()
+            self._hold = None

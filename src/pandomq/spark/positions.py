@@ -1,0 +1,130 @@
+"""What the driver knows of the streams that are read: which there are, and from where to where they go.
+
+All of it is asked of the root: what was confirmed to a publisher before a query began is in it, and ends never go back.
+A stream that is shorter than it was, or gone, is loss of data.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pandomq.data_client.client import DataClient
+from pandomq.data_client.failures import NoSuchStream
+from pandomq.data_client.records import ChunkRow, StreamRange
+from pandomq.spark.admission import limit_bytes
+from pandomq.spark.offset_edges import Edge
+from pandomq.spark.option_values import BadOption
+from pandomq.spark.reading import DataLoss, lost
+from pandomq.spark.source_options import Subject
+from pandomq.spark.splitting import OffsetRange, Weighed
+
+STREAMS_FRESH_S: Final = 1.0
+"""So long the list of streams that match a pattern is believed."""
+INDEX_ROWS_MAX: Final = 200_000
+"""A range of more chunks than this is cut evenly by offsets instead of by their sizes."""
+CHUNK_BYTES_LEAST: Final = 256 * 1024
+"""Chunks are hardly smaller than this where there are many: so their number is estimated from the size of a stream."""
+CHUNK_OFFSETS: Final = 4096
+"""So far beyond what is probably enough an index is asked for, lest it has to be asked for twice."""
+
+_log = logging.getLogger("pandomq.spark")
+
+
+class Positions:
+    def __init__(self, client: DataClient, subject: Subject, fail_on_data_loss: bool) -> None:
+        self._client = client
+        self._subject = subject
+        self._fail_on_data_loss = fail_on_data_loss
+        self._names: tuple[str, ...] = subject.names
+        self._names_until_s = 0.0
+        self.known: dict[str, StreamRange] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """The streams that are read; those of a pattern as of now."""
+        if self._subject.pattern is not None and time.monotonic() >= self._names_until_s:
+            self._names = tuple(sorted(self._client.streams(self._subject.pattern)))
+            self._names_until_s = time.monotonic() + STREAMS_FRESH_S
+        return self._names
+
+    def look(self, names: Iterable[str]) -> dict[str, StreamRange]:
+        """The ranges of streams as of now; those that are gone are left out. Raises NotAllowed."""
+        found = {}
+        for name in names:
+            try:
+                now = self._client.range(name)
+            except NoSuchStream:
+                self.known.pop(name, None)
+                continue
+            found[name] = self.known[name] = now
+        return found
+
+    def edges(self, edge: Edge, names: Iterable[str]) -> dict[str, int]:
+        """The offset of an edge in each stream. Raises NoSuchStream if a stream that was named is not there."""
+        found = {}
+        ranges = self.look(names)
+        for name in names:
+            if name not in ranges:
+                raise NoSuchStream(404, f"there is no stream {name}")
+            found[name] = edge.resolve(name, ranges[name], self._client)
+        return found
+
+    def check_start(self, name: str, start: int, now: StreamRange) -> int:
+        """The offset to begin with: the one that is wanted, or what is left. Raises DataLoss."""
+        if start < now.first_offset:
+            return self._lost(lost(name, start, now.first_offset), now.first_offset)
+        if start > now.end_offset:
+            return self._lost(
+                f"stream {name} ends at offset {now.end_offset}, and {start} was wanted: it may have been deleted and "
+                "declared anew; with option failOnDataLoss=false a query goes on with what is there",
+                now.first_offset,
+            )
+        return start
+
+    def gone(self, name: str) -> None:
+        """A stream that was read is not there any more. Raises DataLoss."""
+        if self._subject.covers(name):
+            text = f"there is no stream {name} any more; with option failOnDataLoss=false a query goes on without it"
+            self._lost(text, 0)
+
+    def _lost(self, text: str, instead: int) -> int:
+        if self._fail_on_data_loss:
+            raise DataLoss(text)
+        _log.warning("%s", text)
+        return instead
+
+    def limit_bytes(self, one: OffsetRange, size_bytes: int) -> OffsetRange:
+        """A range, cut after so many bytes. Only as much of the index is asked for as it takes to find the place."""
+        now = self.known.get(one.stream)
+        held = 1 if now is None else max(1, now.end_offset - now.first_offset)
+        mean = 1 if now is None else max(1, now.size_bytes // held)
+        ahead = 2 * size_bytes // mean + CHUNK_OFFSETS
+        while one.first < one.end:
+            near = one._replace(end=min(one.end, one.first + ahead))
+            limited = limit_bytes(near, self._client.index(*near), size_bytes)
+            if limited.end < near.end or near.end == one.end:
+                return limited
+            ahead *= 4
+        return one
+
+    def weigh(self, ranges: Iterable[OffsetRange]) -> list[Weighed]:
+        """Ranges with their chunks, for those that have so few that it pays to know them."""
+        return [Weighed(one, self.chunks(one)) for one in ranges if one.first < one.end]
+
+    def chunks(self, one: OffsetRange) -> list[ChunkRow]:
+        now = self.known.get(one.stream)
+        held = 0 if now is None else now.end_offset - now.first_offset
+        size = 0 if now is None or not held else now.size_bytes * (one.end - one.first) // held
+        if size // CHUNK_BYTES_LEAST > INDEX_ROWS_MAX:
+            # As if it were one chunk: pieces then have equal numbers of messages.
+            return [ChunkRow(one.first, one.end - 1, one.end - one.first, size, 0, 0)]
+        return self._client.index(one.stream, one.first, one.end)
+
+
+def check_named(edge: Edge, names: Mapping[str, object] | Iterable[str]) -> None:
+    """Raises BadOption if an edge names streams that are not read."""
+    unknown = edge.named - set(names)
+    if unknown:
+        raise BadOption(f"offsets are given for {', '.join(sorted(unknown))}, which is not read")

@@ -1,0 +1,114 @@
+"""The driver's part of a streaming query: where it starts, how far each micro-batch goes, which ranges that has.
+
+Offsets are `{stream: next offset}`. A stream that appears later and matches the pattern is read from its beginning. A
+query asks for the newest offsets without pause when it has nothing to do: `newest` then waits a little for news. A
+failover never ends a query here: as long as no broker answers there is no news.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from pandomq.data_client.client import DataClient
+from pandomq.data_client.failures import Unreachable
+from pandomq.spark.admission import Backlog, limit_rows, total
+from pandomq.spark.positions import Positions, check_named
+from pandomq.spark.source_options import SourceOptions
+from pandomq.spark.splitting import OffsetRange, split
+
+IDLE_WAIT_S: Final = 0.25
+"""How long an idle query waits for news before it says that there is none."""
+IDLE_PAUSE_S: Final = 0.01
+"""Between two looks; longer if a look takes long."""
+
+Offsets = dict[str, int]
+
+_log = logging.getLogger("pandomq.spark")
+
+
+class StreamProgress:
+    def __init__(self, options: SourceOptions, client: DataClient) -> None:
+        self._options = options
+        self._client = client
+        self._positions = Positions(client, options.subject, options.fail_on_data_loss)
+        self._target: Offsets | None = None
+        self.latest: Offsets = {}
+        """The ends that were seen last; Spark shows them beside what it has read."""
+
+    def initial(self) -> Offsets:
+        """Raises NoSuchStream, NotAllowed, DataLoss, BadOption."""
+        names = self._positions.names()
+        check_named(self._options.start, names)
+        starts = self._positions.edges(self._options.start, names)
+        return {
+            name: self._positions.check_start(name, start, self._positions.known[name])
+            for name, start in starts.items()
+        }
+
+    def aim(self) -> None:
+        """From now on nothing that comes later is there: for queries that read what is available now, and end."""
+        self._target = {name: now.end_offset for name, now in self._positions.look(self._positions.names()).items()}
+
+    def newest(self, start: Offsets, rows: int | None, size_bytes: int | None) -> Offsets:
+        """The end of the next micro-batch: what there is, within limits; `start` if there is nothing new."""
+        began_s = time.monotonic()
+        while True:
+            try:
+                looked_s = time.monotonic()
+                backlog = self._backlog(start)
+                if total(backlog) or self._target is not None or backlog.keys() != start.keys():
+                    return {name: one.end for name, one in self._limited(backlog, rows, size_bytes).items()}
+            except Unreachable as failure:
+                if self._target is not None:
+                    raise
+                _log.warning("no news at present: %s", failure)
+                return start
+            now_s = time.monotonic()
+            if now_s - began_s >= IDLE_WAIT_S:
+                return start
+            time.sleep(max(IDLE_PAUSE_S, now_s - looked_s))
+
+    def _backlog(self, start: Offsets) -> dict[str, OffsetRange]:
+        names = self._positions.names()
+        ranges = self._positions.look(names)
+        for name in start.keys() - ranges.keys():
+            self._positions.gone(name)
+        self.latest = {name: now.end_offset for name, now in ranges.items()}
+        found = {}
+        for name, now in ranges.items():
+            first = self._positions.check_start(name, start.get(name, now.first_offset), now)
+            end = now.end_offset if self._target is None else min(now.end_offset, self._target.get(name, first))
+            found[name] = OffsetRange(name, first, max(first, end))
+        return found
+
+    def _limited(self, backlog: Backlog, rows: int | None, size_bytes: int | None) -> Backlog:
+        if rows is not None:
+            backlog = limit_rows(backlog, rows)
+        waiting = total(backlog)
+        if size_bytes is None or not waiting:
+            return backlog
+        limited = {}
+        for name, one in backlog.items():
+            share = size_bytes * (one.end - one.first) // waiting
+            limited[name] = self._positions.limit_bytes(one, share)
+        return limited
+
+    def pieces(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """The partitions of a micro-batch, the same for the same offsets apart from where they are cut."""
+        ranges = []
+        known = self._positions.look(end)
+        for name, stop in end.items():
+            now = known.get(name)
+            if now is None:
+                self._positions.gone(name)
+                continue
+            first = self._positions.check_start(name, start.get(name, now.first_offset), now)
+            if first < stop:
+                ranges.append(OffsetRange(name, first, stop))
+        options = self._options
+        return split(self._positions.weigh(ranges), options.partitions_min, options.partition_bytes)
+
+    def close(self) -> None:
+        self._client.close()
