@@ -108,6 +108,17 @@ ROUTE_PLANS_CACHED_MAX: Final = 131_072
 """Route plans per vhost, at about half a KiB each; past it the cache starts anew."""
 PAGING_BYTES: Final = 64 * MIB
 """What ready messages may take of memory before those that are far from being delivered leave it for the disk."""
+STREAM_CHUNK_BYTES: Final = 1 * MIB
+"""Messages of a stream are kept and read in chunks; the next one begins when one is as large as this,"""
+STREAM_CHUNK_AGE_MS: Final = 10_000
+"""or when its first message is as old as this."""
+STREAM_SEGMENT_BYTES: Final = 500_000_000
+"""What leaves a stream at a time, unless it says otherwise, as in RabbitMQ."""
+STREAM_SEGMENT_BYTES_MAX: Final = 3_000_000_000
+STREAM_CACHE_BYTES_MAX: Final = 32 * MIB
+"""Chunks of all streams that are kept in memory for whoever reads them next."""
+STREAM_STORED_OFFSETS_MAX: Final = 1024
+"""Names under which offsets of one stream are stored."""
 TRANSACTION_BYTES_MAX: Final = 256 * MIB
 CONSUMER_TIMEOUT_MS: Final = 30 * 60 * 1000
 """A delivery unacknowledged for longer closes its channel."""

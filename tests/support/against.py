@@ -35,6 +35,7 @@ ASKED: Final = (
     "integration/test_pika_errors.py",
     "integration/test_pika_tutorials.py",
     "integration/test_queue_limits.py",
+    "integration/test_streams.py",
 )
 """Files of tests that speak to the broker they are given."""
 
@@ -49,6 +50,7 @@ TELLING: Final = (
     "spec/test_queue_declare.py",
     "spec/test_reply_to.py",
     "spec/test_single_active_consumer.py",
+    "spec/test_streams.py",
     "spec/test_tx.py",
     "integration/test_pika_tutorials.py",
 )

@@ -1,7 +1,8 @@
 """Queues in RabbitMQ's shape.
 
 Of RabbitMQ's fields those are left out that speak of its own insides (reductions, garbage collection, the backing
-queue). `message_bytes` counts the bodies of ready messages.
+queue). `message_bytes` counts the bodies of ready messages; of a stream, what it keeps. Streams have some more fields, as
+RabbitMQ's have, and times in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from pandomq.admin.client_rows import ConnectionDetails, ConsumerRow, connection_details, consumer_row
 from pandomq.admin.field_json import json_table
 from pandomq.admin.rate import NO_RATE, Rate, Rates
-from pandomq.broker.views import QueueView
+from pandomq.broker.views import QueueView, StreamView
 from pandomq.node.view_records import QueueUseView
 
 
@@ -59,6 +60,13 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     messages_unacknowledged_details: Rate
     message_bytes: int
     message_bytes_ready: int
+    committed_offset: int | UnsetType = UNSET
+    first_offset: int | UnsetType = UNSET
+    first_timestamp: int | UnsetType = UNSET
+    last_timestamp: int | UnsetType = UNSET
+    segments: int | UnsetType = UNSET
+    readers: dict[str, int] | UnsetType = UNSET
+    stored_offsets: Mapping[str, int] | UnsetType = UNSET
     owner_pid_details: ConnectionDetails | UnsetType = UNSET
     message_stats: QueueStats | UnsetType = UNSET
 
@@ -137,6 +145,8 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
         "message_bytes": view.ready_bytes,
         "message_bytes_ready": view.ready_bytes,
     }
+    if view.stream is not None:
+        fields |= _stream_fields(view, view.stream, node)
     if view.owner is not None:
         fields["owner_pid_details"] = connection_details(view.owner)
     if view.published or view.delivered or view.acked:
@@ -152,4 +162,21 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
             ack=view.acked,
             ack_details=details[3],
         )
+    return fields
+
+
+def _stream_fields(view: QueueView, stream: StreamView, node: str) -> dict[str, Any]:
+    """What is read of a stream stays in it, so what is unacknowledged does not come on top."""
+    fields: dict[str, Any] = {
+        "messages": view.ready,
+        "memory": stream.open_bytes,
+        "committed_offset": stream.committed_end - 1,
+        "first_offset": stream.first_offset,
+        "segments": stream.segments,
+        "readers": {node: view.consumers},
+        "stored_offsets": stream.stored_offsets,
+    }
+    if view.ready:
+        fields["first_timestamp"] = stream.first_time_us // 1000
+        fields["last_timestamp"] = stream.last_time_us // 1000
     return fields

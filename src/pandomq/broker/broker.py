@@ -35,20 +35,22 @@ from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
+from pandomq.broker.on_channel import agree, open_channel
 from pandomq.broker.outlets import publishes, take_receipts
 from pandomq.broker.producers import Producers
-from pandomq.broker.quotas import Tally, channel_refusal
+from pandomq.broker.quotas import Tally
 from pandomq.broker.receipts import Receipts
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.snapshot import configuration_of
 from pandomq.broker.state import State
 from pandomq.broker.state_size import StateSize
+from pandomq.broker.streams.streams import Streams
 from pandomq.broker.timers import Timers
 from pandomq.broker.transactions import Admission
-from pandomq.errors import ChannelFault, ConnectionFault, channel_error, command_invalid
+from pandomq.errors import ChannelFault, ConnectionFault, command_invalid
 from pandomq.fieldtable import FieldTable
-from pandomq.methods import BasicReturn, ChannelClose, ChannelCloseOk, ChannelOpen, ChannelOpenOk, Method, MethodInput
+from pandomq.methods import BasicReturn, Method, MethodInput
 
 if TYPE_CHECKING:
     from random import Random
@@ -92,6 +94,7 @@ class Broker:
         self.state = State(self.engine, random, limits)
         self.names = NameMaker(random)
         self.state_size = StateSize(self.state)
+        self.streams = Streams(self)
         self.held = HeldReplies()
         self.producers = Producers(self)
         self.deduplication = Deduplication(self, random)
@@ -246,6 +249,8 @@ class Broker:
             engine.deliver(now_ms)
             if not engine.dead and not engine.returned:
                 break
+        if engine.full_chunks or engine.wanted_chunks:
+            self.streams.turn()
         if engine.waiting_for_time:
             for queue in engine.waiting_for_time:
                 self.timers.watch_messages(queue)
@@ -279,9 +284,9 @@ class Broker:
         channel = client.channels.get(number)
         try:
             if channel is None:
-                self._open(client, number, method)
+                open_channel(self, client, number, method)
             elif channel.closing:
-                self._agree(channel, method)
+                agree(self, channel, method)
             else:
                 handler = self.handlers.get(type(method))
                 if handler is None:
@@ -294,32 +299,6 @@ class Broker:
         except ConnectionFault as fault:
             fault.at(method.class_id, method.method_id)
             self.faults.close_client(client, fault)
-
-    def _open(self, client: Client, number: int, method: Method) -> None:
-        refusal = channel_refusal(client)
-        if refusal is not None:
-            # RabbitMQ counts before it looks at what was said, so it names no method.
-            self.faults.close_client(client, refusal)
-            return
-        if not isinstance(method, ChannelOpen):
-            raise channel_error("expected 'channel.open'")
-        channel = client.channels[number] = self.channel_type(client, number)
-        client.tally.channel_count += 1
-        if client.origin is None or not method.out_of_band:
-            channel.reply(ChannelOpenOk())
-        else:
-            known = self.producers.open(channel, method.out_of_band)
-            # What it says of earlier batches is not said before those are committed.
-            channel.reply_when_committed(ChannelOpenOk(b"%d" % known))
-
-    def _agree(self, channel: Channel, method: Method) -> None:
-        # The broker has closed the channel. Until the client says that it knows, whatever it sent before it knew is
-        # passed over.
-        if isinstance(method, ChannelCloseOk):
-            channel.kernel.close(self.now_ms)
-            channel.client.forget_channel(channel)
-        elif isinstance(method, ChannelClose):
-            channel.reply(ChannelCloseOk())
 
     # The log.
 

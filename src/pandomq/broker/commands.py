@@ -42,10 +42,13 @@ class DeclareQueue(_InVhost, frozen=True, tag="queue"):
     arguments: bytes
     user: str
     now_ms: int
+    inner: bool = False
+    """It serves the broker itself; no client knows of it, and its name is one apart from those of other queues."""
 
 
 class DeleteQueue(_InVhost, frozen=True, tag="no-queue"):
     name: str
+    inner: bool = False
 
 
 class BindQueue(_InVhost, frozen=True, tag="bind"):
@@ -171,6 +174,14 @@ class StartBroker(_Command, frozen=True, tag="start"):
     name: str
 
 
+class StoreOffset(_InVhost, frozen=True, tag="stream-offset"):
+    """A reader of a stream has come so far."""
+
+    stream: str
+    name: str
+    offset: int
+
+
 class NoteProducers(_Command, frozen=True, tag="producers"):
     """The entry holds what these had to say, up to these numbers."""
 
@@ -216,7 +227,13 @@ AdministrativeCommand = (
     | PutLimits
 )
 
-Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers | NoteSequences
+Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers | NoteSequences | StoreOffset
+
+
+def is_inner(command: Command) -> bool:
+    """It is about what serves the broker itself: fronts know nothing of that."""
+    return isinstance(command, DeclareQueue | DeleteQueue) and command.inner
+
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Command)

@@ -10,6 +10,7 @@ from pandomq.broker import quotas
 from pandomq.broker.outlets import Outlet
 from pandomq.broker.queue import NO_ARGUMENTS
 from pandomq.broker.queue_arguments import check_consumer
+from pandomq.broker.streams.consuming import check_consume
 from pandomq.errors import access_refused
 
 if TYPE_CHECKING:
@@ -39,10 +40,13 @@ def add_consumer(
     exclusive: bool = False,
     arguments: Mapping[str, Any] = NO_ARGUMENTS,
 ) -> kernel.Consumer:
-    """Raises ChannelFault: 406 for its arguments, 403 if it or another is exclusive."""
+    """Raises ChannelFault: 406 for its arguments, 403 if it or another is exclusive; ConnectionFault (540)."""
     settings = queue.settings
     quotas.check_consumer(broker, channel, queue)
-    check_consumer(arguments, queue.resource, settings.type)
+    if queue.stream is None:
+        check_consumer(arguments, queue.resource, settings.type)
+    else:
+        check_consume(channel, queue, no_ack=no_ack, arguments=arguments)
     in_use = exclusive and (queue.kernel.consumer_count or settings.single_active)
     if in_use or queue.exclusive_consumer is not None:
         raise access_refused(f"{queue.resource} in exclusive use")

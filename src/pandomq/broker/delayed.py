@@ -10,7 +10,7 @@ happens in one batch, one log entry holds both: no crash in between can lose or 
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -34,6 +34,9 @@ class DelayedMessages:
     """`kernel` is logged if the exchange is durable, and takes part in nothing else: no limits, consumers, or pages."""
 
     __slots__ = ("_heap", "exchange_name", "kernel")
+
+    stream: ClassVar[None] = None
+    """As queues have it."""
 
     def __init__(self, exchange_name: str, kernel: Queue) -> None:
         self.exchange_name = exchange_name

@@ -40,7 +40,8 @@ def encode_delivered(broker: Broker) -> bytes:
     found: list[Delivered] = []
     for queue_id, (_, owner) in broker.state.logged.items():
         queue = owner.kernel
-        if isinstance(owner, DelayedMessages) or not queue.logged:
+        # What a stream delivers stays in it.
+        if isinstance(owner, DelayedMessages) or not queue.logged or owner.stream is not None:
             continue
         ready = [(row[0], row[3]) for row in queue.snapshot() if row[4] or row[3]]
         found.append(Delivered(queue_id, bool(queue.pages()), sorted(unacked.get(queue_id, []) + ready)))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.broker.queue_arguments import QUORUM, REPLICATIONS
+from pandomq.broker.queue_arguments import QUORUM, REPLICATIONS, STREAM
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def level_of(queue: Queue, *, persistent: bool, replicated: bool) -> str:
     """Of a message in this queue. `replicated`: entries of the log are committed by more than one broker."""
     if not queue.durable:
         return TRANSIENT
+    # A stream keeps every message as if it were persistent.
+    persistent = persistent or queue.settings.type == STREAM
     if not replicated:
         return PERSISTENT if persistent else TRANSIENT
     return RELIABLE_PERSISTENT if persistent or queue.settings.type == QUORUM else RELIABLE_TRANSIENT

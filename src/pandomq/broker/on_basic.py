@@ -8,6 +8,7 @@ from pandomq.broker.consumers import add_consumer, limit_time, remove_consumer
 from pandomq.broker.permissions import Right
 from pandomq.broker.queue_arguments import QUORUM
 from pandomq.broker.removal import consumer_left
+from pandomq.broker.streams.consuming import begin_reading
 from pandomq.errors import not_allowed, not_implemented, resource_locked
 from pandomq.kernel.constants import NACK
 from pandomq.methods import (
@@ -55,7 +56,7 @@ def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
         demand(client, Right.READ, "queue", name)
         queue = client.vhost.queue(name)
         queue.check_access(client)
-        add_consumer(
+        consumer = add_consumer(
             broker,
             channel,
             queue,
@@ -64,6 +65,11 @@ def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
             exclusive=method.exclusive,
             arguments=method.arguments,
         )
+        if queue.stream is not None:
+            first_offset = begin_reading(queue.stream, consumer, method.arguments, broker.now_ms)
+            if client.origin is not None:
+                # Fronts go by their own tags, but must know where to go on at another root.
+                tag = "" if first_offset is None else str(first_offset)
     if not method.no_wait:
         channel.reply(BasicConsumeOk(tag))
 
@@ -86,6 +92,8 @@ def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
     demand(client, Right.READ, "queue", name)
     queue = client.vhost.queue(name)
     queue.check_access(client)
+    if queue.stream is not None:
+        raise not_implemented(f"basic.get not supported by stream queues {queue.resource}")
     if queue.settings.single_active and queue.settings.type == QUORUM:
         raise resource_locked(
             f"cannot obtain access to locked {queue.resource}. basic.get operations are not supported by quorum "

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from pandomq.broker.quotas import channel_refusal
 from pandomq.broker.removal import leave_channel
 from pandomq.errors import channel_error, not_implemented
 from pandomq.methods import (
@@ -12,15 +13,47 @@ from pandomq.methods import (
     ChannelFlow,
     ChannelFlowOk,
     ChannelOpen,
+    ChannelOpenOk,
+    Method,
 )
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
+    from pandomq.broker.client import Client
+
+
+def open_channel(broker: "Broker", client: "Client", number: int, method: Method) -> None:
+    """What is said on a channel that is not there."""
+    refusal = channel_refusal(client)
+    if refusal is not None:
+        # RabbitMQ counts before it looks at what was said, so it names no method.
+        broker.faults.close_client(client, refusal)
+        return
+    if not isinstance(method, ChannelOpen):
+        raise channel_error("expected 'channel.open'")
+    channel = client.channels[number] = broker.channel_type(client, number)
+    client.tally.channel_count += 1
+    if client.origin is None or not method.out_of_band:
+        channel.reply(ChannelOpenOk())
+    else:
+        known = broker.producers.open(channel, method.out_of_band)
+        # What it says of earlier batches is not said before those are committed.
+        channel.reply_when_committed(ChannelOpenOk(b"%d" % known))
+
+
+def agree(broker: "Broker", channel: "Channel", method: Method) -> None:
+    """The broker has closed the channel. Until the client says that it knows, whatever it sent before it knew is passed
+    over."""
+    if isinstance(method, ChannelCloseOk):
+        channel.kernel.close(broker.now_ms)
+        channel.client.forget_channel(channel)
+    elif isinstance(method, ChannelClose):
+        channel.reply(ChannelCloseOk())
 
 
 def open_again(broker: "Broker", channel: "Channel", method: ChannelOpen) -> None:
-    """The first one made the channel (see `Broker`); on an open channel it is an error."""
+    """The first one made the channel; on an open channel it is an error."""
     raise channel_error("second 'channel.open' seen")
 
 

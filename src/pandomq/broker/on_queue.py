@@ -18,7 +18,7 @@ from pandomq.broker.queue import NO_ARGUMENTS, Queue
 from pandomq.broker.queue_arguments import check_new, check_same, check_server_named
 from pandomq.broker.quotas import check_binding, check_queue
 from pandomq.broker.removal import delete_orphans, delete_queue, tell_cancelled
-from pandomq.errors import access_refused, precondition_failed
+from pandomq.errors import access_refused, not_implemented, precondition_failed
 from pandomq.fieldtable import encode_table
 from pandomq.methods import (
     QueueBind,
@@ -60,7 +60,7 @@ def declare(broker: "Broker", channel: "Channel", method: QueueDeclare) -> None:
     channel.last_queue = queue.name
     if not method.no_wait:
         broker.engine.deliver(broker.now_ms)
-        _answer(channel, queue, QueueDeclareOk(queue.name, queue.kernel.ready_count, queue.kernel.consumer_count))
+        _answer(channel, queue, QueueDeclareOk(queue.name, queue.message_count, queue.kernel.consumer_count))
 
 
 def _declared(broker: "Broker", channel: "Channel", method: QueueDeclare, name: str) -> Queue:
@@ -159,9 +159,9 @@ def delete(broker: "Broker", channel: "Channel", method: QueueDelete) -> None:
     broker.engine.deliver(broker.now_ms)
     if method.if_unused and queue.kernel.consumer_count:
         raise precondition_failed(f"{queue.resource} in use")
-    if method.if_empty and queue.kernel.ready_count:
+    if method.if_empty and queue.message_count:
         raise precondition_failed(f"{queue.resource} not empty")
-    message_count = queue.kernel.ready_count
+    message_count = queue.message_count
     consumers = delete_queue(broker, queue)
     if not method.no_wait:
         _answer(channel, queue, QueueDeleteOk(message_count))
@@ -175,6 +175,8 @@ def purge(broker: "Broker", channel: "Channel", method: QueuePurge) -> None:
     demand(client, Right.READ, "queue", name)
     queue = client.vhost.queue(name)
     queue.check_access(client)
+    if queue.stream is not None:
+        raise not_implemented(f"queue.purge not supported by stream queues {queue.resource}")
     broker.engine.deliver(broker.now_ms)
     message_count = queue.kernel.purge()
     if not method.no_wait:

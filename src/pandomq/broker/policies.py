@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq.broker.patterns import compile_pattern
 from pandomq.broker.policy_definition import Definition, applicable, merge
-from pandomq.broker.queue_arguments import CLASSIC, QUORUM
+from pandomq.broker.queue_arguments import CLASSIC, QUORUM, STREAM
 from pandomq.broker.queue_settings import settings_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 QUEUES: Final = "queues"
 EXCHANGES: Final = "exchanges"
 ALL: Final = "all"
-_QUEUES_OF_TYPE: Final = {"classic_queues": CLASSIC, "quorum_queues": QUORUM}
-APPLY_TO: Final = (QUEUES, *_QUEUES_OF_TYPE, "streams", EXCHANGES, ALL)
+_QUEUES_OF_TYPE: Final = {"classic_queues": CLASSIC, "quorum_queues": QUORUM, "streams": STREAM}
+APPLY_TO: Final = (QUEUES, *_QUEUES_OF_TYPE, EXCHANGES, ALL)
 
 
 class Policy:

@@ -1,14 +1,15 @@
 """What a policy may say, in RabbitMQ's words if it may not, and how two policies and a queue's arguments come together.
 
 Known is what RabbitMQ 4 knows, what its 3.x line knew about mirrored queues (kept, without effect, so that definitions
-can be imported), and `replicate`. Keys about streams are kept as well.
+can be imported), and `replicate`.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pandomq.broker.field_text import term
-from pandomq.broker.queue_arguments import CLASSIC, OVERFLOWS, QUORUM, REPLICATIONS
+from pandomq.broker.queue_arguments import CLASSIC, OVERFLOWS, QUORUM, REPLICATIONS, STREAM
+from pandomq.broker.streams.ages import age_ms
 from pandomq.limits import EXCHANGE_NAME_BYTES_MAX, ROUTING_KEY_BYTES_MAX
 
 Definition = Mapping[str, Any]
@@ -26,6 +27,10 @@ def _one_of(*allowed: object) -> _Check:
 
 def _text(bytes_max: int) -> _Check:
     return lambda value: isinstance(value, str) and len(value.encode("utf-8", "surrogatepass")) <= bytes_max
+
+
+def _age(value: Any) -> bool:
+    return isinstance(value, str) and age_ms(value) is not None
 
 
 def _anything(value: Any) -> bool:
@@ -47,7 +52,7 @@ _CHECKS: Final[Mapping[str, tuple[_Check, str]]] = {
     "ha-sync-batch-size": (_integer(1), "ha-sync-batch-size value"),
     "ha-sync-mode": (_one_of("automatic", "manual"), "ha-sync-mode value"),
     "initial-cluster-size": (_integer(0), "cluster size"),
-    "max-age": (_text(255), "max age"),
+    "max-age": (_age, "max age"),
     "max-in-memory-bytes": (_integer(0), "maximum memory in bytes"),
     "max-in-memory-length": (_integer(0), "maximum memory in bytes"),
     "max-length": (_integer(0), "maximum length"),
@@ -77,6 +82,9 @@ _NOT_FOR: Final = {
     CLASSIC: _STREAMS_ONLY
     | {"dead-letter-strategy", "delivery-limit", "max-in-memory-length", "max-in-memory-bytes", "target-group-size"},
     QUORUM: _STREAMS_ONLY | {key for key in _CHECKS if key.startswith("ha-")} | {"queue-mode"},
+    STREAM: _CHECKS.keys()
+    - _STREAMS_ONLY
+    - {"max-length-bytes", "queue-leader-locator", "replicate", "x-replicate", "alternate-exchange"},
 }
 
 

@@ -5,7 +5,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import kernel
+from pandomq.broker.queue_arguments import STREAM
 from pandomq.broker.queue_settings import settings_of
+from pandomq.broker.streams.stream import Stream
 from pandomq.errors import resource_locked
 
 if TYPE_CHECKING:
@@ -22,11 +24,13 @@ class Queue:
         "auto_delete",
         "durable",
         "exclusive_consumer",
+        "inner",
         "kernel",
         "name",
         "owner",
         "policy",
         "settings",
+        "stream",
         "used_ms",
         "user",
         "vhost",
@@ -44,6 +48,7 @@ class Queue:
         owner: "Client | None" = None,
         user: str,
         now_ms: int,
+        inner: bool = False,
     ) -> None:
         self.vhost = vhost
         self.name = name
@@ -55,12 +60,18 @@ class Queue:
         self.owner = owner
         """The connection an exclusive queue belongs to."""
         self.user = user
+        self.inner = inner
+        """It is no client's business."""
         self.used_ms = now_ms
         """When it was last declared, asked for a message or left by its last consumer: x-expires counts from then."""
         self.exclusive_consumer: kernel.Consumer | None = None
         self.kernel = kernel.Queue(vhost.engine, self, queue_id, durable)
+        self.stream: Stream | None = None
+        """What it is besides, if its messages stay."""
         if arguments:
             self.settings.configure(self.kernel)
+            if self.settings.type == STREAM:
+                self.stream = Stream(name, self.kernel, vhost.shelf)
 
     def follow(self, policy: "Effect | None") -> bool:
         """From now on, until told otherwise. True if that changes its settings."""
@@ -74,6 +85,16 @@ class Queue:
         self.settings = settings
         settings.configure(self.kernel)
         return True
+
+    @property
+    def message_count(self) -> int:
+        """Those that consumers may get; of a stream: all of them, any number of times."""
+        return self.kernel.ready_count if self.stream is None else self.stream.message_count
+
+    @property
+    def message_bytes(self) -> int:
+        """Their bodies; of a stream: all that it keeps."""
+        return self.kernel.ready_bytes if self.stream is None else self.stream.size_bytes
 
     def matched_by(self, policy: "Policy") -> bool:
         return policy.matches_queue(self)

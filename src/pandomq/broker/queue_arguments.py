@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from pandomq.broker.equivalence import check_arguments, check_field
 from pandomq.broker.field_text import type_name
+from pandomq.broker.streams import arguments as of_streams
+from pandomq.broker.streams.ages import INVALID, age_ms
 from pandomq.errors import ChannelFault, precondition_failed
 from pandomq.limits import EXPIRATION_MS_MAX, PRIORITY_MAX, ROUTING_KEY_BYTES_MAX, SHORT_STRING_BYTES_MAX
 
@@ -18,13 +20,14 @@ _Check = Callable[[Any, Arguments], str | None]
 
 CLASSIC: Final = "classic"
 QUORUM: Final = "quorum"
+STREAM: Final = "stream"
 OVERFLOWS: Final = ("drop-head", "reject-publish", "reject-publish-dlx")
 REPLICATIONS: Final = ("none", "configuration", "messages", "all")
 
 _INTEGER_TYPES: Final = frozenset(
     ("byte", "short", "signedint", "long", "unsignedbyte", "unsignedshort", "unsignedint")
 )
-_MODULES: Final = {CLASSIC: "rabbit_classic_queue", QUORUM: "rabbit_quorum_queue"}
+_MODULES: Final = {CLASSIC: "rabbit_classic_queue", QUORUM: "rabbit_quorum_queue", STREAM: "rabbit_stream_queue"}
 """What RabbitMQ's texts call the types."""
 
 
@@ -94,6 +97,10 @@ def _last_value_key(value: Any, arguments: Arguments) -> str | None:
     return wrong or (None if 0 < len(value.encode()) <= SHORT_STRING_BYTES_MAX else "invalid_last_value_key")
 
 
+def _age(value: Any, arguments: Arguments) -> str | None:
+    return _string(value, arguments) or (None if age_ms(value) is not None else INVALID)
+
+
 _CHECKS: Final[Mapping[str, _Check]] = {
     "x-expires": _expires,
     "x-message-ttl": _duration,
@@ -113,6 +120,10 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "x-replicate": _one_of(REPLICATIONS, "invalid_replicate"),
     "qpid.replicate": _one_of(REPLICATIONS, "invalid_replicate"),
     "x-last-value-key": _last_value_key,
+    "x-max-age": _age,
+    of_streams.SEGMENT_BYTES: _not_negative,
+    of_streams.FILTER_SIZE: _not_negative,
+    "x-initial-cluster-size": _not_negative,
 }
 
 _COMPARED: Final = (*_CHECKS, "x-queue-leader-locator", "x-queue-master-locator")
@@ -120,7 +131,6 @@ _COMPARED: Final = (*_CHECKS, "x-queue-leader-locator", "x-queue-master-locator"
 
 _NOT_FOR_QUORUM: Final = ("x-max-priority", "x-queue-mode", "x-queue-version", "x-last-value-key")
 _NOT_FOR_CLASSIC: Final = ("x-dead-letter-strategy", "x-quorum-initial-group-size")
-_STREAM_ONLY: Final = ("x-max-age", "x-stream-max-segment-size-bytes", "x-initial-cluster-size")
 
 
 def queue_type(arguments: Arguments) -> str:
@@ -142,10 +152,13 @@ def check_new(arguments: Arguments, resource: str, *, durable: bool, exclusive: 
     for name, check in _CHECKS.items():
         if name in arguments:
             _check(name, check, arguments, resource)
-    for name in (*(_NOT_FOR_QUORUM if kind == QUORUM else _NOT_FOR_CLASSIC), *_STREAM_ONLY):
-        if name in arguments:
-            raise precondition_failed(f"invalid arg '{name}' for {resource} of queue type {_MODULES[kind]}")
-    if kind == QUORUM:
+    if kind != STREAM:
+        for name in (*(_NOT_FOR_QUORUM if kind == QUORUM else _NOT_FOR_CLASSIC), *of_streams.ONLY):
+            if name in arguments:
+                raise precondition_failed(f"invalid arg '{name}' for {resource} of queue type {_MODULES[kind]}")
+    elif (refusal := of_streams.refusal(arguments, resource, _CHECKS)) is not None:
+        raise refusal
+    if kind != CLASSIC:
         for refused, property_name in (
             (auto_delete, "auto-delete"),
             (exclusive, "exclusive-owner"),
@@ -157,8 +170,9 @@ def check_new(arguments: Arguments, resource: str, *, durable: bool, exclusive: 
 
 def check_server_named(arguments: Arguments) -> None:
     """Raises ChannelFault (406) unless the broker may choose a name for such a queue."""
-    if queue_type(arguments) == QUORUM:
-        raise precondition_failed(f"Cannot declare a server-named queue for type {_MODULES[QUORUM]}")
+    kind = queue_type(arguments)
+    if kind in (QUORUM, STREAM):
+        raise precondition_failed(f"Cannot declare a server-named queue for type {_MODULES[kind]}")
 
 
 def check_same(resource: str, received: tuple[bool, bool, Arguments], current: tuple[bool, bool, Arguments]) -> None:

@@ -11,8 +11,16 @@ import msgspec
 
 from pandomq import kernel
 from pandomq.broker.policy_definition import Definition, stricter_delivery_limit
-from pandomq.broker.queue_arguments import QUORUM, queue_type
-from pandomq.limits import EXPIRATION_MS_MAX
+from pandomq.broker.queue_arguments import QUORUM, STREAM, queue_type
+from pandomq.broker.streams.ages import age_ms
+from pandomq.broker.streams.arguments import SEGMENT_BYTES
+from pandomq.limits import (
+    EXPIRATION_MS_MAX,
+    STREAM_CHUNK_AGE_MS,
+    STREAM_CHUNK_BYTES,
+    STREAM_SEGMENT_BYTES,
+    STREAM_SEGMENT_BYTES_MAX,
+)
 
 DELIVERY_LIMIT: Final = 20
 """Of quorum queues that name none, as in RabbitMQ 4."""
@@ -44,6 +52,9 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
     last_value_key: str | None = None
     consumer_timeout_ms: int = -1
     replicate: str | None = None
+    max_age_ms: int = -1
+    """Of messages in a stream."""
+    segment_bytes: int = STREAM_SEGMENT_BYTES
 
     @property
     def counts_deliveries(self) -> bool:
@@ -55,6 +66,11 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
         return self.overflow != "drop-head"
 
     def configure(self, queue: kernel.Queue) -> None:
+        if self.type == STREAM:
+            # No chunk is larger than what may leave the stream at a time, if it can be helped.
+            chunk_bytes = min(STREAM_CHUNK_BYTES, self.segment_bytes)
+            queue.configure(stream=True, chunk_bytes=chunk_bytes, chunk_age_ms=STREAM_CHUNK_AGE_MS)
+            return
         queue.configure(
             ttl_ms=self.ttl_ms,
             length_max=self.length_max,
@@ -97,6 +113,8 @@ def settings_of(arguments: Mapping[str, Any], definition: Definition = _NO_POLIC
         last_value_key=arguments.get("x-last-value-key"),
         consumer_timeout_ms=_least("consumer-timeout", arguments, definition, EXPIRATION_MS_MAX),
         replicate=_replicate(arguments, definition),
+        max_age_ms=_max_age(arguments, definition),
+        segment_bytes=_segment_bytes(arguments, definition),
     )
 
 
@@ -118,6 +136,17 @@ def _delivery_limit(kind: str, arguments: Mapping[str, Any], definition: Definit
     else:
         limit = next((value for value in (mine, policy) if value is not None), default)
     return min(max(-1, int(limit)), LENGTH_MAX)
+
+
+def _max_age(arguments: Mapping[str, Any], definition: Definition) -> int:
+    ages = [age_ms(text) for text in (arguments.get("x-max-age"), definition.get("max-age")) if text is not None]
+    return min((age for age in ages if age is not None), default=-1)
+
+
+def _segment_bytes(arguments: Mapping[str, Any], definition: Definition) -> int:
+    # As in RabbitMQ, here the policy comes first.
+    asked = definition.get("stream-max-segment-size-bytes", arguments.get(SEGMENT_BYTES, STREAM_SEGMENT_BYTES))
+    return max(1, min(int(asked), STREAM_SEGMENT_BYTES_MAX))
 
 
 def _replicate(arguments: Mapping[str, Any], definition: Definition) -> str | None:

@@ -22,7 +22,7 @@ def delete_queue(broker: "Broker", queue: "Queue") -> list[kernel.Consumer]:
     consumers = queue.kernel.consumers()
     vhost = queue.vhost
     if queue.owner is None:
-        broker.issue(DeleteQueue(vhost.name, queue.name))
+        broker.issue(DeleteQueue(vhost.name, queue.name, queue.inner))
     else:
         broker.private_queue_leaves(queue)
         queue.owner.remove_private_queue(queue)

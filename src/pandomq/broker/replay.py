@@ -7,7 +7,14 @@ durable queues; consumers, private queues and transient messages are not in the 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import Command, NoteProducers, NoteSequences, TopologyCommand, decode_command
+from pandomq.broker.commands import (
+    Command,
+    NoteProducers,
+    NoteSequences,
+    StoreOffset,
+    TopologyCommand,
+    decode_command,
+)
 from pandomq.broker.delayed import DelayedMessages
 
 if TYPE_CHECKING:
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 def apply_entry(broker: "Broker", index: int, term: int, entry: bytes) -> None:
     broker.engine.term = term
     broker.engine.replay(entry, term, Replay(broker))
+    broker.streams.turn()
     for queue in broker.engine.waiting_for_time:
         broker.timers.watch_messages(queue)
     broker.engine.waiting_for_time.clear()
@@ -47,7 +55,8 @@ class Replay:
 
     def command(self, command: bytes) -> None:
         change = apply_command(self._broker, command)
-        if self._broker.on_command is not None and not isinstance(change, NoteProducers | NoteSequences):
+        kept_here = isinstance(change, NoteProducers | NoteSequences | StoreOffset)
+        if self._broker.on_command is not None and not kept_here:
             self._broker.on_command(command)
 
 

@@ -16,14 +16,18 @@ from pandomq.broker.snapshot import (
     VERSION,
     CommandPart,
     Head,
+    KeptChunk,
     KeptMessage,
     KeptPage,
     KeptProducers,
     KeptSequences,
+    KeptStream,
     QueueMark,
     StoredAt,
     read_parts,
 )
+
+from pandomq.broker.streams.chunk_index import SealedChunk
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -68,6 +72,8 @@ class Revival:
                 case KeptPage(queue_id, stored_at, index, holes):
                     queue = broker.state.logged[queue_id][1].kernel
                     queue.reinstate_page((index, holes), self._adopt(stored_at))
+                case KeptChunk() | KeptStream():
+                    self._take_stream(part)
                 case KeptMessage():
                     self._take_message(part)
                 case _:
@@ -93,6 +99,27 @@ class Revival:
                 broker.timers.watch_delayed(vhost, owner)
             else:
                 owner.kernel.reinstate(message, sequence, term, at_ms, delivery_count, redelivered)
+
+    def _take_stream(self, kept: KeptChunk | KeptStream) -> None:
+        stream = self._broker.state.logged[kept.queue_id][1].stream
+        assert stream is not None
+        if isinstance(kept, KeptChunk):
+            stream.index.add(
+                SealedChunk(
+                    kept.first_offset,
+                    kept.last_offset,
+                    kept.count,
+                    kept.stored_at[2],
+                    kept.first_time_us,
+                    kept.last_time_us,
+                    kept.begins_segment,
+                    self._adopt(kept.stored_at),
+                )
+            )
+            return
+        stream.queue.reinstate_stream(kept.next_sequence, kept.open_rows)
+        for name, offset in kept.offsets.items():
+            stream.offsets.store(name, offset, 0)
 
     def apply(self, index: int, term: int, entry: bytes) -> None:
         self._exact = False

@@ -5,24 +5,25 @@ while the broker goes on. Messages are those that the log holds: those of durabl
 unacked, and those of transactions that wait for their commit. Of messages that are not in memory it holds where their
 pages are stored, and which of them are alive.
 
-    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, messages
+    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, chunks, streams, messages
 """
 
 import struct
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from pandomq import kernel
 from pandomq.broker import named_producers
-from pandomq.broker.commands import encode_command
+from pandomq.broker.commands import encode_command, is_inner
 from pandomq.broker.delayed import DelayedMessages, due_ms
 from pandomq.broker.state_commands import commands_of
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
+    from pandomq.broker.streams.stream import Stream
 
 VERSION: Final = 4
 PRODUCERS_PER_PART: Final = 1000
@@ -71,6 +72,27 @@ class KeptMessage(msgspec.Struct, frozen=True, array_like=True, tag="message"):
     body: bytes
 
 
+class KeptChunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):
+    queue_id: int
+    stored_at: StoredAt
+    first_offset: int
+    last_offset: int
+    count: int
+    first_time_us: int
+    last_time_us: int
+    begins_segment: bool
+
+
+class KeptStream(msgspec.Struct, frozen=True, array_like=True, tag="stream"):
+    """After its chunks."""
+
+    queue_id: int
+    next_sequence: int
+    offsets: dict[str, int]
+    open_rows: bytes
+    """As a sealed chunk; empty if there are none."""
+
+
 class KeptProducers(msgspec.Struct, frozen=True, array_like=True, tag="producers"):
     rows: list[tuple[int, int, int]]
     """As `ProducerTable.rows` has them."""
@@ -81,7 +103,7 @@ class KeptSequences(msgspec.Struct, frozen=True, array_like=True, tag="sequences
     """As `NamedProducers.rows` has them."""
 
 
-Part = Head | CommandPart | KeptProducers | KeptSequences | QueueMark | KeptPage | KeptMessage
+Part = Head | CommandPart | KeptProducers | KeptSequences | QueueMark | KeptPage | KeptChunk | KeptStream | KeptMessage
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Part)
@@ -89,13 +111,15 @@ _DECODER: Final = msgspec.msgpack.Decoder(Part)
 
 def configuration_of(broker: "Broker") -> list[bytes]:
     """The part of a snapshot that is no matter of messages, as a stream of its own."""
-    return [LENGTH.pack(len(encoded)) + encoded for encoded in map(_ENCODER.encode, _shared(broker, exact=True))]
+    parts = _shared(broker, exact=True, inner=False)
+    return [LENGTH.pack(len(encoded)) + encoded for encoded in map(_ENCODER.encode, parts)]
 
 
-def _shared(broker: "Broker", *, exact: bool) -> list[Part]:
+def _shared(broker: "Broker", *, exact: bool, inner: bool) -> list[Part]:
     state = broker.state
     head = Head(VERSION, broker.now_ms, state.next_queue_id, state.had_users, exact)
-    return [head, *(CommandPart(encode_command(command)) for command in commands_of(state))]
+    commands = (command for command in commands_of(state) if inner or not is_inner(command))
+    return [head, *(CommandPart(encode_command(command)) for command in commands)]
 
 
 class Snapshot:
@@ -103,7 +127,7 @@ class Snapshot:
 
     def __init__(self, broker: "Broker", *, exact: bool) -> None:
         state = broker.state
-        self._parts = _shared(broker, exact=exact)
+        self._parts = _shared(broker, exact=exact, inner=True)
         producers = state.producers.rows()
         for first in range(0, len(producers), PRODUCERS_PER_PART):
             self._parts.append(KeptProducers(producers[first : first + PRODUCERS_PER_PART]))
@@ -111,10 +135,14 @@ class Snapshot:
         for first in range(0, len(named), NAMED_PRODUCERS_PER_PART):
             self._parts.append(KeptSequences(named[first : first + NAMED_PRODUCERS_PER_PART]))
         self._parts += [
-            QueueMark(queue_id, owner.kernel.next_sequence) for queue_id, (_, owner) in state.logged.items()
+            QueueMark(queue_id, owner.kernel.next_sequence)
+            for queue_id, (_, owner) in state.logged.items()
+            if owner.stream is None
         ]
-        self.pages: list[kernel.Page] = []
-        """Those that it refers to, where they are now."""
+        self.stored: list[Any] = []
+        """What it refers to, where it is now: pages and chunks, as their owners name them."""
+        self._streams: list[tuple[KeptStream, kernel.Chunk, int]] = []
+        """Each with what is open of it, of which so much counts: what is there does not change."""
         self._ready: list[tuple[int, dict[int, int], list[Row]]] = []
         """Of each queue: its id, when delayed messages are due, and all that it has in memory."""
         self._others: list[tuple[kernel.Message, Place]] = []
@@ -138,6 +166,9 @@ class Snapshot:
     def _all_parts(self) -> Iterator[Part]:
         parts, self._parts = self._parts, []
         yield from parts
+        while self._streams:
+            stream, chunk, count = self._streams.pop()
+            yield msgspec.structs.replace(stream, open_rows=chunk.seal_rows(count)) if count else stream
         while self._ready:
             queue_id, due, rows = self._ready.pop()
             rows.reverse()
@@ -155,14 +186,37 @@ class Snapshot:
         for queue_id, (_, owner) in broker.state.logged.items():
             if not owner.kernel.logged:
                 continue
+            if owner.stream is not None:
+                self._note_stream(queue_id, owner.stream)
+                continue
             for page in owner.kernel.pages():
                 index = page.index()
                 if index is not None:
-                    self.pages.append(page)
+                    self.stored.append(page.owner)
                     # It may move to another place, or change, before this is encoded.
                     self._parts.append(KeptPage(queue_id, tuple(page.owner.place), *index))
             due = owner.due_times() if isinstance(owner, DelayedMessages) else {}
             self._ready.append((queue_id, due, owner.kernel.snapshot()))
+
+    def _note_stream(self, queue_id: int, stream: "Stream") -> None:
+        for row in stream.index.rows:
+            self.stored.append(row.stored)
+            self._parts.append(
+                KeptChunk(
+                    queue_id,
+                    tuple(row.stored.place),
+                    row.first_offset,
+                    row.last_offset,
+                    row.count,
+                    row.first_time_us,
+                    row.last_time_us,
+                    row.begins_segment,
+                )
+            )
+        queue, chunk = stream.queue, stream.open_chunk
+        self._streams.append(
+            (KeptStream(queue_id, queue.next_sequence, stream.stored_offsets, b""), chunk, chunk.count)
+        )
 
     def _note_unacked(self, broker: "Broker") -> None:
         for client in broker.clients:
@@ -175,6 +229,9 @@ class Snapshot:
             for message, places in admission.messages:
                 for queue, sequence, term in places:
                     owner = queue.owner
+                    if owner.stream is not None:
+                        # It has been there from the start.
+                        continue
                     if isinstance(owner, DelayedMessages):
                         deadline_ms = due_ms(message, admission.now_ms)
                     else:
@@ -182,7 +239,7 @@ class Snapshot:
                     self._note(queue, message, (queue.queue_id, sequence, term, deadline_ms, 0, False))
 
     def _note(self, queue: kernel.Queue, message: kernel.Message, place: Place) -> None:
-        if message.kept and queue.logged and not queue.deleted:
+        if message.kept and queue.logged and not queue.deleted and queue.owner.stream is None:
             self._others.append((message, place))
 
 
@@ -214,7 +271,7 @@ def without_pages(stream: bytes, lost: Collection[StoredAt]) -> bytes:
     """The whole stream of a snapshot, without these pages. Raises ValueError if it is none."""
     kept = bytearray()
     for part in read_parts(bytearray(stream)):
-        if not (isinstance(part, KeptPage) and part.stored_at in lost):
+        if not (isinstance(part, KeptPage | KeptChunk) and part.stored_at in lost):
             encoded = _ENCODER.encode(part)
             kept += LENGTH.pack(len(encoded))
             kept += encoded

@@ -22,6 +22,7 @@ from pandomq.broker.commands import (
     NoteProducers,
     NoteSequences,
     StartBroker,
+    StoreOffset,
     TopologyCommand,
     UnbindExchange,
     UnbindQueue,
@@ -31,6 +32,7 @@ from pandomq.broker.exchanges.catalogue import make_exchange
 from pandomq.broker.named_producers import NamedProducers
 from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
+from pandomq.broker.streams.shelf import Shelf
 from pandomq.broker.users import User
 from pandomq.broker.vhost import Vhost
 from pandomq.fieldtable import decode_table
@@ -52,6 +54,7 @@ class State:
         "named_producers",
         "next_queue_id",
         "producers",
+        "shelf",
         "users",
         "vhosts",
     )
@@ -63,7 +66,8 @@ class State:
         self.users: dict[str, User] = {}
         self.had_users = False
         """Somebody was here before: the first user is not made again, even if all were deleted."""
-        self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits)}
+        self.shelf = Shelf()
+        self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits, self.shelf)}
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
@@ -80,6 +84,8 @@ class State:
                 self.producers.note(producer, number, command.now_ms)
         elif isinstance(command, NoteSequences):
             self.named_producers.apply(command)
+        elif isinstance(command, StoreOffset):
+            self._store_offset(command)
         elif not isinstance(command, StartBroker):
             apply_administrative(self, command)
 
@@ -88,7 +94,7 @@ class State:
             case DeclareQueue():
                 self._declare_queue(vhost, command)
             case DeleteQueue():
-                queue = vhost.queues[command.name]
+                queue = (vhost.inner_queues if command.inner else vhost.queues)[command.name]
                 del self.logged[queue.kernel.queue_id]
                 vhost.remove_queue(queue)
             case DeclareExchange():
@@ -106,6 +112,12 @@ class State:
             case _:
                 assert_never(command)
 
+    def _store_offset(self, command: StoreOffset) -> None:
+        vhost = self.vhosts.get(command.vhost)
+        queue = None if vhost is None else vhost.queues.get(command.stream)
+        if queue is not None and queue.stream is not None:
+            queue.stream.offsets.store(command.name, command.offset, queue.stream.first_offset)
+
     def unbind(self, vhost: Vhost, binding: Binding) -> None:
         """By itself this is for bindings to private queues, which no other broker knows of."""
         if vhost.router.unbind(binding):
@@ -114,7 +126,7 @@ class State:
                 vhost.orphans.append(source)
 
     def _declare_queue(self, vhost: Vhost, command: DeclareQueue) -> None:
-        assert command.name not in vhost.queues
+        assert command.name not in (vhost.inner_queues if command.inner else vhost.queues)
         queue = Queue(
             vhost,
             command.name,
@@ -124,6 +136,7 @@ class State:
             arguments=decode_table(command.arguments)[0],
             user=command.user,
             now_ms=command.now_ms,
+            inner=command.inner,
         )
         self._number(command.queue_id, vhost, queue)
         vhost.add_queue(queue)
@@ -156,13 +169,13 @@ class State:
         vhost.orphans += vhost.router.remove(exchange)
 
     def make_vhost(self, name: str) -> Vhost:
-        vhost = self.vhosts[name] = Vhost(name, self._engine, self._limits)
+        vhost = self.vhosts[name] = Vhost(name, self._engine, self._limits, self.shelf)
         return vhost
 
     def delete_vhost(self, name: str) -> None:
         vhost = self.vhosts.pop(name)
         self.named_producers.forget_vhost(name)
-        for queue in vhost.queues.values():
+        for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
             # Private ones have no number.
             self.logged.pop(queue.kernel.queue_id, None)
         for exchange in vhost.router.exchanges.values():

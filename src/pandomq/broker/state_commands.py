@@ -45,7 +45,7 @@ def commands_of(state: "State") -> Iterator[Command]:
         for exchange in vhost.router.exchanges.values():
             if exchange.name not in _PREDECLARED:
                 yield _declare_exchange(vhost, exchange)
-        for queue in vhost.queues.values():
+        for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
             if queue.owner is None:
                 yield _declare_queue(queue)
         for exchange in vhost.router.exchanges.values():
@@ -92,6 +92,7 @@ def _declare_queue(queue: Queue) -> Command:
         encode_table(dict(queue.arguments)),
         queue.user,
         queue.used_ms,
+        queue.inner,
     )
 
 

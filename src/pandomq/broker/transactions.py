@@ -188,7 +188,10 @@ def _new(
 
 def _is_kept(routed: "Sequence[tuple[kernel.Message, Sequence[kernel.Queue], int, Label | None]]") -> bool:
     """Whether the log will have one of these messages."""
-    return any(message.persistent and any(queue.logged for queue in queues) for message, queues, _, _ in routed)
+    return any(
+        any(queue.logged and (message.persistent or queue.owner.stream is not None) for queue in queues)
+        for message, queues, _, _ in routed
+    )
 
 
 def _settles_kept(channel: kernel.Channel, settlements: Sequence[tuple[int, Sequence[int], bool]]) -> bool:

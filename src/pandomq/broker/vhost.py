@@ -14,6 +14,7 @@ from pandomq.errors import not_found
 if TYPE_CHECKING:
     from pandomq.broker.exchanges.exchange import Exchange
     from pandomq.broker.limits import BrokerLimits
+    from pandomq.broker.streams.shelf import Shelf
 
 
 class Vhost:
@@ -24,6 +25,7 @@ class Vhost:
         "connection_count",
         "description",
         "engine",
+        "inner_queues",
         "limits",
         "name",
         "orphans",
@@ -32,18 +34,23 @@ class Vhost:
         "queues",
         "reply_queues",
         "router",
+        "shelf",
         "tags",
     )
 
-    def __init__(self, name: str, engine: kernel.Engine, limits: "BrokerLimits") -> None:
+    def __init__(self, name: str, engine: kernel.Engine, limits: "BrokerLimits", shelf: "Shelf") -> None:
         self.name = name
         self.description = ""
         self.tags: tuple[str, ...] = ()
         self.limits: Mapping[str, int] = {}
         self.engine = engine
+        self.shelf = shelf
+        """Where the chunks of streams are."""
         self.queues: dict[str, Queue] = {}
         self.reply_queues: dict[str, Queue] = {}
         """Reachable through the default exchange only, and in no listing."""
+        self.inner_queues: dict[str, Queue] = {}
+        """What the broker keeps for its own purposes: nobody finds them by name, and no policy is for them."""
         self.outlets: dict[str, Outlet] = {}
         """By the broker that they lead to; they are among the queues, too."""
         self.router = Router(self.find_destination, limits.route_plans_max)
@@ -122,6 +129,9 @@ class Vhost:
         return queue
 
     def add_queue(self, queue: Queue) -> None:
+        if queue.inner:
+            self.inner_queues[queue.name] = queue
+            return
         if self.policies:
             queue.follow(self.policies.of_queue(queue))
         self.queues[queue.name] = queue
@@ -133,14 +143,20 @@ class Vhost:
 
     def remove_queue(self, queue: Queue) -> None:
         """With its messages, consumers and bindings."""
-        (self.queues if self.queues.get(queue.name) is queue else self.reply_queues).pop(queue.name)
+        named = next(known for known in self._names() if known.get(queue.name) is queue)
+        del named[queue.name]
         queue.kernel.delete()
+        if queue.stream is not None:
+            queue.stream.close()
         orphans = self.router.queue_deleted(queue)
         if isinstance(queue, Outlet):
             # The private queues behind it may be alive, and are bound again by the next one.
             self._outlet_gone(queue)
         else:
             self.orphans += orphans
+
+    def _names(self) -> tuple[dict[str, Queue], ...]:
+        return self.queues, self.reply_queues, self.inner_queues
 
     def _outlet_gone(self, outlet: Outlet) -> None:
         if self.outlets.get(outlet.origin) is outlet:
@@ -151,10 +167,12 @@ class Vhost:
 
     def close(self) -> None:
         """It was deleted: whoever still holds it finds it empty."""
-        for queue in (*self.queues.values(), *self.reply_queues.values()):
-            queue.kernel.delete()
-        self.queues.clear()
-        self.reply_queues.clear()
+        for named in self._names():
+            for queue in named.values():
+                queue.kernel.delete()
+                if queue.stream is not None:
+                    queue.stream.close()
+            named.clear()
         self.outlets.clear()
         self.router.clear()
         self.orphans.clear()

@@ -15,9 +15,23 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.exchanges.exchange import Exchange
     from pandomq.broker.queue import Queue
+    from pandomq.broker.streams.stream import Stream
 
 
 _NO_DEFINITION: Final[Mapping[str, Any]] = {}
+
+
+class StreamView(msgspec.Struct, frozen=True):
+    first_offset: int
+    """Of the oldest message; the next one's if there is none."""
+    committed_end: int
+    """The offset after the last message."""
+    first_time_us: int
+    last_time_us: int
+    segments: int
+    open_bytes: int
+    """What is in memory of it in any case."""
+    stored_offsets: Mapping[str, int]
 
 
 class QueueView(msgspec.Struct, frozen=True):
@@ -47,6 +61,7 @@ class QueueView(msgspec.Struct, frozen=True):
     redelivered: int
     acked: int
     dropped: int
+    stream: StreamView | None = None
 
 
 class ExchangeView(msgspec.Struct, frozen=True):
@@ -93,8 +108,8 @@ def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
         transient_level=level_of(queue, persistent=False, replicated=replicated),
         user=queue.user,
         owner=None if queue.owner is None else queue.owner.peer,
-        ready=place.ready_count,
-        ready_bytes=place.ready_bytes,
+        ready=queue.message_count,
+        ready_bytes=queue.message_bytes,
         unacked=place.unacked_count,
         consumers=place.consumer_count,
         published=place.published,
@@ -102,6 +117,19 @@ def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
         redelivered=place.redelivered,
         acked=place.acked,
         dropped=place.dropped,
+        stream=None if queue.stream is None else stream_view(queue.stream),
+    )
+
+
+def stream_view(stream: "Stream") -> StreamView:
+    return StreamView(
+        stream.first_offset,
+        stream.committed_end,
+        stream.first_time_us,
+        stream.last_time_us,
+        stream.segment_count,
+        stream.open_chunk.size_bytes if stream.open_chunk.count else 0,
+        stream.stored_offsets,
     )
 
 

@@ -45,6 +45,7 @@ from pandomq.journal.events import (
 from pandomq.kernel import NEVER_MS
 from pandomq.limits import MIB
 from pandomq.node.applier import Applier
+from pandomq.node.chunk_pages import ChunkPages
 from pandomq.node.cluster_time import ClusterTime
 from pandomq.node.cluster_view import LEARNER, members_of, own_role
 from pandomq.node.configuration_source import ConfigurationSource
@@ -80,6 +81,7 @@ class DiskLog:
         self._journal = journal
         self._broker = broker
         self._paging = Paging(broker.engine, journal.pages)
+        self._chunks = broker.state.shelf.store = ChunkPages(journal.pages)
         self._revival = Revival(broker, self._paging.adopt)
         self._time = ClusterTime(broker, self._revival)
         self._applier = Applier(journal, self._revival)
@@ -214,7 +216,7 @@ class DiskLog:
     @property
     def holds_back(self) -> str | None:
         """Why publishers are to wait: the disk is nearly full or far behind, or nothing they publish is committed."""
-        if self._full_disk.low or self._behind or self._paging.behind:
+        if self._full_disk.low or self._behind or self._paging.behind or self._chunks.behind:
             return LOW_ON_DISK
         waits = self.replication.in_office and self.replication.replica.holds_back
         return "waiting for backups" if waits else None
@@ -275,7 +277,8 @@ class DiskLog:
                 self._behind = self._behind and self._journal.pending_bytes > BEHIND_BYTES_MAX // 4
                 self.replication.durable(index)
             case PageFetched(page, blob):
-                self._paging.fetched(page, blob)
+                if not self._chunks.fetched(page, blob):
+                    self._paging.fetched(page, blob)
             case SpaceLow(free_bytes):
                 self._full_disk.is_low()
                 log.warning("disk alarm: %d bytes are free; publishers are held back", free_bytes)

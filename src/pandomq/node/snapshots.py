@@ -81,7 +81,7 @@ class Snapshots:
             return more
         snapshot = Snapshot(self._broker, exact=self._closing and in_office)
         self._relax()
-        self._writer = self._journal.begin_snapshot(last_index, [page.owner for page in snapshot.pages])
+        self._writer = self._journal.begin_snapshot(last_index, snapshot.stored)
         self._pieces = snapshot.pieces(PIECE_BYTES)
         return True
 

@@ -15,6 +15,7 @@ from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, TUNNELS_DIALED_MAX
 from pandomq.cluster.proxy.front_client import FrontClient
 from pandomq.cluster.tunnel_end import ClosedByRoot, FromRoot, Held, TunnelEnd
 from pandomq.cluster.vouching import vouch
+from pandomq.errors import ConnectionFault
 from pandomq.methods import ConnectionClose
 from pandomq.node.deadlines import Deadlines
 from pandomq.node.dialed import Dialed
@@ -192,7 +193,7 @@ class Tunnels:
     def _closed_by_root(self, dialed: DialedTunnel, closed: ClosedByRoot) -> None:
         self._forget(dialed)
         of_client = (closed.class_id, closed.method_id) == _OF_CLIENT
-        dialed.tunnel.closed_by_root(closed.reply_code, closed.reply_text, for_client=of_client)
+        dialed.tunnel.closed_by_root(ConnectionFault(*closed), for_client=of_client)
 
     def _end(self, dialed: DialedTunnel, reason: str) -> None:
         log.debug("no tunnel to %s for %s: %s", dialed.root, dialed.tunnel.peer or "its trunk", reason)

@@ -213,8 +213,8 @@ class Views:
                     (
                         id(queue),
                         queue.policy,
-                        place.ready_count,
-                        place.ready_bytes,
+                        queue.message_count,
+                        queue.message_bytes,
                         place.unacked_count,
                         place.consumer_count,
                         place.published,
@@ -230,7 +230,7 @@ class Views:
             for queue in home.listed_queues():
                 place = queue.kernel
                 yield QueueSize(
-                    home.name, place.ready_count, place.ready_bytes, place.unacked_count, place.consumer_count
+                    home.name, queue.message_count, queue.message_bytes, place.unacked_count, place.consumer_count
                 )
 
     def exchange_counts(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pika
 import pytest
@@ -19,10 +20,10 @@ BEFORE, AFTER = 100, 100
 class ProxiedPublisher:
     """Publishes one message after the other with confirms, on one connection, in a thread of its own."""
 
-    def __init__(self, broker: ClusterBroker, queue: str) -> None:
+    def __init__(self, broker: ClusterBroker, queue: str, arguments: dict[str, Any] | None = None) -> None:
         self._connection = pika.BlockingConnection(broker.parameters())
         self._channel = self._connection.channel()
-        self._channel.queue_declare(queue, durable=True)
+        self._channel.queue_declare(queue, durable=True, arguments=arguments)
         self._channel.confirm_delivery()
         self._queue = queue
         self.confirmed: list[bytes] = []

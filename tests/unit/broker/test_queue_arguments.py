@@ -31,7 +31,6 @@ INVALID = "PRECONDITION_FAILED - invalid arg '{}' for queue 'q' in vhost '/': {}
         ("x-overflow", Int32(1), "{unacceptable_type,signedint}"),
         ("x-queue-type", "zz", "\"unsupported queue type 'zz'\""),
         ("x-queue-type", Int32(1), "{unacceptable_type,signedint}"),
-        ("x-queue-type", "stream", "\"unsupported queue type 'stream'\""),
         ("x-dead-letter-routing-key", "a", "routing_key_but_no_dlx_defined"),
         ("x-single-active-consumer", UInt8(1), "{unacceptable_type,unsignedbyte}"),
         ("x-queue-mode", "foo", "\"unsupported queue mode 'foo'\""),

@@ -17,6 +17,7 @@ from pandomq.broker.commands import (
     PutVhost,
     TopologyCommand,
     decode_command,
+    is_inner,
 )
 from pandomq.broker.removal import delete_queue, tell_cancelled
 from pandomq.broker.snapshot import CommandPart, Head, read_parts
@@ -58,7 +59,7 @@ class Feed:
             return
         for encoded in commands:
             command = decode_command(encoded)
-            if isinstance(command, TopologyCommand | AdministrativeCommand):
+            if isinstance(command, TopologyCommand | AdministrativeCommand) and not is_inner(command):
                 self._apply(command)
         self.index = index
         self._front.awaiting.fed()

@@ -148,7 +148,7 @@ class FrontChannel(Channel):
             self.cancelled_above(box.consume.consumer_tag)
             return
         self.lane.ask(BasicQos(0, box.prefetch_count, False), unheeded)
-        self.lane.ask(box.consume, unheeded)
+        self.lane.ask(box.consume_again(), unheeded)
 
     def resume_all_else(self) -> None:
         assert self.lane is not None
@@ -164,6 +164,7 @@ class FrontChannel(Channel):
     def open_box(self, box: Mailbox, tag: str) -> None:
         """The root delivers there from now on."""
         self._boxes[box] = None
+        self.client.reads_streams = self.client.reads_streams or box.reads_stream
         self._listen(box, tag)
 
     def _listen(self, box: Mailbox, tag: str) -> None:
@@ -224,6 +225,11 @@ class FrontChannel(Channel):
         if self._taken is not None:
             boxes.append(self._taken)
         return {box.kernel for box in boxes}
+
+    @property
+    def owes_acks(self) -> bool:
+        """Something may have come from the root that stays there until it is acknowledged."""
+        return self._taken is not None or any(not box.reads_stream for box in self._boxes)
 
     @staticmethod
     def is_void(queue: kernel.Queue) -> bool:

@@ -10,6 +10,7 @@ from pandomq.cluster.proxy.call import Call
 from pandomq.cluster.proxy.goodbye import Goodbye, Stage
 from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, UPLINK_BYTES_MAX
 from pandomq.cluster.proxy.refusals import with_refusals
+from pandomq.cluster.proxy.stream_places import note_offsets
 from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
 from pandomq.fieldtable import encode_table
 from pandomq.methods import ChannelCloseOk
@@ -38,6 +39,7 @@ class FrontClient(Client):
         "closing_count",
         "goodbye",
         "has_refusals",
+        "reads_streams",
         "tunnel",
         "wants_root",
     )
@@ -60,6 +62,8 @@ class FrontClient(Client):
         self.goodbye: Goodbye | None = None
         self.has_refusals = False
         """A private queue has refused a publish whose confirm has not come yet."""
+        self.reads_streams = False
+        """One of its consumers does, or did."""
         self._ages = 0
         self._crowded = False
 
@@ -249,6 +253,8 @@ class FrontClient(Client):
     def take_run(self, run: "kernel.DeliveryRun | kernel.SettleRun") -> None:
         engine = self.broker.engine
         if isinstance(run, kernel.DeliveryRun):
+            if self.reads_streams:
+                note_offsets(self, run)
             engine.mirror(self.session, run, self.broker.now_ms)
         else:
             engine.relay_confirms(self.session, with_refusals(self, run) if self.has_refusals else run)

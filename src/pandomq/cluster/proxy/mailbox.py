@@ -1,13 +1,17 @@
 """Where deliveries of one consumer of a shared queue arrive from the root, to be passed on as the client takes them.
 
 For the client's channel it is a queue like any other, but it keeps nothing: what the client settles is settled at the
-root. When the root is another one, all that came from the old one is void: it will be delivered again.
+root. When the root is another one, all that came from the old one is void: it will be delivered again. Of a stream only
+what the client has not got is.
 """
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pandomq import kernel
 from pandomq.broker.queue import Queue
+from pandomq.broker.streams.consuming import OFFSET
 
 if TYPE_CHECKING:
     from pandomq.cluster.proxy.front_channel import FrontChannel
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Mailbox(Queue):
-    __slots__ = ("age", "consume", "prefetch_count")
+    __slots__ = ("age", "consume", "next_offset", "prefetch_count", "reads_stream")
 
     def __init__(self, channel: "FrontChannel", name: str, consume: "BasicConsume | None" = None) -> None:
         """Without a consume it is for what basic.get brings."""
@@ -26,10 +30,27 @@ class Mailbox(Queue):
         """As the root was asked."""
         self.prefetch_count = channel.prefetch_count
         self.age = client.next_age()
+        shared = client.vhost.queues.get(name)
+        self.reads_stream = shared is not None and shared.stream is not None
+        self.next_offset: int | None = None
+        """Of a stream: where it goes on; None if the root was asked for a time, and nothing has come yet."""
+
+    def came(self, message: kernel.Message) -> None:
+        """The last that a stream has delivered here."""
+        self.next_offset = offset_of(message) + 1
+
+    def consume_again(self) -> "BasicConsume":
+        """What the next root is asked."""
+        assert self.consume is not None
+        if self.next_offset is None:
+            return self.consume
+        return msgspec.structs.replace(self.consume, arguments={**self.consume.arguments, OFFSET: self.next_offset})
 
     def renew(self) -> None:
         """What came so far is void: messages that the client has not seen are gone, settlements of the others have no
         effect. The consumer is gone, too."""
+        if self.reads_stream and self.kernel.ready_count:
+            self.next_offset = offset_of(self.kernel.snapshot()[0][5])
         self.kernel.delete()
         self.kernel = kernel.Queue(self.vhost.engine, self, 0, False)
         self.kernel.configure(mirror=True)
@@ -40,3 +61,10 @@ class Mailbox(Queue):
         self.kernel.delete()
         if is_settled:
             self.kernel.owner = None
+
+
+def offset_of(message: kernel.Message) -> int:
+    """Of one that a stream has delivered."""
+    value = message.find_header(OFFSET.encode())
+    assert value is not None, "each of them says it"
+    return int.from_bytes(value[1:], "big")

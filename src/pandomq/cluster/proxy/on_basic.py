@@ -9,6 +9,7 @@ from pandomq.cluster.proxy import private_queues
 from pandomq.cluster.proxy.front_channel import unheeded
 from pandomq.cluster.proxy.mailbox import Mailbox
 from pandomq.cluster.proxy.on_queue import private_queue
+from pandomq.cluster.proxy.stream_places import with_lasting_time
 from pandomq.errors import not_allowed, not_implemented
 from pandomq.kernel import NEVER_MS
 from pandomq.methods import (
@@ -52,9 +53,14 @@ def consume(front: "Front", channel: "FrontChannel", method: BasicConsume) -> No
         return
     # The root is always asked for an answer, and with a tag that will do for the next root as well.
     question = msgspec.structs.replace(method, queue=name, consumer_tag=tag, no_wait=False)
+    question = with_lasting_time(question, front.now_ms)
 
-    def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
-        channel.open_box(Mailbox(channel, name, question), tag)
+    def answered(answer: "Method", _message: "kernel.Message | None") -> None:
+        box = Mailbox(channel, name, question)
+        assert isinstance(answer, BasicConsumeOk)
+        if box.reads_stream and answer.consumer_tag:
+            box.next_offset = int(answer.consumer_tag)
+        channel.open_box(box, tag)
         if not method.no_wait:
             channel.reply(BasicConsumeOk(tag))
 

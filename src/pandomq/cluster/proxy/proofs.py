@@ -33,7 +33,7 @@ class Proofs:
     def settled(self) -> None:
         """The client settles something, perhaps of the root's."""
         place = self._channel.kernel
-        if not self._channel.mirrors:
+        if not self._channel.owes_acks:
             return
         if self._mark is None or place.first_kept > self._mark + 1:
             self._mark = place.published_count
@@ -42,7 +42,11 @@ class Proofs:
         """The way to the root is lost. Why the channel is to be closed, if it is."""
         place, mark = self._channel.kernel, self._mark
         self._mark = None
-        self._void |= {tag for tag, (queue, _) in self._channel.held_rows().items() if self._channel.is_void(queue)}
+        self._void |= {
+            tag
+            for tag, (queue, _) in self._channel.held_rows().items()
+            if self._channel.is_void(queue) and not queue.owner.reads_stream
+        }
         if place.mode == kernel.CONFIRM and mark is not None and place.first_kept <= mark + 1:
             return precondition_failed(IN_DOUBT)
         return None

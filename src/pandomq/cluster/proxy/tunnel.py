@@ -115,13 +115,13 @@ class Tunnel:
         """It did not come about, or broke. The driver has forgotten it."""
         self.front.note_event(self, lambda: self._lose(reason))
 
-    def closed_by_root(self, reply_code: int, reply_text: str, *, for_client: bool = False) -> None:
+    def closed_by_root(self, fault: ConnectionFault, *, for_client: bool = False) -> None:
         """connection.close has come, and was answered. The driver has forgotten it. 320 says that there is, or will be,
         another root; unless it is meant `for_client`."""
-        if reply_code == CONNECTION_FORCED and not for_client:
-            self.lost(reply_text)
+        if fault.reply_code == CONNECTION_FORCED and not for_client:
+            self.lost(fault.reply_text)
         else:
-            self.front.note_event(self, lambda: self._refuse(ConnectionFault(reply_code, reply_text)))
+            self.front.note_event(self, lambda: self._refuse(fault))
 
     @property
     def client(self) -> "FrontClient | None":

@@ -128,7 +128,7 @@ class FrontWorld(World):
             try:
                 self.pipes.append(Pipe(root, self, tunnel))
             except ConnectionFault as fault:
-                tunnel.closed_by_root(fault.reply_code, fault.reply_text)
+                tunnel.closed_by_root(fault)
         return bool(wanted)
 
     def carry(self) -> bool:
@@ -139,7 +139,7 @@ class FrontWorld(World):
             moved = pipe.carry_down() or moved
             if fault is not None:
                 pipe.root.broker.disconnect(pipe.client, self.now_ms)
-                pipe.tunnel.closed_by_root(fault.reply_code, fault.reply_text)
+                pipe.tunnel.closed_by_root(fault)
                 self.pipes.remove(pipe)
         for tunnel in self.broker.ended:
             for pipe in [pipe for pipe in self.pipes if pipe.tunnel is tunnel]:

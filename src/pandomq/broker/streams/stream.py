@@ -1,0 +1,251 @@
+"""One stream, beside its kernel queue: which chunks it has, what leaves by retention, and offsets stored by name.
+
+The same on every broker that has applied the same entries. What others may read ends at `committed_end`: at the root
+there may be more.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pandomq import kernel
+from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
+from pandomq.broker.streams.stored_offsets import StoredOffsets
+
+if TYPE_CHECKING:
+    from pandomq.broker.queue_settings import QueueSettings
+    from pandomq.broker.streams.shelf import OnBytes, Shelf
+
+
+class ChunkRow(msgspec.Struct, frozen=True, gc=False):
+    """What can be read of a chunk."""
+
+    first_offset: int
+    last_offset: int
+    count: int
+    size_bytes: int
+    first_time_us: int
+    last_time_us: int
+
+
+class Stream:
+    __slots__ = ("_shelf", "index", "name", "offsets", "queue")
+
+    def __init__(self, name: str, queue: kernel.Queue, shelf: "Shelf") -> None:
+        self.name = name
+        self.queue = queue
+        self.index = ChunkIndex()
+        self.offsets = StoredOffsets()
+        self._shelf = shelf
+
+    # What there is.
+
+    @property
+    def open_chunk(self) -> kernel.Chunk:
+        """The one that grows."""
+        chunk = self.queue.open_chunk
+        assert chunk is not None, "a stream has one, always"
+        return chunk
+
+    @property
+    def committed_end(self) -> int:
+        """The offset after the last message that others may read."""
+        return self.queue.committed_end
+
+    @property
+    def first_offset(self) -> int:
+        """Of the oldest message that is left; `committed_end` if there is none."""
+        first = self._first_chunk
+        return self.committed_end if first is None else min(first.first_offset, self.committed_end)
+
+    @property
+    def first_time_us(self) -> int:
+        """0 if there is no message."""
+        first = self._first_chunk
+        return 0 if first is None or self.is_empty else first.first_time_us
+
+    @property
+    def last_time_us(self) -> int:
+        """0 if there is no message."""
+        row = self._last_row()
+        return 0 if row is None else row.last_time_us
+
+    @property
+    def is_empty(self) -> bool:
+        return self.first_offset == self.committed_end
+
+    @property
+    def message_count(self) -> int:
+        return self.committed_end - self.first_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return self.index.size_bytes + (self.open_chunk.size_bytes if self.open_chunk.count else 0)
+
+    @property
+    def segment_count(self) -> int:
+        """What is open belongs to the last one, or is the first."""
+        return self.index.segment_count or int(not self.is_empty)
+
+    @property
+    def stored_offsets(self) -> dict[str, int]:
+        """By name; a copy."""
+        return self.offsets.copy()
+
+    def chunks(self, first_offset: int, end_offset: int, rows_max: int) -> list[ChunkRow]:
+        """Those with messages from the first offset on and before the end, in order; the open one comes last."""
+        end_offset = min(end_offset, self.committed_end)
+        sealed = self.index.rows
+        found: list[ChunkRow] = []
+        for at in range(self.index.find(first_offset), len(sealed)):
+            if len(found) == rows_max or sealed[at].first_offset >= end_offset:
+                return found
+            found.append(self._readable(sealed[at]))
+        open_row = self._open_row()
+        if len(found) < rows_max and open_row is not None and open_row.last_offset >= first_offset:
+            if open_row.first_offset < end_offset:
+                found.append(open_row)
+        return found
+
+    # Reading.
+
+    def read(self, first_offset: int, on_bytes: "OnBytes") -> None:
+        """The bytes of the chunk that has this offset, as far as it is committed; None if there is none such, or not
+        any more. At once, or later."""
+        position = self.index.find(first_offset)
+        if first_offset >= self.committed_end:
+            on_bytes(None)
+        elif position == len(self.index.rows):
+            self._read_open(first_offset, on_bytes)
+        elif (row := self.index.rows[position]).first_offset > first_offset:
+            on_bytes(None)
+        elif row.last_offset < self.committed_end:
+            self._shelf.fetch(row, on_bytes)
+        else:
+            count = self.committed_end - row.first_offset
+            self._shelf.open(row, lambda chunk: on_bytes(None if chunk is None else chunk.seal_rows(count)))
+
+    def stored(self, first_offset: int) -> Any:
+        """What the store calls the chunk that has this offset, if it is sealed and all of it is committed; else
+        None."""
+        position = self.index.find(first_offset)
+        row = self.index.rows[position] if position < len(self.index.rows) else None
+        if row is None or row.first_offset > first_offset or row.last_offset >= self.committed_end:
+            return None
+        return row.stored
+
+    def _read_open(self, offset: int, on_bytes: "OnBytes") -> None:
+        chunk = self.open_chunk
+        count = self._committed_count(chunk)
+        on_bytes(chunk.seal_rows(count) if count and chunk.first_offset <= offset else None)
+
+    def find_time(self, time_us: int, on_offset: Callable[[int], None]) -> None:
+        """The offset of the first message of this time or later; `committed_end` if there is none."""
+        position = self.index.find_time(time_us)
+        if position == len(self.index.rows):
+            chunk = self.open_chunk
+            on_offset(self._offset_in(chunk, time_us) if chunk.count else self.committed_end)
+        elif (row := self.index.rows[position]).first_time_us >= time_us:
+            on_offset(min(row.first_offset, self.committed_end))
+        else:
+            # If it is gone by then, what is left is later.
+            self._shelf.open(
+                row,
+                lambda chunk: on_offset(self.first_offset if chunk is None else self._offset_in(chunk, time_us)),
+            )
+
+    def open_at(self, offset: int, on_chunk: Callable[[kernel.Chunk], None]) -> None:
+        """The chunk with the first message of this offset or later; the open one if no other has it."""
+        position = self.index.find(offset)
+        if position == len(self.index.rows):
+            on_chunk(self.open_chunk)
+            return
+
+        def came(chunk: kernel.Chunk | None) -> None:
+            if chunk is None:
+                self.open_at(offset, on_chunk)
+            else:
+                on_chunk(chunk)
+
+        self._shelf.open(self.index.rows[position], came)
+
+    # What changes.
+
+    def sealed(self, chunk: kernel.Chunk, settings: "QueueSettings", now_us: int) -> None:
+        """The kernel has begun another one. What is too much, or too old, goes."""
+        self.index.add(
+            SealedChunk(
+                chunk.first_offset,
+                chunk.last_offset,
+                chunk.count,
+                chunk.size_bytes,
+                chunk.first_time_us,
+                chunk.last_time_us,
+                self.index.begins_segment(settings.segment_bytes),
+                self._shelf.put(chunk),
+            )
+        )
+        self._retain(settings, now_us)
+
+    def _retain(self, settings: "QueueSettings", now_us: int) -> None:
+        """The last segment always stays."""
+        index = self.index
+        while index.segment_count > 1:
+            too_large = 0 <= settings.bytes_max < index.size_bytes
+            too_old = settings.max_age_ms >= 0 and index.first_segment()[-1].last_time_us <= (
+                now_us - settings.max_age_ms * 1000
+            )
+            if not too_large and not too_old:
+                break
+            for row in index.drop_first_segment():
+                self._shelf.free(row)
+
+    def begin_at(self, offset: int) -> None:
+        """Its first message will have this offset. To be said while it has had none, on every broker."""
+        assert not self.index.rows and not self.open_chunk.count
+        self.queue.reinstate_stream(offset + 1, b"")
+
+    def drop_before(self, offset: int) -> None:
+        """Chunks that end before this offset go, whatever segment they belong to. To be said on every broker."""
+        for row in self.index.drop_before(offset):
+            self._shelf.free(row)
+
+    def close(self) -> None:
+        """It was deleted."""
+        for row in self.index.clear():
+            self._shelf.free(row)
+
+    # Rows.
+
+    @property
+    def _first_chunk(self) -> "SealedChunk | kernel.Chunk | None":
+        if self.index.rows:
+            return self.index.rows[0]
+        return self.open_chunk if self.open_chunk.count else None
+
+    def _committed_count(self, chunk: kernel.Chunk) -> int:
+        return max(0, min(chunk.count, self.committed_end - chunk.first_offset)) if chunk.count else 0
+
+    def _readable(self, row: SealedChunk) -> ChunkRow:
+        """Without what is not committed; sizes and times are those of the whole."""
+        last_offset = min(row.last_offset, self.committed_end - 1)
+        count = row.count - (row.last_offset - last_offset)
+        return ChunkRow(row.first_offset, last_offset, count, row.size_bytes, row.first_time_us, row.last_time_us)
+
+    def _open_row(self) -> ChunkRow | None:
+        chunk = self.open_chunk
+        count = self._committed_count(chunk)
+        if not count:
+            return None
+        last_offset = chunk.first_offset + count - 1
+        return ChunkRow(
+            chunk.first_offset, last_offset, count, chunk.size_bytes, chunk.first_time_us, chunk.last_time_us
+        )
+
+    def _last_row(self) -> ChunkRow | None:
+        rows = self.chunks(self.committed_end - 1, self.committed_end, 1)
+        return rows[0] if rows else None
+
+    def _offset_in(self, chunk: kernel.Chunk, time_us: int) -> int:
+        return min(chunk.first_offset + chunk.find_time(time_us), self.committed_end)

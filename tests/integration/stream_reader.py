@@ -1,0 +1,53 @@
+"""What tests of streams do with pika again and again: declare one, fill it, read it from some place on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pika import BasicProperties
+from pika.adapters.blocking_connection import BlockingChannel
+
+from .waiting import pump
+
+
+def declare(channel: BlockingChannel, stream: str, **arguments: Any) -> None:
+    channel.queue_declare(stream, durable=True, arguments={"x-queue-type": "stream", **arguments})
+
+
+def fill(channel: BlockingChannel, stream: str, first: int, end: int, size_bytes: int = 0) -> None:
+    """Each says its number; with confirms if the channel has them."""
+    for number in range(first, end):
+        channel.basic_publish("", stream, b"%d" % number + b" " * size_bytes, BasicProperties(app_id=str(number)))
+
+
+class StreamReader:
+    """Reads, acknowledges, and looks whether offsets follow each other without gap or repetition."""
+
+    def __init__(self, channel: BlockingChannel, stream: str, offset: Any = "first", prefetch: int = 100) -> None:
+        self._channel = channel
+        self.offsets: list[int] = []
+        self.bodies: list[bytes] = []
+        channel.basic_qos(prefetch_count=prefetch)
+        self.tag = channel.basic_consume(stream, self._take, arguments={"x-stream-offset": offset})
+
+    def _take(self, _: object, method: Any, properties: BasicProperties, body: bytes) -> None:
+        assert properties.headers is not None
+        offset = properties.headers["x-stream-offset"]
+        assert not self.offsets or offset == self.offsets[-1] + 1, f"{offset} after {self.offsets[-1]}"
+        assert not method.redelivered
+        self.offsets.append(offset)
+        self.bodies.append(body)
+        self._channel.basic_ack(method.delivery_tag)
+
+    @property
+    def numbers(self) -> list[int]:
+        """What the messages say of themselves."""
+        return [int(body) for body in self.bodies]
+
+    def wait_for(self, end: int) -> None:
+        """Until it has read the message before this offset."""
+        pump(self._channel.connection, lambda: self.offsets and self.offsets[-1] >= end - 1, f"offset {end - 1}")
+
+    def read_to(self, end: int) -> list[int]:
+        self.wait_for(end)
+        return self.offsets

@@ -1,0 +1,276 @@
+"""What a stream keeps: chunks, segments, retention, offsets by name; and that they outlive a restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pandomq import kernel, methods
+from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
+from pandomq.chunk_form import decode_rows
+from pandomq.errors import Fault
+from pandomq.limits import STREAM_CHUNK_AGE_MS, STREAM_STORED_OFFSETS_MAX
+from tests.unit.broker.conversation import NOW_MS, World
+from tests.unit.broker.stream_scene import chunk_bytes, declared, fill, heard_offsets, revived, stream_of, stream_world
+
+
+def bodies_of(world: World) -> list[bytes]:
+    return [row.body for blob in chunk_bytes(world) for row in decode_rows(blob)]
+
+
+def test_what_was_published_can_be_read_in_columns() -> None:
+    world = World()
+    peer = declared(world)
+    fill(peer, 3, b"<%d>")
+    (blob,) = chunk_bytes(world)
+    rows = list(decode_rows(blob))
+    assert [(row.offset, row.time_us, row.routing_key, row.body) for row in rows] == [
+        (number, NOW_MS * 1000, b"s", b"<%d>" % number) for number in range(3)
+    ]
+    stream = stream_of(world)
+    assert (stream.first_offset, stream.committed_end, stream.message_count) == (0, 3, 3)
+    assert (stream.first_time_us, stream.last_time_us) == (NOW_MS * 1000, NOW_MS * 1000)
+
+
+def test_an_empty_stream_has_nothing() -> None:
+    world = World()
+    declared(world)
+    stream = stream_of(world)
+    assert (stream.first_offset, stream.committed_end, stream.size_bytes, stream.segment_count) == (0, 0, 0, 0)
+    assert (stream.first_time_us, stream.last_time_us) == (0, 0)
+    assert stream.chunks(0, 100, 10) == []
+    found: list[Any] = []
+    stream.read(0, found.append)
+    stream.find_time(NOW_MS * 1000, found.append)
+    assert found == [None, 0]
+
+
+def test_a_chunk_ends_when_it_is_old() -> None:
+    world = World()
+    peer = declared(world)
+    fill(peer, 2)
+    world.now_ms += STREAM_CHUNK_AGE_MS
+    fill(peer, 1)
+    assert [(row.first_offset, row.last_offset) for row in stream_of(world).chunks(0, 100, 10)] == [(0, 1), (2, 2)]
+
+
+def test_rows_are_those_of_the_range_that_was_asked_for() -> None:
+    world = World()
+    peer = declared(world, stream_max_segment_size_bytes=1)
+    fill(peer, 10)
+    stream = stream_of(world)
+    assert [row.first_offset for row in stream.chunks(3, 6, 100)] == [3, 4, 5]
+    assert [row.first_offset for row in stream.chunks(3, 100, 2)] == [3, 4]
+    assert [row.first_offset for row in stream.chunks(8, 100, 5)] == [8, 9]
+
+
+def test_the_time_of_a_message_leads_to_its_offset() -> None:
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=200)
+    for _ in range(30):
+        fill(peer, 1)
+        world.now_ms += 100
+    assert 2 < len(stream_of(world).index.rows) < 15
+    found: list[int] = []
+    for number in range(-1, 32):
+        stream_of(world).find_time((NOW_MS + 100 * number) * 1000 - 7, found.append)
+    assert found == [0, *range(31), 30]
+    assert places.kept
+
+
+def test_the_oldest_segments_go_when_there_is_too_much() -> None:
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=1000, max_length_bytes=5000)
+    fill(peer, 300, b"x" * 90)
+    stream = stream_of(world)
+    assert 0 < stream.first_offset < 290
+    assert stream.index.size_bytes <= 5000
+    assert len(places.kept) == len(stream.index.rows)
+    gone: list[Any] = []
+    stream.read(0, gone.append)
+    assert gone == [None]
+    assert stream.message_count == 300 - stream.first_offset == len(bodies_of(world))
+
+
+def test_the_oldest_segments_go_when_they_are_old() -> None:
+    world = World()
+    peer = declared(world, stream_max_segment_size_bytes=1, max_age="60s")
+    for _ in range(20):
+        fill(peer, 1)
+        world.now_ms += 10_000
+    stream = stream_of(world)
+    # What became full when the last one came was ten seconds old, and the one before that twenty.
+    assert stream.first_offset == 14
+    assert stream.segment_count == 5
+
+
+def test_the_last_segment_stays() -> None:
+    world = World()
+    peer = declared(world, max_length_bytes=1, max_age="1s")
+    for _ in range(5):
+        fill(peer, 1)
+        world.now_ms += STREAM_CHUNK_AGE_MS
+    assert stream_of(world).first_offset == 0
+
+
+def test_what_goes_with_a_stream_goes() -> None:
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=1)
+    fill(peer, 10)
+    assert len(places.kept) == 9
+    peer.call(methods.QueueDelete("s"), expect=methods.QueueDeleteOk)
+    assert not places.kept
+    assert world.broker.streams.held_bytes == 0
+
+
+@pytest.mark.parametrize("retained", [{}, {"max_length_bytes": 3000, "stream_max_segment_size_bytes": 500}])
+def test_replicas_have_the_same_chunks(retained: dict[str, Any]) -> None:
+    world, _ = stream_world()
+    peer = declared(world, **retained)
+    for number in range(200):
+        peer.say_publish("", "s", b"%d" % number * 10)
+        if number % 7 == 0:
+            peer.flush()
+            world.now_ms += 900
+    peer.flush()
+    other = world.replayed()
+    assert chunk_bytes(other) == chunk_bytes(world)
+    assert stream_of(other).chunks(0, 1000, 1000) == stream_of(world).chunks(0, 1000, 1000)
+
+
+def test_a_stream_outlives_a_restart() -> None:
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=800)
+    fill(peer, 50, b"%d" + b"x" * 50)
+    store(world, "reader", 7)
+    other = revived(world, places)
+    assert chunk_bytes(other) == chunk_bytes(world)
+    stream = stream_of(other)
+    assert stream.stored_offsets == {"reader": 7}
+    assert stream.segment_count == stream_of(world).segment_count
+    again = other.peer()
+    again.call(methods.BasicQos(0, 1000, False), expect=methods.BasicQosOk)
+    again.publish("", "s", b"one more")
+    again.send(methods.BasicConsume("s", "t", arguments={"x-stream-offset": "first"}))
+    assert heard_offsets(again) == list(range(51))
+
+
+def test_a_snapshot_takes_what_there_was_when_it_was_made() -> None:
+    world, places = stream_world()
+    peer = declared(world)
+    fill(peer, 5)
+    before = bodies_of(world)
+    other = revived(world, places)
+    fill(peer, 5, first=5)
+    assert bodies_of(other) == before
+    assert bodies_of(world) == [b"%d" % number for number in range(10)]
+
+
+def store(world: World, name: str, offset: int, stream: str = "s") -> Fault | None:
+    heard: list[Fault | None] = []
+    world.broker.streams.store_offset("/", stream, name, offset, heard.append, world.now_ms)
+    world.run([])
+    (answer,) = heard
+    return answer
+
+
+def test_offsets_are_stored_by_name() -> None:
+    world = World()
+    peer = declared(world)
+    fill(peer, 3)
+    assert store(world, "a", 1) is None
+    assert store(world, "b", 2) is None
+    assert store(world, "a", 3) is None
+    assert stream_of(world).stored_offsets == {"a": 3, "b": 2}
+    assert stream_of(world.replayed()).stored_offsets == {"a": 3, "b": 2}
+
+
+def test_what_cannot_be_stored_is_refused() -> None:
+    world = World()
+    declared(world)
+    for name, offset, stream, code in (
+        ("", 1, "s", 406),
+        ("x" * 256, 1, "s", 406),
+        ("a", -1, "s", 406),
+        ("a", 1, "t", 404),
+    ):
+        fault = store(world, name, offset, stream)
+        assert fault is not None and fault.reply_code == code
+
+
+def test_names_of_readers_that_fell_behind_make_room() -> None:
+    world = World()
+    peer = declared(world, stream_max_segment_size_bytes=1, max_length_bytes=1)
+    fill(peer, 10)
+    offsets = stream_of(world).offsets
+    for number in range(STREAM_STORED_OFFSETS_MAX):
+        offsets.store(f"r{number}", 2 if number else 9, 0)
+    assert stream_of(world).first_offset > 2
+    assert store(world, "new", 9) is None
+    assert stream_of(world).stored_offsets == {"r0": 9, "new": 9}
+    for number in range(STREAM_STORED_OFFSETS_MAX - 2):
+        offsets.store(f"s{number}", 9, 0)
+    fault = store(world, "one too many", 9)
+    assert fault is not None and fault.reply_code == 406
+    assert store(world, "new", 10) is None
+
+
+def test_a_transaction_enters_a_stream_whole() -> None:
+    world = World()
+    peer = declared(world)
+    peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+    fill(peer, 3)
+    assert stream_of(world).message_count == 0
+    peer.call(methods.TxCommit(), expect=methods.TxCommitOk)
+    assert stream_of(world).message_count == 3
+    fill(peer, 3)
+    peer.call(methods.TxRollback(), expect=methods.TxRollbackOk)
+    assert stream_of(world).message_count == 3
+    assert bodies_of(world.replayed()) == bodies_of(world)
+
+
+def test_a_stream_takes_dead_letters() -> None:
+    world = World()
+    peer = declared(world)
+    peer.declare("q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "s", "x-max-length": 0})
+    peer.publish("", "q", b"late")
+    assert bodies_of(world) == [b"late"]
+
+
+def test_segments_are_runs_of_chunks() -> None:
+    index = ChunkIndex()
+    for number in range(10):
+        index.add(SealedChunk(number, number, 1, 40, number, number, index.begins_segment(100), None))
+    assert index.segment_count == 4
+    assert [row.first_offset for row in index.drop_first_segment()] == [0, 1, 2]
+    assert [row.first_offset for row in index.drop_before(5)] == [3, 4]
+    assert (index.segment_count, index.size_bytes) == (3, 200)
+    assert [row.first_offset for row in index.first_segment()] == [5]
+
+
+def test_a_stream_of_the_brokers_own_is_nobodys_business() -> None:
+    from pandomq.broker.commands import DeclareQueue, DeleteQueue
+    from pandomq.broker.views import queues
+    from pandomq.fieldtable import encode_table
+
+    world = World()
+    peer = world.peer()
+    arguments = encode_table({"x-queue-type": "stream"})
+    declare = DeclareQueue("/", "s", world.broker.state.next_queue_id, True, False, arguments, "guest", NOW_MS, True)
+    world.broker.issue(declare)
+    world.run([])
+    stream = stream_of(world)
+    stream.begin_at(1000)
+    world.broker.engine.enqueue(None, kernel.Message(b"\0\0", b"\0" * 14, b""), [stream.queue], 0, world.now_ms)
+    world.run([])
+    assert (stream.first_offset, stream.committed_end) == (1000, 1001)
+    assert peer.refused(methods.QueueDeclare("s", passive=True)).reply_code == 404
+    assert list(queues(world.broker)) == []
+    peer.declare("s")
+    assert world.broker.state.vhosts["/"].queue_count == 1
+    assert not any(b'"s"' in piece for piece in world.broker.configuration() if b"stream" in piece)
+    world.broker.issue(DeleteQueue("/", "s", True))
+    world.run([])
+    assert stream.queue.deleted
+    assert peer.counts("s") == (0, 0)
