@@ -84,7 +84,7 @@ class Node:
         self._reception = Reception(
             settings, self._broker, self._links, Secrets.draw(random), self.office, door, now_ms
         )
-        self._pressure = Pressure(settings.memory_bytes_max, self._broker.engine, self._links, self._log)
+        self._pressure = Pressure(settings.memory_bytes_max, self._broker, self._links, self._log)
         self._desk = Desk(self._broker, self._links)
         self._front_desk = front_desk(settings, self._broker, self._disk, self._links, self.peer_links, random, now_ms)
         self._administered = Administered()

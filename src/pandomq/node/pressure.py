@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pandomq.node.alarms import MemoryAlarm
 
 if TYPE_CHECKING:
-    from pandomq import kernel
+    from pandomq.broker.broker import Broker
     from pandomq.node.link import Link
     from pandomq.node.links import Links
     from pandomq.node.log import Log
@@ -24,11 +24,12 @@ LOW_ON_MEMORY: Final = "low on memory"
 
 
 class Pressure:
-    __slots__ = ("_engine", "_links", "_log", "_was_there", "alarm", "engines")
+    __slots__ = ("_engine", "_links", "_log", "_streams", "_was_there", "alarm", "engines")
 
-    def __init__(self, memory_bytes_max: int, engine: kernel.Engine, links: Links, node_log: Log) -> None:
+    def __init__(self, memory_bytes_max: int, broker: Broker, links: Links, node_log: Log) -> None:
         self.alarm = MemoryAlarm(memory_bytes_max)
-        self._engine = engine
+        self._engine = engine = broker.engine
+        self._streams = broker.streams
         self.engines = [engine]
         """All that hold messages: that of the broker, and that of the front."""
         self._links = links
@@ -51,7 +52,7 @@ class Pressure:
 
     def watch(self) -> None:
         """To be told when anything may have changed."""
-        held_bytes = held_messages = 0
+        held_bytes, held_messages = self._streams.held_bytes, 0
         for engine in self.engines:
             held_bytes += engine.held_bytes
             held_messages += engine.held_messages
