@@ -193,7 +193,9 @@ class Tunnels:
     def _closed_by_root(self, dialed: DialedTunnel, closed: ClosedByRoot) -> None:
         self._forget(dialed)
         of_client = (closed.class_id, closed.method_id) == _OF_CLIENT
-        dialed.tunnel.closed_by_root(ConnectionFault(*closed), for_client=of_client)
+        # That is no method of the client's, but says whom it is for.
+        fault = ConnectionFault(closed.reply_code, closed.reply_text) if of_client else ConnectionFault(*closed)
+        dialed.tunnel.closed_by_root(fault, for_client=of_client)
 
     def _end(self, dialed: DialedTunnel, reason: str) -> None:
         log.debug("no tunnel to %s for %s: %s", dialed.root, dialed.tunnel.peer or "its trunk", reason)
