@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ STREAM = {"x-queue-type": "stream"}
 
 
 @pytest.fixture
-def stream(channel: Channel, name: str) -> Iterator[str]:
+def stream(channel: Channel, name: str) -> str:
     declare(channel, name)
     return name
 

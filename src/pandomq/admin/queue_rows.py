@@ -1,8 +1,8 @@
 """Queues in RabbitMQ's shape.
 
 Of RabbitMQ's fields those are left out that speak of its own insides (reductions, garbage collection, the backing
-queue). `message_bytes` counts the bodies of ready messages; of a stream, what it keeps. Streams have some more fields, as
-RabbitMQ's have, and times in milliseconds since 1970.
+queue). `message_bytes` counts the bodies of ready messages; of a stream, what it keeps. Streams have some more fields,
+as RabbitMQ's have, and times in milliseconds since 1970.
 """
 
 from __future__ import annotations

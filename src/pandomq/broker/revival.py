@@ -26,7 +26,6 @@ from pandomq.broker.snapshot import (
     StoredAt,
     read_parts,
 )
-
 from pandomq.broker.streams.chunk_index import SealedChunk
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ while the broker goes on. Messages are those that the log holds: those of durabl
 unacked, and those of transactions that wait for their commit. Of messages that are not in memory it holds where their
 pages are stored, and which of them are alive.
 
-    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, chunks, streams, messages
+    stream    records, each a length u32 and msgpack: a head, commands, marks of queues, pages, chunks, streams,
+              messages
 """
 
 import struct

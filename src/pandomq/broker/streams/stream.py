@@ -103,9 +103,9 @@ class Stream:
                 return found
             found.append(self._readable(sealed[at]))
         open_row = self._open_row()
-        if len(found) < rows_max and open_row is not None and open_row.last_offset >= first_offset:
-            if open_row.first_offset < end_offset:
-                found.append(open_row)
+        wanted = open_row is not None and open_row.first_offset < end_offset and open_row.last_offset >= first_offset
+        if open_row is not None and wanted and len(found) < rows_max:
+            found.append(open_row)
         return found
 
     # Reading.
