@@ -70,11 +70,6 @@ class Queue:
     def reinstate_stream(self, next_sequence: int, open_rows: bytes) -> None:
         """Puts a stream back, all of it committed: what its open chunk gave when it was sealed, or nothing. Raises
         ValueError (BadChunk) if that is no chunk, or ends later."""
-    def move_ready(self, stream: Queue, count: int, bytes_max: int, now_ms: int) -> list[tuple[int, int, int, int]]:
-        """Ready messages leave the queue, in the order of delivery, and enter the stream, all logged: at most so many,
-        and none after bodies of bytes_max. Says for each, in the order of their offsets, what Queue.reinstate wants
-        to know: sequence, term, deadline, delivery count. Fewer if the next one is not in memory: its page is
-        wanted."""
     @property
     def ready_count(self) -> int: ...
     @property
@@ -94,6 +89,8 @@ class Queue:
         """Removes one ready message of a withdrawable queue by sequence number, logging the dequeue; None if it is not
         there."""
     def purge(self) -> int: ...  # drops the ready messages (logged), says how many
+    def await_log(self) -> None:
+        """Consumers of a logged queue get nothing more until this batch's entry is committed."""
     def expire(self, now_ms: int) -> None: ...
     @property
     def next_deadline_ms(self) -> int: ...  # of the first message of each priority; NEVER_MS if none

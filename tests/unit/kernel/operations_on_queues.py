@@ -43,6 +43,13 @@ def withdraw(world: World, a: int, b: int, c: int) -> Any:
 
 
 @operation(2)
+def await_log(world: World, a: int, b: int, c: int) -> None:
+    queue = one(world.queues, a)
+    if queue is not None:
+        queue.await_log()
+
+
+@operation(2)
 def purge(world: World, a: int, b: int, c: int) -> Any:
     queue = one(world.queues, a)
     return queue and queue.purge()

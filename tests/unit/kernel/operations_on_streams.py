@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.kernel.operations import live_queue, one, open_channel, operation
+from tests.unit.kernel.operations import one, open_channel, operation
 from tests.unit.kernel.world import World
 
 SETTINGS: list[dict[str, Any]] = [
@@ -107,11 +107,3 @@ def reinstate_stream(world: World, a: int, b: int, c: int) -> Any:
             continue
         assert not rows and refused
     return rows, revived.committed_end
-
-
-@operation(4)
-def move_ready(world: World, a: int, b: int, c: int) -> Any:
-    queue, stream = live_queue(world, a), live_stream(world, b)
-    if queue is None or stream is None or queue.open_chunk is not None or world.settings[queue.owner].get("mirror"):
-        return None
-    return queue.move_ready(stream, 1 + c % 5, (1, 10, 1000)[b % 3], world.now_ms)

@@ -242,23 +242,3 @@ def test_a_snapshot_that_is_none_is_refused(world: World) -> None:
     queue.reinstate_stream(3, rows)
     with pytest.raises(ValueError, match="stream"):
         world.queue().reinstate_stream(1, b"")
-
-
-def test_messages_move_from_a_queue_to_a_stream(world: World) -> None:
-    queue, stream = world.queue(logged=True), stream_of(world)
-    world.put(queue, b"1", b"2", b"3", b"4", props=PERSISTENT)
-    world.end_batch()
-    assert [row[:2] for row in queue.move_ready(stream, 2, 100, world.now_ms)] == [(1, 0), (2, 0)]
-    assert [row[0] for row in queue.move_ready(stream, 9, 1, world.now_ms)] == [3]
-    entry = world.end_batch(commit=False)
-    assert entry is not None
-    # Until it is known to the log, none that was behind them is delivered.
-    session = world.channel().session
-    world.consumer(session.channel(1), queue)
-    assert world.run(session) == [] or queue.committed_end
-    world.engine.committed(world.index)
-    assert [row[5] for row in rows_of(stream.open_chunk)] == [b"1", b"2", b"3"]
-    assert world.bodies(session) == [b"4"]
-    assert (queue.ready_count, world.engine.held_messages, stream.committed_end) == (0, 1, 3)
-    with pytest.raises(ValueError, match="stream"):
-        queue.move_ready(queue, 1, 1, world.now_ms)

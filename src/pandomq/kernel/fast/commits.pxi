@@ -1,5 +1,5 @@
 # What waits in queues and streams for the log: what left a queue unseen must be known to it before more is delivered, and
-# of a stream nobody reads what is not committed.
+# of a stream nobody reads what is not committed. Confirms that need no more go out when the entry is received.
 
 cdef int seal_queues(Engine engine) except -1:
     cdef Queue queue
@@ -32,4 +32,10 @@ cdef int commit_streams(Engine engine) except -1:
     while engine.streams_waiting and engine.streams_waiting[0][0] <= engine.commit_index:
         _, queue, end = engine.streams_waiting.popleft()
         stream_commit(queue.stream, end)
+    return 0
+
+
+cdef int give_receipts(Engine engine) except -1:
+    while engine.receipts_waiting and engine.receipts_waiting[0][0] <= engine.received_index:
+        confirms_received(engine.receipts_waiting.popleft()[1], engine.received_index)
     return 0

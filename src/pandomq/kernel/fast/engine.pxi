@@ -381,12 +381,7 @@ cdef class Engine:
     def received(self, uint64_t index):
         if index > self.received_index:
             self.received_index = index
-        self.give_receipts()
-
-    cdef int give_receipts(self) except -1:
-        while self.receipts_waiting and self.receipts_waiting[0][0] <= self.received_index:
-            confirms_received(self.receipts_waiting.popleft()[1], self.received_index)
-        return 0
+        give_receipts(self)
 
     def committed(self, uint64_t index):
         if index > self.commit_index:
@@ -396,7 +391,7 @@ cdef class Engine:
         while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
             confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)
         if self.receipts_waiting:
-            self.give_receipts()
+            give_receipts(self)
         if self.queues_waiting:
             commit_queues(self)
         if self.streams_waiting:

@@ -106,9 +106,6 @@ cdef class Queue:
     def reinstate_stream(self, uint64_t next_sequence, bytes open_rows not None):
         stream_reinstate(self, next_sequence, open_rows)
 
-    def move_ready(self, Queue stream not None, size_t count, uint64_t bytes_max, int64_t now_ms):
-        return move_to_stream(self, stream, count, bytes_max, now_ms)
-
     @property
     def ready_count(self):
         return self.ready.count
@@ -347,6 +344,9 @@ cdef class Queue:
 
     def purge(self):
         return queue_clear(self, True)
+
+    def await_log(self):
+        queue_left_unseen(self, True)
 
     def drop(self, uint64_t sequence_first, uint64_t count):
         queue_drop_range(self, sequence_first, count)

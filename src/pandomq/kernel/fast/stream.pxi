@@ -109,31 +109,3 @@ cdef int stream_run(Queue queue, int64_t now_ms) except -1:
         if consumer == NULL:
             return 0
         reader_read(<Consumer>consumer, now_ms)
-
-
-# --- what leaves queues for streams
-
-cdef list move_to_stream(Queue queue, Queue target, size_t count, uint64_t bytes_max, int64_t now_ms):
-    cdef Entry entry
-    cdef Message message
-    cdef list moved = []
-    cdef uint64_t size_bytes = 0
-    if queue.stream is not None or queue.mirror or target.stream is None or target.deleted:
-        raise ValueError("from a queue to a stream")
-    queue_expire_heads(queue, now_ms)
-    while <size_t>PyList_GET_SIZE(moved) < count and size_bytes < bytes_max and queue.ready.count:
-        if ready_head_missing(&queue.ready):
-            queue_want_head(queue)
-            break
-        ready_pop_first(&queue.ready, &entry)
-        message = <Message>entry.message
-        log_enqueue(&queue.engine.log, message, (target,), 0)
-        stream_insert(target, message, now_ms)
-        moved.append((entry.sequence, entry.term, entry.deadline_ms, entry.delivery_count))
-        size_bytes += message.body_size
-        # If the log forgets it, it is ready again, and must not follow those that were behind it.
-        queue_left_unseen(queue, message.kept)
-        queue_gone(queue, &entry)
-    queue_weigh(queue)
-    queue_watch_time(queue)
-    return moved

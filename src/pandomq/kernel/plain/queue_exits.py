@@ -77,6 +77,9 @@ class QueueExits(QueuePages):
             self.is_unsealed = True
             self.engine.unsealed_queues.append(self)
 
+    def await_log(self) -> None:
+        self.left_unseen(True)
+
     def die(self, entry: Entry, reason: int) -> None:
         """The message goes to the dead letters, if there is such a thing here."""
         self.dropped += 1

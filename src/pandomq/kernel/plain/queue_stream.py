@@ -1,16 +1,14 @@
 """The half of a queue that may be a stream: then it has no ready messages, and none of what could befall those."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pandomq.kernel.plain.chunk import Chunk
-from pandomq.kernel.plain.moves import move_ready
 from pandomq.kernel.plain.queue_exits import QueueExits
 from pandomq.kernel.plain.settings import Settings
 from pandomq.kernel.plain.stream import StreamEnd
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
-    from pandomq.kernel.plain.queue import Queue
 
 
 class QueueStream(QueueExits):
@@ -58,6 +56,3 @@ class QueueStream(QueueExits):
         if self.stream is None:
             raise ValueError("not a stream")
         self.stream.reinstate(next_sequence, open_rows)
-
-    def move_ready(self, stream: "Queue", count: int, bytes_max: int, now_ms: int) -> list[tuple[int, int, int, int]]:
-        return move_ready(cast("Queue", self), stream, count, bytes_max, now_ms)
