@@ -18,6 +18,7 @@ from pandomq.node.data import limits
 from pandomq.node.data.client import Answer, DataClient, State, encode_refusal
 from pandomq.node.data.effects import Abort, Close, Effect, FileRange, PauseReading, ResumeReading, Send
 from pandomq.node.data.handlers import HANDLERS
+from pandomq.node.data.handlers.streams import settle_watch
 from pandomq.node.data.hello import HELLO, say_hello
 from pandomq.node.data.refusals import Refused, bad_request, not_now
 from pandomq.node.data.room import Room
@@ -117,7 +118,7 @@ class DataDesk:
 
     @property
     def next_deadline_ms(self) -> int:
-        return self._deadlines.next_ms if self.clients else NEVER_MS
+        return min(self._deadlines.next_ms, self.services.watches.next_ms) if self.clients else NEVER_MS
 
     # Reading.
 
@@ -223,6 +224,7 @@ class DataDesk:
                 self._end(client, not_now(reason))
 
     def take_effects(self) -> list[Effect]:
+        self.services.watches.look(self.services.now_ms, settle_watch)
         effects, self._effects = self._effects, []
         return effects
 

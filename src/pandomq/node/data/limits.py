@@ -29,8 +29,10 @@ READ_CHUNKS_MAX: Final = 64
 INDEX_ROWS_MAX: Final = 4096
 PATTERN_BYTES_MAX: Final = 512
 """Of a regular expression for the names of streams."""
-NAMES_PER_ASK_MAX: Final = 100_000
-"""Queues that are looked at for one pattern."""
+STREAM_NAME_BYTES_MAX: Final = 1024
+"""Those that hold what is leased of a queue have longer names than queues."""
+WAIT_MS_MAX: Final = 5_000
+"""How long a client may have the broker wait for a stream to grow."""
 REQUESTS_PER_STEP_MAX: Final = 64
 """How many requests are begun between two looks at what else there is to do."""
 

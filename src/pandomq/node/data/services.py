@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pandomq import data_form
 from pandomq.node.cluster_view import BACKUP, ROOT, SECONDARY, own_role
 from pandomq.node.data.refusals import Refused, not_now
+from pandomq.node.data.waiting import Watches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class Services:
     """`now_ms` is the time of the step in which a handler is called."""
 
-    __slots__ = ("administer", "broker", "local_clients", "log_in", "now_ms", "office", "replication")
+    __slots__ = ("administer", "broker", "local_clients", "log_in", "now_ms", "office", "replication", "watches")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Services:
         self.log_in = log_in
         self.administer = administer
         """A command for the log; the callback hears when it is committed, or why not."""
+        self.watches = Watches()
         self.now_ms = 0
 
     def demand_root(self, *, tls: bool) -> None:

@@ -14,7 +14,16 @@ from typing import Final
 
 from pandomq.data_form import Fields
 from pandomq.node.data.client import Answer, DataClient
+from pandomq.node.data.handlers import reading, streams
 
 Handler = Callable[[DataClient, Fields, bytes, Answer], None]
 
-HANDLERS: Final[dict[str, Handler]] = {}
+HANDLERS: Final[dict[str, Handler]] = {
+    "streams": streams.streams,
+    "range": streams.range_,
+    "offset_at": streams.offset_at,
+    "index": streams.index,
+    "read": reading.read_,
+    "store_offset": streams.store_offset,
+    "stored_offsets": streams.stored_offsets,
+}

@@ -1,0 +1,108 @@
+"""The bytes of streams: whole chunks as they are stored, from wherever they are.
+
+What the disk has is named, and goes from its file to the socket without coming here; the rest, what is open or was just
+sealed, is in memory. Nobody looks into a chunk on this way: it has a checksum, and who reads it checks that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pandomq import data_form
+from pandomq.broker.streams.shelf import InMemory
+from pandomq.journal.page_file import StoredPage
+from pandomq.node.data import fields as read
+from pandomq.node.data import limits
+from pandomq.node.data.effects import FileRange
+from pandomq.node.data.handlers.streams import find_stream
+from pandomq.node.data.refusals import not_now, offset_gone
+
+if TYPE_CHECKING:
+    from pandomq.broker.streams.stream import ChunkRow, Stream
+    from pandomq.data_form import Fields
+    from pandomq.node.data.client import Answer, DataClient
+    from pandomq.node.data.effects import Part
+
+
+def read_(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -> None:
+    stream = find_stream(client, fields)
+    first_offset, end_offset = read.number(fields, "first_offset"), read.number(fields, "end_offset")
+    bytes_max = min(read.number(fields, "bytes_max"), data_form.DATA_PAYLOAD_BYTES_MAX)
+    if first_offset < stream.first_offset:
+        raise offset_gone(
+            f"stream '{stream.name}' begins at offset {stream.first_offset}: {first_offset} is gone by retention",
+            stream.first_offset,
+        )
+    rows: list[ChunkRow] = []
+    size_bytes = 0
+    if first_offset < end_offset:
+        for row in stream.chunks(first_offset, end_offset, limits.READ_CHUNKS_MAX):
+            size_bytes += row.size_bytes
+            if rows and size_bytes > bytes_max:
+                break
+            rows.append(row)
+    _Gathering(stream, rows, first_offset, answer).begin()
+
+
+class _Gathering:
+    """The chunks of one answer, some of which have to be waited for."""
+
+    __slots__ = ("_answer", "_awaited", "_first_offset", "_parts", "_rows", "_stream")
+
+    def __init__(self, stream: Stream, rows: list[ChunkRow], first_offset: int, answer: Answer) -> None:
+        self._stream = stream
+        self._rows = rows
+        self._first_offset = first_offset
+        self._answer = answer
+        self._parts: list[Part | None] = [None] * len(rows)
+        self._awaited = len(rows)
+
+    def begin(self) -> None:
+        if not self._rows:
+            self._finish()
+        for at, row in enumerate(self._rows):
+            part = _at_hand(self._stream.stored(row.first_offset))
+            if part is None:
+                self._stream.read(row.first_offset, lambda octets, at=at: self._came(at, octets))  # type: ignore[misc]
+            else:
+                self._came(at, part)
+
+    def _came(self, at: int, part: Part | None) -> None:
+        self._parts[at] = part
+        self._awaited -= 1
+        if not self._awaited:
+            self._finish()
+
+    def _finish(self) -> None:
+        parts: list[Part] = []
+        ends: list[int] = []
+        for part, row in zip(self._parts, self._rows, strict=True):
+            if part is None:
+                # Retention was quicker.
+                break
+            parts.append(part)
+            ends.append(row.last_offset + 1)
+        if self._rows and not parts:
+            self._answer.refuse(self._gone())
+            return
+        sizes = [part.length if isinstance(part, FileRange) else len(part) for part in parts]
+        next_offset = ends[-1] if ends else self._first_offset
+        self._answer.ok({"sizes": sizes, "ends": ends, "next_offset": next_offset}, parts)
+
+    def _gone(self) -> Exception:
+        first_offset = self._stream.first_offset
+        if first_offset > self._first_offset:
+            return offset_gone(f"stream '{self._stream.name}' begins at offset {first_offset}", first_offset)
+        return not_now("what was asked for has moved")
+
+
+def _at_hand(stored: object) -> Part | None:
+    match stored:
+        case InMemory(blob=blob):
+            return blob
+        case StoredPage(blob=bytes(blob)):
+            return blob
+        case StoredPage(file=file, place=place):
+            return FileRange(file.file, place.offset, place.length)
+        case _:
+            return None
