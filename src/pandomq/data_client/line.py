@@ -117,17 +117,18 @@ class Line:
 
     def _open(self, place: _Place, patience: Patience) -> DataConnection:
         context = self._tls_context()
-        ports = [place.address]
-        if not place.is_data_port:
-            ports = find_data_ports(place.address, context, patience.connect_s)
-        for at, port in enumerate(ports):
+        if place.is_data_port:
+            return DataConnection(place.address, context, self._brokers.login, patience.connect_s)
+        return self._open_first(find_data_ports(place.address, context, patience.connect_s), context, patience)
+
+    def _open_first(self, ports: list[Address], context: ssl.SSLContext | None, patience: Patience) -> DataConnection:
+        """To the first of them that answers; there is at least one."""
+        for port in ports[:-1]:
             try:
                 return DataConnection(port, context, self._brokers.login, patience.connect_s)
             except OSError as failure:
-                if at == len(ports) - 1:
-                    raise
                 self._why[str(port)] = _reason(failure)
-        raise AssertionError("there is at least one")
+        return DataConnection(ports[-1], context, self._brokers.login, patience.connect_s)
 
     def _tls_context(self) -> ssl.SSLContext | None:
         if self._context is None and self._brokers.tls is not None:

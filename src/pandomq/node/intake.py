@@ -85,6 +85,9 @@ class Intake:
             self._door.lost(link, now_ms)
         elif link.connection.state is State.RUNNING:
             log.warning("connection %s ended without a close", link.peer_name)
+        elif link.connection.state is State.STARTING:
+            # As clients do that look for the data port: what they wanted to know they were told.
+            log.debug("connection %s ended before it logged in", link.peer_name)
         elif link.connection.state in HANDSHAKE:
             log.warning("connection %s ended in the middle of the handshake", link.peer_name)
         self._links.forget(link, now_ms)

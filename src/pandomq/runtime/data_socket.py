@@ -13,6 +13,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from pandomq import limits
@@ -28,8 +29,6 @@ log = logging.getLogger("pandomq")
 
 T = TypeVar("T")
 
-SENDFILE_BYTES_MAX: Final = 8 * limits.MIB
-"""One call for the system at most; it takes what fits into the socket."""
 PIECE_BYTES: Final = 512 * limits.KIB
 """What is read at once of a file that has to be encrypted."""
 
@@ -170,27 +169,22 @@ class DataSocket(asyncio.BufferedProtocol):
 
     async def _send_file(self, part: FileRange) -> None:
         path = self._listener.path_of(part.file)
-        file = await self._in_thread(os.open, path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            at, end = part.offset, part.offset + part.length
-            while at < end and not self._lost:
-                at += await self._send_some(file, at, end - at)
-        finally:
-            os.close(file)
+        at, end = part.offset, part.offset + part.length
+        while at < end and not self._lost:
+            at += await self._send_some(path, at, end - at)
 
-    async def _send_some(self, file: int, offset: int, length: int) -> int:
-        if self._plain is not None:
-            sent: int = await self._in_thread(_send_file, self._plain, file, offset, min(length, SENDFILE_BYTES_MAX))
-            if sent:
-                self._progressed()
-            else:
-                await self._writable(self._plain)
-            return sent
-        octets: bytes = await self._in_thread(os.pread, file, min(length, PIECE_BYTES), offset)
-        if not octets:
-            raise OSError("a file of the store ends too early")
-        await self._send_octets(octets)
-        return len(octets)
+    async def _send_some(self, path: Path, offset: int, length: int) -> int:
+        plain = self._plain
+        if plain is None:
+            octets = await self._in_thread(_read, path, offset, min(length, PIECE_BYTES))
+            await self._send_octets(octets)
+            return len(octets)
+        sent = await self._in_thread(_send, plain, path, offset, length)
+        if sent:
+            self._progressed()
+        if sent < length:
+            await self._writable(plain)
+        return sent
 
     async def _writable(self, plain: socket.socket) -> None:
         if self._lost:
@@ -238,12 +232,33 @@ class DataSocket(asyncio.BufferedProtocol):
         return "" if self._client is None else self._client.peer_name
 
 
-def _send_file(plain: socket.socket, file: int, offset: int, length: int) -> int:
-    """How much of it the system took; 0: nothing at the moment."""
+def _send(plain: socket.socket, path: Path, offset: int, length: int) -> int:
+    """How much of it the system took at once, which may be nothing."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    sent = 0
     try:
-        sent = os.sendfile(plain.fileno(), file, offset, length)
+        while sent < length:
+            taken = os.sendfile(plain.fileno(), file, offset + sent, length - sent)
+            if not taken:
+                raise _ends_too_early(path)
+            sent += taken
     except BlockingIOError:
-        return 0
-    if not sent:
-        raise OSError("a file of the store ends too early")
+        pass
+    finally:
+        os.close(file)
     return sent
+
+
+def _read(path: Path, offset: int, length: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        octets = os.pread(file, length, offset)
+    finally:
+        os.close(file)
+    if not octets:
+        raise _ends_too_early(path)
+    return octets
+
+
+def _ends_too_early(path: Path) -> OSError:
+    return OSError(f"{path.name} ends too early")

@@ -15,7 +15,7 @@ from pandomq.node.data import fields as read
 from pandomq.node.data import limits
 from pandomq.node.data.effects import FileRange
 from pandomq.node.data.handlers.streams import find_stream
-from pandomq.node.data.refusals import not_now, offset_gone
+from pandomq.node.data.refusals import Refused, not_now, offset_gone
 
 if TYPE_CHECKING:
     from pandomq.broker.streams.stream import ChunkRow, Stream
@@ -89,7 +89,7 @@ class _Gathering:
         next_offset = ends[-1] if ends else self._first_offset
         self._answer.ok({"sizes": sizes, "ends": ends, "next_offset": next_offset}, parts)
 
-    def _gone(self) -> Exception:
+    def _gone(self) -> Refused:
         first_offset = self._stream.first_offset
         if first_offset > self._first_offset:
             return offset_gone(f"stream '{self._stream.name}' begins at offset {first_offset}", first_offset)
