@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from pandomq.spark.batch_reader import BatchReader, FilteringBatchReader
 from pandomq.spark.columns import ddl, shape_of
 from pandomq.spark.lease_reader import LeaseReader
 from pandomq.spark.option_values import OptionValues
+from pandomq.spark.sink import batch_writer, stream_writer
 from pandomq.spark.source_options import SourceOptions
 from pandomq.spark.stream_reader import StreamReader
 
@@ -35,3 +42,9 @@ class PandomqDataSource(DataSource):
         kind: Any = StreamReader if options.subject.queue is None else LeaseReader
         reader: DataSourceStreamReader = kind(options, shape_of(schema, options.body_schema))
         return reader
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return stream_writer(self.options, schema, overwrite)
