@@ -101,6 +101,18 @@ PRODUCER_CONNECTIONS_FENCED_MAX: Final = 16
 """Connections of which it is known that a newer one has taken their producer."""
 PRODUCERS_FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 PRODUCERS_PER_CONNECTION_CACHED_MAX: Final = 1_024
+STAGED_PART_BYTES_MAX: Final = 8 * MIB
+"""Of publishes that are staged; a part is published in one step."""
+STAGED_ATTEMPTS_MAX: Final = 10_000
+"""That have staged something, and are not published."""
+STAGED_LEFT_ALONE_MS: Final = 6 * 3_600_000
+"""An attempt that has staged nothing more for so long, and was not committed, is dropped."""
+STAGED_QUERIES_MAX: Final = 10_000
+"""Whose last batch is remembered; past it the one that was silent for the longest is forgotten, and what it commits
+again is published again."""
+STAGED_QUERY_AGE_MS: Final = 30 * 24 * 3_600_000
+"""The same for who was silent for so long."""
+STAGED_QUERIES_FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 RECEIPT_WAIT_MS: Final = 5_000
 """A broker with private queues says what has come out of its outlet after each batch. One that does not for so long is
 not waited for: then confirms mean what they mean for a broker that is away."""

@@ -43,6 +43,7 @@ from pandomq.broker.receipts import Receipts
 from pandomq.broker.removal import leave_client
 from pandomq.broker.replay import apply_entry
 from pandomq.broker.snapshot import configuration_of
+from pandomq.broker.staging.staging import Staging
 from pandomq.broker.state import State
 from pandomq.broker.state_size import StateSize
 from pandomq.broker.streams.streams import Streams
@@ -99,6 +100,7 @@ class Broker:
         self.producers = Producers(self)
         self.deduplication = Deduplication(self, random)
         self.receipts = Receipts(self)
+        self.staging = Staging(self)
         self.timers = Timers()
         self.deaths = DeathRegister()
         self.faults = Faults(self)
@@ -222,6 +224,8 @@ class Broker:
                 else:
                     engine.settle(client.session, item, now_ms)
                 self.faults.finish()
+        if self.staging.expansion.is_ready:
+            self.staging.expansion.turn()
         outcome = self._finish(now_ms)
         return outcome._replace(rest=tuple(rest)) if rest else outcome
 
@@ -374,4 +378,6 @@ class Broker:
     @property
     def active(self) -> bool:
         """Another batch, even an empty one, would do something."""
-        return self._unsealed or self.engine.active or bool(self.engine.dead) or self.held.is_unsealed
+        engine = self.engine
+        waiting = self._unsealed or self.held.is_unsealed
+        return waiting or engine.active or bool(engine.dead) or self.staging.expansion.is_ready

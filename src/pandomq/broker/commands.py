@@ -213,6 +213,25 @@ class NoteSequences(_Command, frozen=True, tag="sequences"):
     """Vhost and name of those that are remembered no longer."""
 
 
+class DecideBatch(_InVhost, frozen=True, tag="staged-batch"):
+    """What is staged in these inner queues is published, in this order; see `staging`."""
+
+    query: str
+    batch: int
+    attempts: list[str]
+    """Of none: it was published before."""
+    now_ms: int
+    forgotten: list[tuple[str, str]] = []
+    """Vhost and query of those that are remembered no longer."""
+
+
+class FinishBatch(_InVhost, frozen=True, tag="staged-batch-done"):
+    """All of it is."""
+
+    query: str
+    batch: int
+
+
 AdministrativeCommand = (
     PutUser
     | DeleteUser
@@ -227,12 +246,15 @@ AdministrativeCommand = (
     | PutLimits
 )
 
-Command = TopologyCommand | AdministrativeCommand | StartBroker | NoteProducers | NoteSequences | StoreOffset
+StagingCommand = DecideBatch | FinishBatch
+Command = (
+    TopologyCommand | AdministrativeCommand | StagingCommand | StartBroker | NoteProducers | NoteSequences | StoreOffset
+)
 
 
 def is_inner(command: Command) -> bool:
     """It is about what serves the broker itself: fronts know nothing of that."""
-    return isinstance(command, DeclareQueue | DeleteQueue) and command.inner
+    return isinstance(command, StagingCommand) or (isinstance(command, DeclareQueue | DeleteQueue) and command.inner)
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

@@ -57,7 +57,7 @@ def _expire_messages(broker: "Broker", queue: "kernel.Queue", now_ms: int) -> No
 def _expire_queue(broker: "Broker", queue: "Queue", now_ms: int) -> None:
     if queue.kernel.deleted:
         return
-    used_ms = now_ms if queue.kernel.consumer_count else queue.used_ms
+    used_ms = now_ms if queue.kernel.consumer_count or broker.staging.keeps(queue) else queue.used_ms
     due_ms = used_ms + queue.settings.expires_ms
     if due_ms <= now_ms:
         delete_queue(broker, queue)

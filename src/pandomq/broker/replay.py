@@ -11,6 +11,7 @@ from pandomq.broker.commands import (
     Command,
     NoteProducers,
     NoteSequences,
+    StagingCommand,
     StoreOffset,
     TopologyCommand,
     decode_command,
@@ -55,7 +56,7 @@ class Replay:
 
     def command(self, command: bytes) -> None:
         change = apply_command(self._broker, command)
-        kept_here = isinstance(change, NoteProducers | NoteSequences | StoreOffset)
+        kept_here = isinstance(change, NoteProducers | NoteSequences | StoreOffset | StagingCommand)
         if self._broker.on_command is not None and not kept_here:
             self._broker.on_command(command)
 

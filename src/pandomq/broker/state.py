@@ -21,6 +21,7 @@ from pandomq.broker.commands import (
     DeleteQueue,
     NoteProducers,
     NoteSequences,
+    StagingCommand,
     StartBroker,
     StoreOffset,
     TopologyCommand,
@@ -32,6 +33,7 @@ from pandomq.broker.exchanges.catalogue import make_exchange
 from pandomq.broker.named_producers import NamedProducers
 from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
+from pandomq.broker.staging.decisions import Decisions
 from pandomq.broker.streams.shelf import Shelf
 from pandomq.broker.users import User
 from pandomq.broker.vhost import Vhost
@@ -55,6 +57,7 @@ class State:
         "next_queue_id",
         "producers",
         "shelf",
+        "staged",
         "users",
         "vhosts",
     )
@@ -73,6 +76,7 @@ class State:
         self.next_queue_id = 1
         self.producers = ProducerTable()
         self.named_producers = NamedProducers()
+        self.staged = Decisions()
         self.changed_queues: list[Queue] = []
         """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
 
@@ -84,6 +88,8 @@ class State:
                 self.producers.note(producer, number, command.now_ms)
         elif isinstance(command, NoteSequences):
             self.named_producers.apply(command)
+        elif isinstance(command, StagingCommand):
+            self.staged.apply(command)
         elif isinstance(command, StoreOffset):
             self._store_offset(command)
         elif not isinstance(command, StartBroker):
@@ -175,6 +181,7 @@ class State:
     def delete_vhost(self, name: str) -> None:
         vhost = self.vhosts.pop(name)
         self.named_producers.forget_vhost(name)
+        self.staged.forget_vhost(name)
         for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
             # Private ones have no number.
             self.logged.pop(queue.kernel.queue_id, None)

@@ -51,6 +51,7 @@ def commands_of(state: "State") -> Iterator[Command]:
         for exchange in vhost.router.exchanges.values():
             for binding in exchange.bindings():
                 yield from _bind(vhost, binding)
+    yield from state.staged.commands()
 
 
 def _administered(vhost: "Vhost") -> Iterator[Command]:

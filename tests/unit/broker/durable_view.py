@@ -26,6 +26,7 @@ def durable_view(broker: Broker) -> dict[str, Any]:
             for number, (_, owner) in state.logged.items()
         },
         "producers": state.named_producers.rows(),
+        "staged": list(state.staged.commands()),
     }
 
 

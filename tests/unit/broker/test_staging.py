@@ -1,0 +1,361 @@
+"""Staged batches: invisible until they are decided, published once, in order, by whichever broker is root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pandomq import limits, methods
+from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTopicPermissions, PutVhost
+from pandomq.broker.staging.names import Attempt, attempt_of
+from pandomq.broker.staging.staging import Chosen
+from pandomq.errors import Fault
+from pandomq.properties import Properties, encode_header
+from pandomq.wire import codec
+from tests.unit.broker.conversation import FRAME_BYTES, World
+from tests.unit.broker.durable_view import durable_view
+from tests.unit.broker.test_producers import held
+from tests.unit.broker.test_snapshot import revived
+
+PERSISTENT = Properties(delivery_mode=2)
+
+
+def frames(
+    *bodies: str, exchange: str = "", key: str = "q", properties: Properties = PERSISTENT, channel: int = 1
+) -> bytes:
+    return b"".join(
+        codec.encode_content(
+            channel,
+            methods.BasicPublish(exchange, key),
+            encode_header(len(body), properties),
+            body.encode(),
+            FRAME_BYTES,
+        )
+        for body in bodies
+    )
+
+
+class Sink:
+    """Asks one broker; what is answered it notes."""
+
+    def __init__(self, world: World, *, user: str = "guest", vhost: str = "/", query: str = "w") -> None:
+        self.world = world
+        self.query = query
+        self.user = user
+        self.vhost = world.broker.state.vhosts[vhost]
+        self.answers: list[object] = []
+
+    def _note(self, answer: object) -> Callable[..., None]:
+        return lambda *more: self.answers.append((answer, *more) if more else answer)
+
+    def stage(self, octets: bytes, part: int = 0, *, batch: int = 0, partition: int = 0, attempt: str = "a") -> None:
+        self.world.broker.staging.stage(
+            self.vhost,
+            self.vhost.access[self.user],
+            Attempt(batch, partition, attempt, self.query),
+            part,
+            octets,
+            self._note("staged"),
+            self.world.now_ms,
+        )
+        self.world.run([])
+
+    def ask_commit(self, *chosen: tuple[int, str, int], batch: int = 0) -> None:
+        self.world.broker.staging.commit(
+            self.vhost,
+            self.user,
+            self.query,
+            batch,
+            [Chosen(*one) for one in chosen],
+            self._note("committed"),
+            self.world.now_ms,
+        )
+
+    def commit(self, *chosen: tuple[int, str, int], batch: int = 0) -> None:
+        self.ask_commit(*chosen, batch=batch)
+        self.world.run([])
+
+    def drop(self, *attempts: tuple[int, str], batch: int = 0) -> None:
+        named = [Attempt(batch, partition, name, self.query) for partition, name in attempts]
+        self.world.broker.staging.drop(self.vhost, self.user, named, self._note("dropped"), self.world.now_ms)
+        self.world.run([])
+
+    def last_batch(self) -> int:
+        found: list[int] = []
+        self.world.broker.staging.last_batch(self.vhost, self.query, found.append, self.world.now_ms)
+        self.world.run([])
+        return found[0]
+
+    def heard(self) -> list[object]:
+        answers, self.answers = self.answers, []
+        return answers
+
+
+def prepared(queues: Sequence[str] = ("q",)) -> tuple[World, Sink]:
+    world = World()
+    for queue in queues:
+        world.peer().declare(queue, durable=True)
+    return world, Sink(world)
+
+
+STAGED, COMMITTED = ("staged", False), "committed"
+
+
+def alone(world: World) -> dict[str, object]:
+    for client in list(world.broker.clients):
+        world.broker.disconnect(client, world.now_ms)
+    world.run([])
+    return durable_view(world.broker)
+
+
+@pytest.mark.proves("S2")
+def test_what_is_staged_is_invisible_until_it_is_committed() -> None:
+    world, sink = prepared()
+    sink.stage(frames("1", "2"))
+    sink.stage(frames("3"), 1)
+    sink.stage(frames("4"), partition=1, attempt="b")
+    assert sink.heard() == [STAGED] * 3
+    peer = world.peer()
+    assert peer.counts("q") == (0, 0)
+    assert list(sink.vhost.queues) == ["q"]
+    assert sink.last_batch() == -1
+    sink.commit((1, "b", 1), (0, "a", 2))
+    assert sink.heard() == [COMMITTED]
+    assert held(world) == [b"1", b"2", b"3", b"4"]
+    assert sink.last_batch() == 0
+    assert sink.vhost.inner_queues == {}
+    assert durable_view(world.replayed().broker) == alone(world)
+
+
+@pytest.mark.proves("S2")
+def test_all_of_it_may_be_asked_again() -> None:
+    world, sink = prepared()
+    for _ in range(2):
+        sink.stage(frames("1"))
+        sink.stage(frames("2"), 1)
+    for _ in range(2):
+        sink.commit((0, "a", 2))
+    assert sink.heard() == [STAGED] * 4 + [COMMITTED] * 2
+    # Whoever comes late keeps nothing.
+    sink.stage(frames("2"), 1)
+    sink.stage(frames("x"), attempt="late")
+    assert sink.heard() == [("staged", True)] * 2
+    sink.commit((0, "late", 1))
+    assert sink.heard() == [COMMITTED]
+    other = Sink(world.replayed())
+    assert held(world) == [b"1", b"2"]
+    other.commit((0, "a", 2))
+    assert other.heard() == [COMMITTED]
+    assert held(other.world) == [b"1", b"2"]
+
+
+def test_one_attempt_counts_and_the_others_go() -> None:
+    world, sink = prepared()
+    sink.stage(frames("old"), batch=3)
+    sink.stage(frames("lost"), batch=4, attempt="a")
+    sink.stage(frames("won"), batch=4, attempt="b")
+    sink.stage(frames("next"), batch=5, attempt="c")
+    other = Sink(world, query="v")
+    other.stage(frames("other"), batch=1)
+    sink.commit((0, "b", 1), batch=4)
+    assert held(world) == [b"won"]
+    assert [attempt_of(name) for name in sink.vhost.inner_queues] == [
+        Attempt(5, 0, "c", "w"),
+        Attempt(1, 0, "a", "v"),
+    ]
+    sink.drop((0, "c"), (7, "unknown"), batch=5)
+    other.commit((0, "a", 1), batch=1)
+    assert held(world) == [b"other"]
+    assert sink.vhost.inner_queues == {}
+    assert (sink.last_batch(), other.last_batch()) == (4, 1)
+
+
+def refused(ask: Callable[[], None], world: World) -> tuple[int, str]:
+    with pytest.raises(Fault) as caught:
+        ask()
+    world.run([])
+    return caught.value.reply_code, caught.value.reply_text
+
+
+def test_what_is_missing_or_not_complete_is_not_committed() -> None:
+    world, sink = prepared()
+    sink.stage(frames("1"))
+    assert refused(lambda: sink.ask_commit((0, "b", 1)), world)[0] == 404
+    assert refused(lambda: sink.ask_commit((0, "a", 1), (1, "a", 1)), world)[0] == 404
+    code, text = refused(lambda: sink.ask_commit((0, "a", 2)), world)
+    assert (code, "has staged 1 parts, not 2" in text) == (406, True)
+    sink.stage(frames("x"), attempt="b")
+    assert refused(lambda: sink.ask_commit((0, "a", 1), (0, "b", 1)), world)[0] == 406
+    assert sink.last_batch() == -1
+    sink.commit((0, "a", 1))
+    assert held(world) == [b"1"]
+    # Partitions without rows need no attempt.
+    sink.commit((0, "none", 0), batch=1)
+    assert sink.last_batch() == 1
+    assert refused(lambda: sink.stage(frames("y"), 1, batch=2), world)[0] == 406
+
+
+def test_what_may_not_be_published_is_refused_when_it_is_staged() -> None:
+    world, sink = prepared()
+    world.admit("ann", write="other|amq.topic")
+    ann = Sink(world, user="ann")
+    assert refused(lambda: ann.stage(frames("1")), world)[0] == 403
+    assert world.administer(PutTopicPermissions("/", "ann", "amq.topic", "a.*", "")) is None
+    assert refused(lambda: ann.stage(frames("1", exchange="amq.topic", key="b.c")), world)[0] == 403
+    ann.stage(frames("1", exchange="amq.topic", key="a.c"))
+    assert ann.heard() == [STAGED]
+    assert refused(lambda: sink.stage(frames("1", exchange="amq.topic")), world)[0] == 403, "it is ann's attempt"
+    assert refused(lambda: sink.ask_commit((0, "a", 1)), world)[0] == 403
+    sink.drop((0, "a"))
+    ann.commit((0, "a", 1))
+    assert ann.heard() == [COMMITTED]
+    assert refused(lambda: sink.stage(frames("1", exchange="missing"), batch=1), world)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("octets", "code"),
+    [
+        (frames("1")[:-1], 501),
+        (frames("1") + b"x", 501),
+        (b"\1\0\1", 501),
+        (frames("1", channel=2), 501),
+        (frames("1") + codec.encode_frame(1, methods.BasicAck(1)), 501),
+        (codec.encode_frame(1, methods.QueueDelete("q")), 501),
+        (frames("1", properties=Properties(expiration="never")), 406),
+        (frames("1", properties=Properties(user_id="ann")), 406),
+        (frames("1", properties=Properties(reply_to="amq.rabbitmq.reply-to")), 406),
+        (frames("1", properties=Properties(headers={"x-producer": "p", "x-sequence": 1})), 406),
+        (codec.encode_content(1, methods.BasicPublish("", "q", True), encode_header(0, PERSISTENT), b"", 4096), 406),
+    ],
+    ids=range(11),
+)
+def test_what_cannot_be_staged(octets: bytes, code: int) -> None:
+    world, sink = prepared()
+    assert refused(lambda: sink.stage(frames("0") + octets), world)[0] == code
+    assert sink.vhost.inner_queues == {}
+    sink.stage(b"")
+    sink.commit((0, "a", 1))
+    assert sink.heard() == [STAGED, COMMITTED]
+
+
+@pytest.mark.proves("S2")
+def test_the_next_root_goes_on_where_the_last_one_ended() -> None:
+    world, sink = prepared(("q", "r"))
+    wanted: list[bytes] = []
+    for partition in range(3):
+        for part in range(3):
+            bodies = [f"{partition} {part} {number}" for number in range(2)]
+            wanted += map(str.encode, bodies)
+            sink.stage(frames(*bodies, key="q"), part, partition=partition)
+    sink.ask_commit(*((partition, "a", 3) for partition in range(3)))
+    before = len(world.entries)
+    world.run([])
+    after = len(world.entries)
+    assert after - before >= 9, "a part is an entry"
+    assert held(world) == wanted
+    for count in range(before, after + 1):
+        # The root died when so many entries were committed.
+        successor = World(seed=2)
+        for index, entry in enumerate(world.entries[:count], start=1):
+            successor.broker.apply(index, 1, entry)
+        successor.run([])
+        again = Sink(successor)
+        again.commit(*((partition, "a", 3) for partition in range(3)))
+        assert again.heard() == [COMMITTED]
+        assert held(successor) == wanted
+        assert again.vhost.inner_queues == {}
+
+
+def test_a_snapshot_in_the_middle() -> None:
+    world, sink = prepared()
+    for part in range(3):
+        sink.stage(frames(str(part)), part)
+    sink.stage(frames("later"), batch=1)
+    sink.ask_commit((0, "a", 3))
+    world._finish(world.broker.handle([], world.now_ms))
+    assert len(world.broker.state.staged.open) == 1
+    other = revived(world)
+    other.run([])
+    assert held(other) == [b"0", b"1", b"2"]
+    again = Sink(other)
+    assert again.last_batch() == 0
+    again.commit((0, "a", 1), batch=1)
+    assert held(other) == [b"later"]
+    assert Sink(revived(other)).last_batch() == 1
+
+
+def test_answers_wait_for_the_log() -> None:
+    world, sink = prepared()
+    world.late = True
+    sink.stage(frames("1"))
+    sink.stage(frames("1"))
+    assert sink.heard() == []
+    world.commit()
+    assert sink.heard() == [STAGED] * 2
+    sink.commit((0, "a", 1))
+    sink.commit((0, "a", 1))
+    assert sink.heard() == []
+    world.commit(len(world.entries) - 1)
+    assert sink.heard() == []
+    world.commit()
+    assert sink.heard() == [COMMITTED] * 2
+
+
+def test_what_is_left_alone_goes_and_what_is_decided_stays() -> None:
+    world, sink = prepared()
+    sink.stage(frames("1"), attempt="gone")
+    world.pass_time(limits.STAGED_LEFT_ALONE_MS - 1)
+    sink.stage(frames("2"), attempt="kept")
+    world.pass_time(1)
+    world.run([])
+    assert [attempt_of(name) for name in sink.vhost.inner_queues] == [Attempt(0, 0, "kept", "w")]
+    assert refused(lambda: sink.ask_commit((0, "gone", 1)), world)[0] == 404
+    world.broker.held.publishes_wait = True
+    sink.commit((0, "kept", 1))
+    world.pass_time(3 * limits.STAGED_LEFT_ALONE_MS)
+    assert len(sink.vhost.inner_queues) == 1
+    assert held(world) == []
+    world.broker.held.publishes_wait = False
+    world.run([])
+    assert held(world) == [b"2"]
+    assert durable_view(world.replayed().broker) == alone(world)
+
+
+def test_what_leads_nowhere_any_more_is_dropped_and_the_rest_is_not() -> None:
+    world, sink = prepared()
+    peer = world.peer()
+    peer.call(methods.ExchangeDeclare("x", "fanout"), expect=methods.ExchangeDeclareOk)
+    sink.stage(frames("1") + frames("2", exchange="x") + frames("3"))
+    peer.call(methods.ExchangeDelete("x"), expect=methods.ExchangeDeleteOk)
+    sink.commit((0, "a", 1))
+    assert sink.heard() == [STAGED, COMMITTED]
+    assert held(world) == [b"1", b"3"]
+
+
+def test_vhosts_are_apart() -> None:
+    world, sink = prepared()
+    assert world.administer(PutVhost("other"), PutPermissions("other", "guest", ".*", ".*", ".*")) is None
+    other = Sink(world, vhost="other")
+    for one in (sink, other):
+        one.stage(frames("1"))
+    sink.commit((0, "a", 1))
+    assert other.last_batch() == -1
+    assert world.administer(DeleteVhost("other")) is None
+    assert durable_view(world.replayed().broker) == alone(world)
+
+
+def test_attempts_and_queries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pandomq.broker.staging.staging.STAGED_ATTEMPTS_MAX", 2)
+    monkeypatch.setattr("pandomq.broker.staging.staging.STAGED_QUERIES_MAX", 2)
+    world, sink = prepared()
+    sink.stage(frames("1"), attempt="a")
+    sink.stage(frames("1"), attempt="b")
+    assert refused(lambda: sink.stage(frames("1"), attempt="c"), world)[0] == 406
+    for query in ("1", "2", "3"):
+        Sink(world, query=query).commit(batch=7)
+    assert [Sink(world, query=query).last_batch() for query in ("1", "2", "3")] == [-1, 7, 7]
+    world.now_ms += limits.STAGED_QUERY_AGE_MS + 1
+    Sink(world, query="4").commit(batch=7)
+    assert [Sink(world, query=query).last_batch() for query in ("2", "3", "4")] == [-1, -1, 7]
+    assert durable_view(world.replayed().broker) == alone(world)
