@@ -97,7 +97,13 @@ class Node:
         self.local_clients = LocalClients(self._broker, self.office)
         replication = None if self._disk is None else self._disk.replication
         services = Services(
-            self._broker, self.office, replication, self.local_clients, self.log_in, self._administered.add
+            self._broker,
+            self.office,
+            replication,
+            self.local_clients,
+            self.log_in,
+            self._administered.add,
+            lambda: self._pressure.reason,
         )
         self.data = DataDesk(services, now_ms)
         self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk, self.data)

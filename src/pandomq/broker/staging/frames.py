@@ -7,7 +7,7 @@ from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
 from pandomq.broker.publishing import checked
 from pandomq.broker.quotas import Tally
-from pandomq.errors import precondition_failed, frame_error
+from pandomq.errors import frame_error, precondition_failed
 from pandomq.limits import FRAME_BYTES_MAX
 
 if TYPE_CHECKING:

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 class Services:
     """`now_ms` is the time of the step in which a handler is called."""
 
-    __slots__ = ("administer", "broker", "local_clients", "log_in", "now_ms", "office", "replication", "watches")
+    __slots__ = (
+        "administer",
+        "broker",
+        "held_back",
+        "local_clients",
+        "log_in",
+        "now_ms",
+        "office",
+        "replication",
+        "watches",
+    )
 
     def __init__(
         self,
@@ -35,6 +45,7 @@ class Services:
         local_clients: LocalClients,
         log_in: Callable[[Caller, Login, tuple[str, int], int], None],
         administer: Callable[[AdministrativeCommand, OnDone], None],
+        held_back: Callable[[], str | None],
     ) -> None:
         self.broker = broker
         """Whose state is the log's, on the root and on all other primaries."""
@@ -46,6 +57,8 @@ class Services:
         self.administer = administer
         """A command for the log; the callback hears when it is committed, or why not."""
         self.watches = Watches()
+        self.held_back = held_back
+        """Why publishers are held back now; None if they are not."""
         self.now_ms = 0
 
     def demand_root(self, *, tls: bool) -> None:

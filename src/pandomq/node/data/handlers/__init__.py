@@ -14,7 +14,7 @@ from typing import Final
 
 from pandomq.data_form import Fields
 from pandomq.node.data.client import Answer, DataClient
-from pandomq.node.data.handlers import reading, streams
+from pandomq.node.data.handlers import reading, staging, streams
 
 Handler = Callable[[DataClient, Fields, bytes, Answer], None]
 
@@ -26,4 +26,8 @@ HANDLERS: Final[dict[str, Handler]] = {
     "read": reading.read_,
     "store_offset": streams.store_offset,
     "stored_offsets": streams.stored_offsets,
+    "stage": staging.stage,
+    "commit": staging.commit,
+    "drop": staging.drop,
+    "last_batch": staging.last_batch,
 }
