@@ -5,7 +5,8 @@ it opens it anew: after its connection broke, or at another root. In confirm mod
 numbered, in tx mode its commits. Each log entry that holds some of them also holds the last number of each producer;
 so whoever has the log knows, and says so in channel.open-ok. What comes again under a number that is known is
 confirmed, and enters no queue but outlets: whether a copy got there before the last root died, nobody here can tell,
-but the brokers behind them remember numbers, too.
+but the brokers behind them remember numbers, too. What comes again and is not known may have been delivered by a root
+that died before it was safe: it says `redelivered` from the first time on.
 
 The same producer on two connections means that the older one is dead, or as good as dead: it is closed, before what it
 may still have to say changes what was answered.
@@ -62,14 +63,16 @@ class ProducerTable:
 class Numbering:
     """Of one channel."""
 
-    __slots__ = ("count", "known", "producer")
+    __slots__ = ("count", "known", "producer", "sent")
 
-    def __init__(self, producer: int, count: int, known: int) -> None:
+    def __init__(self, producer: int, count: int, known: int, sent: int) -> None:
         self.producer = producer
         self.count = count
         """Publishes or commits before the next one."""
         self.known = known
         """Up to this number they have had their effect."""
+        self.sent = sent
+        """Up to this number they may have been sent to another root."""
 
 
 class Producers:
@@ -84,16 +87,18 @@ class Producers:
         self._handled = ProducerTable()
 
     def open(self, channel: "Channel", said: str) -> int:
-        """What channel.open says of a producer and its count. The answer holds once all that this broker has sealed is
-        committed. Raises ConnectionFault (502)."""
-        name, _, count = said.partition(":")
-        if not (name.isdecimal() and count.isdecimal() and 0 < int(name) <= PRODUCER_ID_MAX):
+        """What channel.open says of a producer, of its count, and up to which number it has sent before. The answer
+        holds once all that this broker has sealed is committed. Raises ConnectionFault (502)."""
+        name, _, numbers = said.partition(":")
+        count, _, sent = numbers.partition(":")
+        numeric = name.isdecimal() and count.isdecimal() and (sent or "0").isdecimal()
+        if not (numeric and 0 < int(name) <= PRODUCER_ID_MAX):
             raise syntax_error(f"'{said}' does not name a producer")
         producer = int(name)
         self._end_older(producer, channel)
         logged = self._broker.state.producers.last_number(producer)
         known = max(logged, self._handled.last_number(producer))
-        channel.numbering = Numbering(producer, int(count), known)
+        channel.numbering = Numbering(producer, int(count), known, int(sent or 0))
         self._channels[producer] = channel
         return known
 
@@ -111,7 +116,7 @@ class Producers:
         numbering = channel.numbering
         assert numbering is not None
         channel.kernel.producer = numbering.producer
-        channel.kernel.repeats_through = numbering.known
+        channel.kernel.repeats_through = max(numbering.known, numbering.sent)
         channel.kernel.set_published(numbering.count)
 
     def committed(self, channel: "Channel") -> None:

@@ -64,7 +64,8 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     exchange, message, routing_keys = checked(broker, channel, message, flags)
     client = channel.client
     vhost = client.vhost
-    repeated = producer and number <= channel.kernel.repeats_through
+    suspect = bool(producer) and number <= channel.kernel.repeats_through
+    repeated = suspect and channel.numbering is not None and number <= channel.numbering.known
     label = None
     if message.special & kernel.SPECIAL_PRODUCER and not repeated:
         if channel.transaction is not None:
@@ -98,7 +99,7 @@ def publish(broker: "Broker", channel: "Channel", message: kernel.Message, flags
     before = 0 if label is None else _taken(queues)
     accepted = True
     for version, places in versions_of(message, queues):
-        version.producer, version.number = producer, number
+        version.producer, version.number, version.suspect = producer, number, suspect
         accepted = enqueue(broker, channel.kernel, vhost, version, places, flags & kernel.MANDATORY) and accepted
     if label is not None:
         _settle(broker, label, queues, flags, before, accepted=accepted)

@@ -20,6 +20,7 @@ class Message:
     special: int
     producer: int  # whose publish it is, and its number there; 0 if the channel has no producer, or does not count
     number: int
+    suspect: bool  # settable, False at first; queues take it as one that may have been delivered before
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
     @property
     def exchange(self) -> str: ...  # decoded with errors="surrogateescape"

@@ -102,7 +102,8 @@ class PeerDialing:
     # Time.
 
     def tick(self, now_ms: int, *, lonely: bool) -> None:
-        """`lonely`: nobody is linked, so those are asked as well who are only there to be joined."""
+        """`lonely`: nobody is linked, or nobody who could say who the primaries are, so those are asked as well who are
+        only there to be joined."""
         # A broker that is to be joined may be known by name as well. It is dialed once: of two connections it would
         # keep the newer one, and this end the older one.
         busy = {target.address for target in self.targets.values() if target.dialed is not None}

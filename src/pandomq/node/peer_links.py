@@ -144,7 +144,9 @@ class PeerLinks:
             self._members = self._replication.notices.membership
             self._get_to_know(now_ms)
         self._load_talk.tick(now_ms)
-        self.dialing.tick(now_ms, lonely=not any(peer.linked for peer in self._peers.values()))
+        # Who is linked may know no more than this broker does: until the primaries are known all are asked.
+        stranger = not self._members.names
+        self.dialing.tick(now_ms, lonely=stranger or not any(peer.linked for peer in self._peers.values()))
 
     def _get_to_know(self, now_ms: int) -> None:
         configured = {str(member.name): member.address for member in self._settings.primaries}

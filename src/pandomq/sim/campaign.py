@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from pandomq.sim.cluster.world import ClusterWorld
+from pandomq.sim.cluster.world import ClusterWorld, serves_anywhere
 from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
 from pandomq.sim.outcome import Outcome
@@ -132,7 +132,8 @@ class Catch(msgspec.Struct, frozen=True):
 
 def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
     mutation = MUTATIONS[name]
-    for count, seed in enumerate(range(first_seed, first_seed + seeds_max), start=1):
+    seeds = (seed for seed in seeds_from(first_seed) if not mutation.fronts or serves_anywhere(seed, mutation.nodes))
+    for count, seed in enumerate(itertools.islice(seeds, seeds_max), start=1):
         outcome = run_job(Job(seed, mutation.nodes, mutation.log, name))
         if outcome.broken:
             return Catch(name, mutation.about, count, outcome.promise)

@@ -72,6 +72,7 @@ class Machine(ClientSide):
         self.renewing = False
         """Its process is between two lives."""
         self.last_loss = Loss.NONE
+        self.secondary = settings.cluster.observer
         self.serving = False
         self.stopping = False
         self.steps = 0

@@ -55,7 +55,8 @@ class Observer:
 
     def stepped(self, machine: Machine) -> None:
         for checker in self._stepping:
-            checker.stepped(machine)
+            if not machine.secondary or checker.looks_everywhere:
+                checker.stepped(machine)
 
     def opened(self, machine: Machine) -> None:
         for checker in self.checkers:
@@ -63,14 +64,15 @@ class Observer:
         self.on_opened(machine)
 
     def ended(self, machine: Machine, fault: StoreFault | None) -> None:
-        self._ledger.ends_ms.append(machine.world_ms)
-        if machine.last_loss is not Loss.NONE:
+        if machine.last_loss is not Loss.NONE and not machine.secondary:
             self._ledger.losses_ms.append(machine.world_ms)
-        for checker in self.checkers:
-            checker.ended(machine)
+        self.left(machine)
         self.on_ended(machine, fault)
 
     def left(self, machine: Machine) -> None:
+        if machine.secondary:
+            # It had nothing that anybody was promised.
+            return
         self._ledger.ends_ms.append(machine.world_ms)
         for checker in self.checkers:
             checker.ended(machine)

@@ -220,12 +220,18 @@ class World:
         drainer.leave()
         self._await("everybody's farewell", lambda: drainer.gone)
         self.observer.finished(self.machine)
-        if not all(machine.reachable for machine in self.machines):
-            self._await("everybody", lambda: all(machine.reachable for machine in self.machines))
+        self._close()
+
+    def _close(self) -> None:
         self.faults.closing = True
-        for machine in self.machines:
+        self._shut_down(self.machines)
+
+    def _shut_down(self, machines: list[Machine]) -> None:
+        if not all(machine.reachable for machine in machines):
+            self._await("everybody", lambda: all(machine.reachable for machine in machines))
+        for machine in machines:
             machine.shut_down()
-        self._await("a clean end", lambda: not any(machine.up for machine in self.machines))
+        self._await("a clean end", lambda: not any(machine.up for machine in machines))
 
     def _lose_power(self) -> None:
         self.machine.crash(Loss.SOME)

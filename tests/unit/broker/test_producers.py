@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ LABEL = PRODUCER.to_bytes(8, "big")
 RETURNED: list[type[methods.Method]] = [methods.BasicReturn, methods.BasicAck]
 
 
-def tunnel(world: World, count: int = 0, *, producer: int = PRODUCER, origin: str = "n2") -> tuple[Peer, int]:
+def tunnel(world: World, count: int | str = 0, *, producer: int = PRODUCER, origin: str = "n2") -> tuple[Peer, int]:
     """A client of another broker, and up to which number its producer is known."""
     peer = world.connect(origin=origin)
     answer = peer.call(methods.ChannelOpen(f"{producer}:{count}"), expect=methods.ChannelOpenOk)
@@ -107,7 +109,7 @@ def test_a_newer_connection_ends_the_older_one() -> None:
 
 def test_what_names_no_producer() -> None:
     world = World()
-    for said in ("x", "1", "0:1", ":", "1:-1", f"{2**64}:0", "1:2:3"):
+    for said in ("x", "1", "0:1", ":", "1:-1", f"{2**64}:0", "1:2:x", "1:2:3:4"):
         peer = world.connect(origin="n2")
         peer.send(methods.ChannelOpen(said))
         assert peer.fault().reply_code == 502, said
@@ -133,7 +135,7 @@ def test_notes_of_producers_are_no_matter_of_configuration() -> None:
 # Publishes, in confirm mode.
 
 
-def publisher(world: World, count: int = 0) -> tuple[Peer, int]:
+def publisher(world: World, count: int | str = 0) -> tuple[Peer, int]:
     peer, number = tunnel(world, count)
     peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
     return peer, number
@@ -178,6 +180,26 @@ def test_what_comes_again_at_another_root_is_confirmed_and_not_enqueued() -> Non
         assert send(again, b"2", b"3", b"4") == [methods.BasicAck(3, True), methods.BasicAck(4)]
         assert send(again, b"5") == [methods.BasicAck(5)]
         assert held(other) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+@pytest.mark.proves("R29")
+def test_what_comes_again_and_is_not_known_may_have_been_delivered_before() -> None:
+    world = World()
+    world.peer().declare("q", durable=True)
+    peer, _ = publisher(world)
+    send(peer, b"1", b"2")
+    # The last root may have delivered 3 and 4 before it died; nobody has sent 5 anywhere.
+    again, number = publisher(world.replayed(), "1:4")
+    assert number == 2
+    send(again, b"2", b"3", b"4", b"5")
+    found: list[Any] = [again.get("q") for _ in range(5)]
+    assert [(one.body, one.method.redelivered) for one in found] == [
+        (b"1", False),
+        (b"2", False),
+        (b"3", True),
+        (b"4", True),
+        (b"5", False),
+    ]
 
 
 def test_the_same_root_also_knows_what_the_log_does_not() -> None:

@@ -50,6 +50,21 @@ def test_a_message_is_used_again_without_its_number(world: World) -> None:
     assert numbers(world, queue) == [(0, 0)]
 
 
+def test_what_may_have_been_delivered_before_says_so(world: World) -> None:
+    """Also where copies are written at once; and what is made of its memory afterwards does not."""
+    channel = world.channel()
+    queues = [world.queue(f"q{number}") for number in range(6)]
+    for queue in queues[:5]:
+        world.consumer(channel, queue, no_ack=True)
+    for suspect in (True, False):
+        message = world.message(b"x")
+        message.suspect = suspect
+        world.engine.enqueue(None, message, queues, 0, world.now_ms)
+        del message
+        assert [delivered.redelivered for delivered in world.run(channel.session)] == [suspect] * 5
+    assert [row[4] for row in queues[5].snapshot()] == [True, False]
+
+
 def test_counting_can_begin_later(world: World) -> None:
     channel, queue = world.channel(mode=1), world.queue("k", logged=True)
     channel.producer = PRODUCER

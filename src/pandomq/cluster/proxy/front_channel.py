@@ -96,8 +96,12 @@ class FrontChannel(Channel):
         self.reached = True
         lane = self.lane = tunnel.lane(self.number, self)
         mode = self.kernel.mode
-        count = self.kernel.first_kept - 1 if mode == kernel.CONFIRM else self.commit_count
-        lane.ask(ChannelOpen(f"{self.producer_id}:{count}"), self._opened_above)
+        if mode == kernel.CONFIRM:
+            # What is sent again now may have been delivered by a root that is gone.
+            numbers = f"{self.kernel.first_kept - 1}:{self.kernel.published_count}"
+        else:
+            numbers = f"{self.commit_count}"
+        lane.ask(ChannelOpen(f"{self.producer_id}:{numbers}"), self._opened_above)
         if mode == kernel.CONFIRM:
             lane.tell(ConfirmSelect(no_wait=True))
         elif mode == kernel.TRANSACTION:

@@ -76,7 +76,8 @@ class Letters:
         if not self._producer:
             self._producer = self._front.random.getrandbits(PRODUCER_BITS) | 1
         lane = tunnel.lane(self._number, self)
-        lane.ask(ChannelOpen(f"{self._producer}:{self._channel.first_kept - 1}"), unheeded)
+        numbers = f"{self._channel.first_kept - 1}:{self._channel.published_count}"
+        lane.ask(ChannelOpen(f"{self._producer}:{numbers}"), unheeded)
         lane.tell(ConfirmSelect(no_wait=True))
         self._session.uplink = tunnel.session
 

@@ -21,6 +21,7 @@ cdef class Message:
     cdef readonly int priority
     cdef readonly bint persistent
     cdef readonly bint kept
+    cdef public bint suspect
 
     def __init__(self, bytes routing not None, bytes header not None, bytes body not None):
         cdef Traits traits

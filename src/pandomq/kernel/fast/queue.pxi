@@ -164,7 +164,7 @@ cdef class Queue:
         entry.sequence = sequence
         entry.term = term
         entry.delivery_count = 0
-        entry.redelivered = False
+        entry.redelivered = message.suspect
         entry.deadline_ms = NEVER
         if self.ttl_ms >= 0:
             entry.deadline_ms = now_ms + self.ttl_ms

@@ -5,7 +5,8 @@ from pandomq.limits import SHORT_STRING_BYTES_MAX
 
 
 class Message:
-    """Immutable but for `kept`, for `holders`, which counts queues and windows that have it, and for whose it is."""
+    """Immutable but for `kept`, for `holders`, which counts queues and windows that have it, for whose it is, and for
+    what is known of its past."""
 
     __slots__ = (
         "body",
@@ -21,6 +22,7 @@ class Message:
         "producer",
         "routing",
         "special",
+        "suspect",
     )
 
     routing: bytes
@@ -34,6 +36,7 @@ class Message:
     special: int
     producer: int
     number: int
+    suspect: bool
     holders: int
     held_bytes: int
     """What a holder keeps in memory."""
@@ -46,6 +49,7 @@ class Message:
         self.persistent, self.priority, self.expiration_ms, self.special = traits_of(header)
         self.kept = self.persistent
         self.producer = self.number = 0
+        self.suspect = False
         self.holders = 0
         self.held_bytes = len(header) + len(body)
 
@@ -71,6 +75,7 @@ def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, tra
     message.persistent, message.priority, message.expiration_ms, message.special = traits
     message.kept = message.persistent
     message.producer = message.number = 0
+    message.suspect = False
     message.holders = 0
     message.held_bytes = len(header) + len(body)
     return message

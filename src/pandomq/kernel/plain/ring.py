@@ -26,7 +26,7 @@ class Entry:
         self.term = term
         self.deadline_ms = deadline_ms
         self.delivery_count = 0
-        self.redelivered = False
+        self.redelivered = message.suspect
 
 
 class Hole:

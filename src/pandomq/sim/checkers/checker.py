@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 
 class Checker:
+    looks_everywhere = False
+    """At the steps of secondaries, too."""
+
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
 

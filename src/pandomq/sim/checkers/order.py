@@ -17,6 +17,7 @@ Line = tuple[str, int, int, object]
 
 
 class InOrder(Checker):
+    looks_everywhere = True
     proxied = False
     """Others than the root deliver, too."""
 

@@ -20,8 +20,8 @@ class RedeliveredSaysSo(Checker):
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(ledger)
-        self._new: dict[Place, tuple[bool, int]] = {}
-        """What was delivered as new: whether it was confirmed by then, and how many processes had ended."""
+        self._new: set[Place] = set()
+        """What was delivered as new."""
 
     def emitted(self, delivery: Delivery, machine: Machine) -> None:
         if self.proxied:
@@ -32,17 +32,12 @@ class RedeliveredSaysSo(Checker):
             self._complain(delivery)
 
     def _compare(self, delivery: Delivery) -> None:
-        """What comes again may overtake what was on its way by another broker: but it is new once only. Unless a root
-        delivered it, and died before it was safe: then whoever forwarded it sends it again, to a root that knows
-        nothing of it."""
+        """What comes again may overtake what was on its way by another broker: but it is new once only."""
         if delivery.redelivered or delivery.queue == DEAD:
             return
-        ended = len(self.ledger.ends_ms)
-        confirmed, ended_then = self._new.setdefault(delivery.place, (delivery.message.confirmed, -1))
-        if ended_then == -1:
-            self._new[delivery.place] = (confirmed, ended)
-        elif confirmed or ended == ended_then:
+        if delivery.place in self._new:
             self._complain(delivery)
+        self._new.add(delivery.place)
 
     def _complain(self, delivery: Delivery) -> None:
         raise BrokenPromise(

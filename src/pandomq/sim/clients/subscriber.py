@@ -39,6 +39,14 @@ class Subscriber(Client):
     def content(self) -> bool:
         return self._subscription is not None and not self._checker.missing(self._subscription)
 
+    @property
+    def listens(self) -> bool:
+        return self._subscription is not None and self._subscription.is_known
+
+    def begin_anew(self) -> None:
+        assert self._subscription is not None
+        self._subscription.begin_anew(self.scene.agenda.now_ms)
+
     def opened(self) -> None:
         self.send(NEWS, QueueDeclare("", exclusive=True))
 

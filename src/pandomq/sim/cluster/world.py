@@ -13,7 +13,9 @@ from typing import Final
 
 import msgspec
 
+from pandomq.journal.faults import StoreFault
 from pandomq.node.cluster_settings import ClusterSettings
+from pandomq.node.settings import NodeSettings
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.clients.client import Client
@@ -24,6 +26,7 @@ from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
 from pandomq.sim.cluster.checkers.subscriptions import SubscriptionsKept
 from pandomq.sim.cluster.checkers.time import TimeGoesOn
 from pandomq.sim.cluster.faults import ClusterFaults, member
+from pandomq.sim.cluster.secondaries import Secondaries
 from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
@@ -44,8 +47,27 @@ STRANGERS_CHANCE: Final = 0.5
 """Of those who dial each other to begin with stores that belong to no cluster yet, and to found one."""
 PROXY_CHANCE: Final = 0.5
 """Of those who dial each other to serve clients in the root's name."""
+SECONDARIES: Final = (0, 0, 1, 2)
+"""How many there are where any broker serves, in one seed or another."""
 ROOT_WAIT_MS: Final = 2_000
 KEY: Final = b"what all brokers of a simulated cluster know"
+
+
+def _draw_settings(random: Random) -> ReplicaSettings:
+    lease_ms = random.choice((150, 300, 600))
+    return ReplicaSettings(
+        lease_ms=lease_ms,
+        disk_stall_ms=lease_ms,
+        min_copies=random.choice((1, 2, 2, 2)),
+        last_man_standing=random.random() < 0.15,
+    )
+
+
+def serves_anywhere(seed: int, nodes: int) -> bool:
+    """Whether any broker of this world serves, in the root's name if it is not the root."""
+    random = Random(f"cluster {seed} {nodes}")
+    _draw_settings(random)
+    return random.random() < BYTES_CHANCE and Random(f"proxy {seed} {nodes}").random() < PROXY_CHANCE
 
 
 class ClusterWorld(World):
@@ -55,21 +77,19 @@ class ClusterWorld(World):
         self._nodes = nodes
         random = Random(f"cluster {seed} {nodes}")
         self._random = random
-        lease_ms = random.choice((150, 300, 600))
-        self._replica_settings = ReplicaSettings(
-            lease_ms=lease_ms,
-            disk_stall_ms=lease_ms,
-            min_copies=random.choice((1, 2, 2, 2)),
-            last_man_standing=random.random() < 0.15,
-        )
+        self._replica_settings = _draw_settings(random)
         self._by_bytes = random.random() < BYTES_CHANCE
         self._founded = not self._by_bytes or random.random() >= STRANGERS_CHANCE
         own = Random(f"proxy {seed} {nodes}")
         self.proxied = self._by_bytes and own.random() < PROXY_CHANCE
+        self._secondary_count = 0
         if self.proxied:
             # It takes a while until all fronts have what the root has.
             self.lengths_ms = (900, 2_000, 3_000)
+            self._secondary_count = own.choice(SECONDARIES)
         super().__init__(seed, show)
+        self._secondaries = Secondaries(self.scene, own)
+        self.observer.on_ended = self._ended
         self.scene.proxied = self._order.proxied = self._kinds_kept.proxied = self.proxied
         self._redelivered.proxied = self.proxied
 
@@ -112,10 +132,25 @@ class ClusterWorld(World):
             )
             settings = msgspec.structs.replace(SETTINGS, cluster=own)
             drift_permille = random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)
-            machine = self._make_machine(name, settings, self.network, drift_permille)
-            machine.wall.shift_ms = random.choice(SKEWS_MS)
-            self.machines.append(machine)
-            self.network.stations[name] = machine
+            self.machines.append(self._place(name, settings, drift_permille))
+        for number in range(1, self._secondary_count + 1):
+            name = f"s{number}"
+            own = msgspec.structs.replace(
+                cluster,
+                primaries=(),
+                founding=False,
+                observer=True,
+                join=tuple(member(primary).address for primary in first),
+                advertise=member(name).address,
+            )
+            settings = msgspec.structs.replace(SETTINGS, cluster=own)
+            self.scene.secondaries.append(self._place(name, settings, random.randint(-DRIFT_PERMILLE, DRIFT_PERMILLE)))
+
+    def _place(self, name: str, settings: NodeSettings, drift_permille: int) -> Machine:
+        machine = self._make_machine(name, settings, self.network, drift_permille)
+        machine.wall.shift_ms = self.random.choice(SKEWS_MS)
+        self.network.stations[name] = machine
+        return machine
 
     def _draw_kinds(self) -> list[QueueKind]:
         return draw_kinds(self.random, REPLICATED_KINDS)
@@ -145,6 +180,9 @@ class ClusterWorld(World):
         in_office = [machine for machine in serving if machine.node and machine.node.peers.lingering is None]
         return (in_office or serving or self.machines)[0]
 
+    def _ended(self, machine: Machine, fault: StoreFault | None) -> None:
+        (self._secondaries if machine.secondary else self.faults).ended(machine, fault)
+
     def _promoted(self, machine: Machine) -> None:
         self.history.promoted(machine)
         self.ledger.begin_epoch()
@@ -159,11 +197,30 @@ class ClusterWorld(World):
             "world",
             f"{self._nodes} brokers, lease {settings.lease_ms} ms, copies {settings.min_copies}, links {links}"
             f"{'' if self._founded else ', strangers'}"
-            f"{', any broker serves' if self.proxied else ''}",
+            f"{', any broker serves' if self.proxied else ''}"
+            f"{f', secondaries {self._secondary_count}' if self._secondary_count else ''}",
         )
         for machine in self.machines:
             self.agenda.after(self.random.randint(0, 30), machine.start)
         self.agenda.at(20, self.network.begin)
+        self._secondaries.begin()
+
+    def _heal(self) -> None:
+        self._secondaries.end()
+        super()._heal()
+        subscribers = [client for client in self.clients if isinstance(client, Subscriber)]
+        self._await("those who listen", lambda: all(one.listens for one in subscribers))
+        for one in subscribers:
+            one.begin_anew()
+        for client in self.clients:
+            if isinstance(client, Announcer):
+                client.end_wish()
+        self._await("the last words", lambda: all(client.content for client in self.clients))
+
+    def _close(self) -> None:
+        self._secondaries.closing = True
+        self._shut_down(self.scene.secondaries)
+        super()._close()
 
     def _lose_power(self) -> None:
         for machine in self.machines if self.random.random() < 0.3 else [self.machine]:
@@ -171,5 +228,6 @@ class ClusterWorld(World):
                 machine.crash(Loss.SOME)
 
     def _compare(self) -> None:
-        self._await("equal brokers", lambda: brokers_equal.are_level(self.machines, self.machine))
-        brokers_equal.check(self.machines, self.machine)
+        machines = [*self.machines, *self.scene.secondaries]
+        self._await("equal brokers", lambda: brokers_equal.are_level(machines, self.machine))
+        brokers_equal.check(machines, self.machine)

@@ -33,6 +33,8 @@ class Mutation(msgspec.Struct, frozen=True):
     """Of the worlds in which it shows."""
     log: bool = False
     """It shows in worlds of logs."""
+    fronts: bool = False
+    """It shows where any broker serves: others are passed over."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:

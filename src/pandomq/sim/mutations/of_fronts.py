@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from pandomq.broker.producers import Producers
 from pandomq.broker.vhost import Vhost
+from pandomq.cluster.proxy.front_channel import FrontChannel
+from pandomq.cluster.proxy.meta_bindings import MetaBindings
 from pandomq.cluster.proxy.proofs import Proofs
 from pandomq.sim.mutations.mutation import Mutation, Patch
+
+if TYPE_CHECKING:
+    from pandomq import kernel
+    from pandomq.broker.channel import Channel
+    from pandomq.methods import Method
 
 NODES: Final = 3
 
@@ -15,12 +23,41 @@ def _echo(patch: Patch) -> None:
     patch.set(Vhost, "outlet_to", lambda vhost, broker: None)
 
 
+def _take_again(patch: Patch) -> None:
+    number_publishes = Producers.number_publishes
+
+    def forgetful(producers: Producers, channel: Channel) -> None:
+        number_publishes(producers, channel)
+        assert channel.numbering is not None
+        channel.numbering.known = 0
+
+    patch.set(Producers, "number_publishes", forgetful)
+
+
+def _trust_commit(patch: Patch) -> None:
+    def trusting(channel: FrontChannel, method: Method, _message: kernel.Message | None) -> None:
+        call, channel.in_doubt = channel.in_doubt, None
+        if call is not None:
+            call.answer(method)
+
+    patch.set(FrontChannel, "_opened_above", trusting)
+
+
 def _prove_lost_acks(patch: Patch) -> None:
     patch.set(Proofs, "lost", lambda proofs: None)
     patch.set(Proofs, "voids", lambda proofs, method_id, tag, *, multiple, requeue: False)
 
 
+def _bind_once(patch: Patch) -> None:
+    patch.set(MetaBindings, "ask_all", lambda bindings: None)
+
+
 MUTATIONS: Final = (
-    Mutation("front-hears-itself", "what a front forwards comes back to it from the root", _echo, NODES),
-    Mutation("lost-acks-proven", "a confirm proves acks that went with the root", _prove_lost_acks, NODES),
+    Mutation("front-hears-itself", "what a front forwards comes back to it from the root", _echo, NODES, fronts=True),
+    Mutation("resend-taken-again", "what is sent again to a new root is taken again", _take_again, NODES, fronts=True),
+    Mutation(
+        "commit-in-doubt-done", "a commit whose answer was lost counts as done", _trust_commit, NODES, fronts=True
+    ),
+    Mutation("lost-acks-proven", "a confirm proves acks that went with the root", _prove_lost_acks, NODES, fronts=True),
+    Mutation("bound-at-first-root", "a new root is not told what is bound", _bind_once, NODES, fronts=True),
 )

@@ -202,3 +202,22 @@ def test_a_trunk_that_is_lost_before_it_is_answered_has_settled_nothing() -> Non
     cluster.front.carry = carry
     cluster.find_root()
     assert trunk.settled
+
+
+@pytest.mark.proves("R29")
+def test_what_is_sent_again_says_that_it_may_have_been_delivered_before() -> None:
+    cluster = Cluster()
+    publisher, consumer = cluster.front.peer(), cluster.front.peer()
+    consumer.declare("q", durable=True)
+    consumer.consume()
+    publisher.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    assert cluster.root is not None
+    cluster.root.late = True
+    publisher.publish("", "q", b"m", PERSISTENT)
+    assert deliveries(consumer) == [(1, b"m", False)]
+    assert publisher.heard() == []
+    cluster.change_root()
+    assert deliveries(consumer) == [(2, b"m", True)]
+    assert publisher.heard() == [methods.BasicAck(1)]
+    publisher.publish("", "q", b"n", PERSISTENT)
+    assert deliveries(consumer) == [(3, b"n", False)]

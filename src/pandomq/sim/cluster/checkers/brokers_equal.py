@@ -39,7 +39,7 @@ def _has_all(machine: Machine, last_index: int) -> bool:
     disk = machine.node._disk
     assert disk is not None
     behind = not machine.node.peers.in_office and disk._applier.behind
-    return not (view.joining or view.repairing or behind)
+    return not ((view.joining and not machine.secondary) or view.repairing or behind)
 
 
 def check(machines: Sequence[Machine], root: Machine) -> None:
@@ -54,7 +54,18 @@ def check(machines: Sequence[Machine], root: Machine) -> None:
         if sorted(mine) != sorted(others):
             raise BrokenPromise(PROMISE, f"{machine.name} has the queues {sorted(others)}, the root {sorted(mine)}")
         for name, queue in mine.items():
-            _compare(machine.name, queue, others[name])
+            if machine.secondary:
+                _check_empty(machine.name, others[name])
+            else:
+                _compare(machine.name, queue, others[name])
+
+
+def _check_empty(who: str, queue: Queue) -> None:
+    """Secondaries get the configuration, and of shared queues no message."""
+    if queue.kernel.ready_count:
+        raise BrokenPromise(
+            PROMISE, f"{who} is a secondary, and has {queue.kernel.ready_count} messages of {queue.name}"
+        )
 
 
 def _shared(broker: Broker) -> dict[str, Queue]:

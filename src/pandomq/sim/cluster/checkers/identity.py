@@ -1,4 +1,5 @@
-"""A message is (queue, sequence, term): no two are ever the same by that, on no broker (D6)."""
+"""A message is (queue, sequence, term): no two are ever the same by that, on no broker (D6); and what was published
+once is once in a queue (R29)."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from pandomq.broker.queue import Queue
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.ledger import BrokenPromise, Ledger
 from pandomq.sim.machine import Machine
+from pandomq.sim.queues import DEAD, PROOFS
 
 PROMISE: Final = "a number names one message"
+ONCE: Final = "nothing is taken twice"
 STEPS_BETWEEN: Final = 24
 
 Identity = tuple[str, int, int, int]
@@ -33,7 +36,10 @@ class IdentityKept(Checker):
 
     def _look(self, machine: Machine, epoch_id: str, queue: Queue) -> None:
         kernel, known = queue.kernel, self._bodies
-        for sequence, term, *_, message in kernel.snapshot():
+        rows = kernel.snapshot()
+        if queue.name in self.ledger.kinds and queue.name not in (DEAD, PROOFS):
+            self._count(machine, queue, [row[-1].body for row in rows])
+        for sequence, term, *_, message in rows:
             body = known.setdefault((epoch_id, kernel.queue_id, sequence, term), message.body)
             if body != message.body:
                 raise BrokenPromise(
@@ -41,6 +47,12 @@ class IdentityKept(Checker):
                     f"in {queue.name} of {machine.name} {sequence} of term {term} is {_name(message.body)}, and was "
                     f"{_name(body)}",
                 )
+
+    def _count(self, machine: Machine, queue: Queue, bodies: list[bytes]) -> None:
+        names = set(map(_name, bodies))
+        if len(names) < len(bodies):
+            twice = sorted(name for name in names if [*map(_name, bodies)].count(name) > 1)
+            raise BrokenPromise(ONCE, f"{queue.name} of {machine.name} holds {', '.join(twice)} twice")
 
 
 def _name(body: bytes) -> str:

@@ -2,7 +2,8 @@
 (R30, P4); and what was confirmed has reached all that were there before it was published.
 
 Not what comes while a broker's way to a living root is broken: that is as for a subscriber whose connection breaks. So
-where the network or machines falter, only those are counted whose way to the root has stayed the same.
+where the network or machines falter, only those are counted whose way to the root has stayed the same; until all is
+well again, and everybody has a way from which on it has to hear everything.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.ledger import BrokenPromise, Ledger, Message
 
 if TYPE_CHECKING:
+    from pandomq.cluster.proxy.trunk import Trunk
     from pandomq.sim.agenda import Agenda
     from pandomq.sim.cable import Cable
 
@@ -33,14 +35,27 @@ class Subscription:
         self.messages: set[Message] = set()
         self.way = self._way()
 
-    def _way(self) -> object:
+    def _trunk(self) -> Trunk | None:
+        """None of who is at the root itself."""
         link = self.cable.link
         assert link is not None and link.client is not None
         broker = link.client.broker
-        if not isinstance(broker, Front):
-            return None
-        trunk = broker.trunks.get(link.client.vhost)
+        return broker.trunks.get(link.client.vhost) if isinstance(broker, Front) else None
+
+    def _way(self) -> object:
+        trunk = self._trunk()
         return None if trunk is None else trunk.tunnel
+
+    @property
+    def is_known(self) -> bool:
+        """At the root, as far as the broker knows."""
+        trunk = self._trunk()
+        return trunk is None or trunk.settled
+
+    def begin_anew(self, now_ms: int) -> None:
+        """From now on it is to hear everything, by the way it has now."""
+        self.way = self._way()
+        self.since_ms = now_ms
 
     @property
     def undisturbed(self) -> bool:
