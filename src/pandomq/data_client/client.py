@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 from pandomq.data_client import records
 from pandomq.data_client.connection import Answer
 from pandomq.data_client.failures import BadAnswer, Elsewhere, NotNow, Unreachable
-from pandomq.data_client.line import Line
+from pandomq.data_client.line import Known, Line
 from pandomq.data_client.patience import Patience
 from pandomq.data_client.reading import READ_BYTES, read_chunks
 from pandomq.data_client.records import ChunkRow, Lease, Reading, Slice, StreamRange
@@ -40,13 +40,23 @@ class DataClient:
         self._turn = turn
         self._at_root = at_root
         self._brokers = parse_urls(urls)
-        self._anywhere = Line(self._brokers, at_root=at_root, turn=turn)
-        self._root = self._anywhere if at_root else Line(self._brokers, at_root=True, turn=turn)
+        self._known = Known()
+        self._make_lines()
+
+    def _make_lines(self) -> None:
+        self._anywhere = self._line(at_root=self._at_root)
+        self._root = self._anywhere if self._at_root else self._line(at_root=True)
         self._idle: list[Line] = []
+
+    def _line(self, *, at_root: bool) -> Line:
+        return Line(self._brokers, self._known, at_root=at_root, turn=self._turn)
 
     def at_root(self) -> DataClient:
         """Another client, with a connection of its own, that asks the root for everything."""
-        return DataClient(self._urls, timeout_s=self._timeout_s, turn=self._turn, at_root=True)
+        other = DataClient(self._urls, timeout_s=self._timeout_s, turn=self._turn, at_root=True)
+        other._known = self._known
+        other._make_lines()
+        return other
 
     # Streams.
 
@@ -95,7 +105,7 @@ class DataClient:
         `end_offset` was told by `range`: if the broker that is asked does not know as much yet, this waits for it.
         Slices follow each other without a gap, and never overlap. Raises OffsetGone.
         """
-        line = self._idle.pop() if self._idle else Line(self._brokers, at_root=self._at_root, turn=self._turn)
+        line = self._idle.pop() if self._idle else self._line(at_root=self._at_root)
         yield from read_chunks(line, self._timeout_s, stream, first_offset, end_offset, bytes_max)
         if len(self._idle) < IDLE_LINES_MAX and line.at_root == self._at_root:
             self._idle.append(line)

@@ -26,20 +26,28 @@ class _Place(NamedTuple):
     """Otherwise it is where AMQP is spoken, and where to ask for it."""
 
 
-class Line:
-    __slots__ = ("_brokers", "_connection", "_context", "_named", "_root", "_turn", "_why", "at_root")
+class Known:
+    """What brokers have told, shared by all lines of a client."""
 
-    def __init__(self, brokers: Brokers, *, at_root: bool, turn: int = 0) -> None:
+    __slots__ = ("data_ports",)
+
+    def __init__(self) -> None:
+        self.data_ports: tuple[str, ...] = ()
+
+
+class Line:
+    __slots__ = ("_brokers", "_connection", "_context", "_known", "_root", "_turn", "_why", "at_root")
+
+    def __init__(self, brokers: Brokers, known: Known, *, at_root: bool, turn: int = 0) -> None:
         """`turn` says which of the urls' brokers is tried first."""
         self._brokers = brokers
+        self._known = known
         self.at_root = at_root
         self._turn = turn
         self._connection: DataConnection | None = None
         self._context: ssl.SSLContext | None = None
         self._root = ""
         """Where the root's data port is, as far as that was told."""
-        self._named: tuple[str, ...] = ()
-        """Data ports that brokers have named."""
         self._why: dict[str, str] = {}
         """What went wrong last, by address."""
 
@@ -98,12 +106,12 @@ class Line:
         addresses = self._brokers.addresses
         for at in range(len(addresses)):
             yield _Place(addresses[(self._turn + at) % len(addresses)], is_data_port=False)
-        yield from _places(self._named)
+        yield from _places(self._known.data_ports)
 
     def _connect(self, place: _Place, patience: Patience) -> DataConnection:
         connection = self._open(place, patience)
         greeting = connection.greeting
-        self._named = greeting.brokers or self._named
+        self._known.data_ports = greeting.brokers or self._known.data_ports
         if not self.at_root or greeting.role == ROOT:
             return connection
         connection.close()

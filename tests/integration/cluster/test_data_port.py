@@ -1,0 +1,75 @@
+"""The data ports of a cluster: the same everywhere, and reading goes on when a broker dies."""
+
+from __future__ import annotations
+
+import pika
+import pytest
+
+from pandomq.data_client.client import DataClient
+from tests.integration.data_rows import numbers, read_all, rows_of
+from tests.integration.stream_reader import declare, fill
+from tests.integration.waiting import wait_until
+
+from .cluster import Cluster
+from .process import ClusterBroker
+
+MESSAGES, SIZE = 400, 10_000
+
+
+@pytest.fixture(scope="module")
+def read_from(proxies: Cluster) -> Cluster:
+    with pika.BlockingConnection(proxies.root.parameters()) as connection:
+        channel = connection.channel()
+        declare(channel, "bulk")
+        fill(channel, "bulk", 0, MESSAGES, SIZE)
+    return proxies
+
+
+def url_of(*brokers: ClusterBroker) -> str:
+    return ",".join(broker.url for broker in brokers)
+
+
+def end_at(broker: ClusterBroker) -> int:
+    with DataClient(url_of(broker)) as client:
+        return client.range("bulk").end_offset
+
+
+def test_every_primary_has_the_same_chunks(read_from: Cluster) -> None:
+    found = []
+    for broker in read_from:
+        wait_until(lambda broker=broker: end_at(broker) == MESSAGES, f"all of the stream on {broker.name}")
+        with DataClient(url_of(broker)) as client:
+            sealed = client.index("bulk", 0, MESSAGES)[:-1]
+            found.append([bytes(one.chunk) for one in client.chunks("bulk", 0, sealed[-1].last_offset + 1)])
+            assert numbers(read_all(client, "bulk")) == list(range(MESSAGES))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) > 2
+
+
+def test_what_only_the_root_does_is_done_from_anywhere(read_from: Cluster) -> None:
+    for place, broker in enumerate(read_from):
+        with DataClient(url_of(broker)) as client:
+            client.store_offset("bulk", broker.name, place)
+    with DataClient(url_of(read_from.root)) as client:
+        assert client.stored_offsets("bulk") == {"n1": 0, "n2": 1, "n3": 2}
+
+
+@pytest.mark.timeout(180)
+def test_reading_and_storing_go_on_when_the_root_is_killed(read_from: Cluster) -> None:
+    root = read_from.root
+    # This client begins at the root, and knows nothing of the others but what it is told there.
+    with DataClient(url_of(root), timeout_s=90.0) as client:
+        reader = client.chunks("bulk", 0, MESSAGES, bytes_max=1)
+        slices = [next(reader)]
+        client.store_offset("bulk", "before", 1)
+        root.kill()
+        slices += reader
+        assert numbers(rows_of(slices)) == list(range(MESSAGES))
+        client.store_offset("bulk", "after", 2)
+        stored = client.at_root().stored_offsets("bulk")
+        assert (stored["before"], stored["after"]) == (1, 2)
+    root.start()
+    read_from.wait_until_whole()
+    with DataClient(url_of(root)) as client:
+        wait_until(lambda: client.range("bulk").end_offset == MESSAGES, "all of the stream on who was root")
+        assert numbers(read_all(client, "bulk")) == list(range(MESSAGES))
