@@ -34,10 +34,14 @@ def end_at(broker: ClusterBroker) -> int:
         return client.range("bulk").end_offset
 
 
+def wait_for_all(broker: ClusterBroker) -> None:
+    wait_until(lambda: end_at(broker) == MESSAGES, f"all of the stream on {broker.name}")
+
+
 def test_every_primary_has_the_same_chunks(read_from: Cluster) -> None:
     found = []
     for broker in read_from:
-        wait_until(lambda broker=broker: end_at(broker) == MESSAGES, f"all of the stream on {broker.name}")
+        wait_for_all(broker)
         with DataClient(url_of(broker)) as client:
             sealed = client.index("bulk", 0, MESSAGES)[:-1]
             found.append([bytes(one.chunk) for one in client.chunks("bulk", 0, sealed[-1].last_offset + 1)])
@@ -70,6 +74,6 @@ def test_reading_and_storing_go_on_when_the_root_is_killed(read_from: Cluster) -
         assert (stored["before"], stored["after"]) == (1, 2)
     root.start()
     read_from.wait_until_whole()
+    wait_for_all(root)
     with DataClient(url_of(root)) as client:
-        wait_until(lambda: client.range("bulk").end_offset == MESSAGES, "all of the stream on who was root")
         assert numbers(read_all(client, "bulk")) == list(range(MESSAGES))
