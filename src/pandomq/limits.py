@@ -76,6 +76,23 @@ OUTGOING_LOW_BYTES: Final = 256 * KIB
 READ_CHUNK_BYTES: Final = 256 * KIB
 """What one read from a socket brings at most."""
 
+# Leases of queues.
+LEASES_MAX: Final = 1024
+"""At a time, of all queues."""
+LEASE_NAME_BYTES_MAX: Final = 200
+LEASE_MESSAGES_MAX: Final = 1_000_000
+"""Of one lease, not yet released."""
+LEASE_BYTES_MAX: Final = 1024 * MIB
+"""The same for their bodies."""
+LEASE_MOVE_MESSAGES_MAX: Final = 16_384
+"""One ask moves no more, so that no batch takes long: who wants more asks again."""
+LEASE_MOVE_BYTES_MAX: Final = 8 * MIB
+"""The same for their bodies; and for those that go back in one batch."""
+LEASE_TIMEOUT_MS_MIN: Final = 1_000
+LEASE_TIMEOUT_MS_MAX: Final = 7 * 24 * 3600 * 1_000
+LEASE_RETRY_MS: Final = 1_000
+"""After which messages of a lease that ends are wanted again, if the disk has not given them."""
+
 # Memory of one broker.
 CONNECTIONS_MAX: Final = 65_536
 CONFIGURATION_BYTES_MAX: Final = 256 * MIB

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from pandomq.admin.client_rows import ConnectionDetails, ConsumerRow, connection_details, consumer_row
 from pandomq.admin.field_json import json_table
 from pandomq.admin.rate import NO_RATE, Rate, Rates
+from pandomq.broker.leases.lease import LeaseView
 from pandomq.broker.views import QueueView, StreamView
 from pandomq.node.view_records import QueueUseView
 
@@ -31,6 +32,18 @@ class QueueStats(msgspec.Struct, frozen=True, gc=False):
     redeliver_details: Rate
     ack: int
     ack_details: Rate
+
+
+class LeaseRow(msgspec.Struct, frozen=True):
+    """Ours: messages of the queue that are read by offset; among those that are unacknowledged."""
+
+    name: str
+    stream: str
+    messages: int
+    first_offset: int
+    end_offset: int
+    timeout_ms: int
+    state: str
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +93,7 @@ class QueueDetailRow(QueueRow, frozen=True, kw_only=True):
     deliveries: list[Any]
     incoming: list[Any]
     user_who_performed_action: str
+    leases: list[LeaseRow] | UnsetType = UNSET
 
 
 MESSAGE_MEMORY_BYTES: Final = 160
@@ -112,6 +126,19 @@ def queue_detail_row(view: QueueView, rates: Rates, node: str, use: QueueUseView
         deliveries=[],
         incoming=[],
         user_who_performed_action=view.user,
+        leases=list(map(_lease_row, view.leases)) or UNSET,
+    )
+
+
+def _lease_row(lease: LeaseView) -> LeaseRow:
+    return LeaseRow(
+        name=lease.name,
+        stream=lease.stream,
+        messages=lease.end_offset - lease.first_offset,
+        first_offset=lease.first_offset,
+        end_offset=lease.end_offset,
+        timeout_ms=lease.timeout_ms,
+        state="ending" if lease.ending else "running",
     )
 
 

@@ -23,7 +23,7 @@ from pandomq import kernel
 from pandomq.broker.administration import Administration
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
-from pandomq.broker.commands import Command, StartBroker, encode_command
+from pandomq.broker.commands import Command, LeaseCommand, MessageCommand, StartBroker, encode_command
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
@@ -33,6 +33,7 @@ from pandomq.broker.entrance import enter
 from pandomq.broker.faults import Faults
 from pandomq.broker.held_replies import HeldReplies
 from pandomq.broker.hooks import BrokerHooks
+from pandomq.broker.leases.leases import Leases
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
 from pandomq.broker.on_channel import agree, open_channel
@@ -102,6 +103,7 @@ class Broker:
         self.receipts = Receipts(self)
         self.staging = Staging(self)
         self.timers = Timers()
+        self.leases = Leases(self)
         self.deaths = DeathRegister()
         self.faults = Faults(self)
         self.administration = Administration(self)
@@ -245,6 +247,8 @@ class Broker:
 
     def _finish(self, now_ms: int) -> Outcome:
         engine = self.engine
+        if self.leases.endings.waiting:
+            self.leases.endings.go_on()
         for _ in range(self.limits.dead_letter_rounds_max):
             if engine.dead:
                 self.publish_dead(now_ms)
@@ -319,8 +323,17 @@ class Broker:
         if self.on_command is not None:
             self.on_command(encoded)
 
+    def log(self, command: MessageCommand) -> None:
+        """The same for what is no configuration: nobody outside hears of it."""
+        self.change(command)
+        self._unsealed = True
+        self.engine.log_command(encode_command(command))
+
     def change(self, command: Command) -> None:
         """What a command means here, whether this broker issued it or found it in the log."""
+        if isinstance(command, LeaseCommand):
+            self.leases.apply(command)
+            return
         self.state.apply(command)
         if self.state.changed_queues:
             watch_changed(self)
@@ -379,5 +392,5 @@ class Broker:
     def active(self) -> bool:
         """Another batch, even an empty one, would do something."""
         engine = self.engine
-        waiting = self._unsealed or self.held.is_unsealed
+        waiting = self._unsealed or self.held.is_unsealed or self.leases.endings.waiting
         return waiting or engine.active or bool(engine.dead) or self.staging.expansion.is_ready

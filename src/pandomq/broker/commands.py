@@ -6,7 +6,7 @@ administrators set (see `administration`, which checks those). Arguments are kep
 the wire types, which later declares are compared with. A password is never in a command, only its hash.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -232,6 +232,52 @@ class FinishBatch(_InVhost, frozen=True, tag="staged-batch-done"):
     batch: int
 
 
+# Leases of queues, see `leases`.
+
+
+class _OfLease(_InVhost, frozen=True):
+    queue: str
+    name: str
+
+
+class PutLease(_OfLease, frozen=True, tag="lease"):
+    """A new one, whose stream begins at this offset, or another time-out for one."""
+
+    first_offset: int
+    timeout_ms: int
+
+
+class LeaseMessages(_OfLease, frozen=True, tag="leased"):
+    """The entry has moved these from the queue to the end of the lease's stream."""
+
+    runs: list[tuple[int, int, int, int, int]]
+    """As `leases.lease.Run` has them."""
+
+
+class ReleaseLeased(_OfLease, frozen=True, tag="released"):
+    """Messages before this offset are done with."""
+
+    offset: int
+
+
+class ReturnLeased(_OfLease, frozen=True, tag="returned"):
+    """Messages before this offset are no longer leased: these are back in the queue, others were dead."""
+
+    offset: int
+    messages: list[tuple[int, int, int, bytes, bytes, bytes]]
+    """Sequence, deadline, delivery count; routing, header and body."""
+
+
+class EndLease(_OfLease, frozen=True, tag="lease-ends"):
+    """What it has goes back from now on."""
+
+
+class ForgetLease(_OfLease, frozen=True, tag="no-lease"):
+    """It has nothing any more, or its queue is gone."""
+
+
+LeaseCommand = PutLease | LeaseMessages | ReleaseLeased | ReturnLeased | EndLease | ForgetLease
+
 AdministrativeCommand = (
     PutUser
     | DeleteUser
@@ -247,9 +293,11 @@ AdministrativeCommand = (
 )
 
 StagingCommand = DecideBatch | FinishBatch
-Command = (
-    TopologyCommand | AdministrativeCommand | StagingCommand | StartBroker | NoteProducers | NoteSequences | StoreOffset
-)
+
+MessageCommand: TypeAlias = NoteProducers | NoteSequences | StoreOffset | StagingCommand | LeaseCommand
+"""What they change is no configuration: brokers without messages do not hear of it."""
+
+Command = TopologyCommand | AdministrativeCommand | StartBroker | MessageCommand
 
 
 def is_inner(command: Command) -> bool:
@@ -263,6 +311,14 @@ _DECODER: Final = msgspec.msgpack.Decoder(Command)
 
 def encode_command(command: Command) -> bytes:
     return _ENCODER.encode(command)
+
+
+def begins(kind: type[MessageCommand]) -> bytes:
+    """How each encoded command of this kind begins: its shape and its name."""
+    count = len(kind.__struct_fields__) + 1
+    assert count < 16, "msgpack's short form of an array"
+    tag = kind.__struct_config__.tag
+    return bytes([0x90 | count]) + _ENCODER.encode(tag)
 
 
 def decode_command(encoded: bytes) -> Command:

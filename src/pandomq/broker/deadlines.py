@@ -31,6 +31,8 @@ def meet_deadlines(broker: "Broker", now_ms: int) -> None:
                 _close_late_channels(broker, now_ms)
             case Kind.RECEIPTS:
                 broker.receipts.overdue(now_ms)
+            case Kind.LEASES:
+                broker.leases.endings.overdue(now_ms)
             case _:
                 assert_never(kind)
 
@@ -57,7 +59,8 @@ def _expire_messages(broker: "Broker", queue: "kernel.Queue", now_ms: int) -> No
 def _expire_queue(broker: "Broker", queue: "Queue", now_ms: int) -> None:
     if queue.kernel.deleted:
         return
-    used_ms = now_ms if queue.kernel.consumer_count or broker.staging.keeps(queue) else queue.used_ms
+    kept = broker.staging.keeps(queue) or broker.leases.leased_count(queue)
+    used_ms = now_ms if queue.kernel.consumer_count or kept else queue.used_ms
     due_ms = used_ms + queue.settings.expires_ms
     if due_ms <= now_ms:
         delete_queue(broker, queue)

@@ -22,6 +22,8 @@ def delete_queue(broker: "Broker", queue: "Queue") -> list[kernel.Consumer]:
     consumers = queue.kernel.consumers()
     vhost = queue.vhost
     if queue.owner is None:
+        if not queue.inner:
+            broker.leases.queue_leaves(queue)
         broker.issue(DeleteQueue(vhost.name, queue.name, queue.inner))
     else:
         broker.private_queue_leaves(queue)

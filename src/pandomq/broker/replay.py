@@ -7,15 +7,7 @@ durable queues; consumers, private queues and transient messages are not in the 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import (
-    Command,
-    NoteProducers,
-    NoteSequences,
-    StagingCommand,
-    StoreOffset,
-    TopologyCommand,
-    decode_command,
-)
+from pandomq.broker.commands import Command, MessageCommand, TopologyCommand, decode_command
 from pandomq.broker.delayed import DelayedMessages
 
 if TYPE_CHECKING:
@@ -56,8 +48,7 @@ class Replay:
 
     def command(self, command: bytes) -> None:
         change = apply_command(self._broker, command)
-        kept_here = isinstance(change, NoteProducers | NoteSequences | StoreOffset | StagingCommand)
-        if self._broker.on_command is not None and not kept_here:
+        if self._broker.on_command is not None and not isinstance(change, MessageCommand):
             self._broker.on_command(command)
 
 

@@ -143,6 +143,7 @@ class Revival:
         if handed_over is not None:
             mark_delivered(broker, handed_over)
         broker.engine.waiting_for_time.clear()
+        broker.leases.endings.begin_serving()
 
     def _forget_passing(self, vhost: "Vhost") -> None:
         queues = [queue.name for queue in vhost.queues.values() if not queue.durable]

@@ -129,6 +129,7 @@ class Snapshot:
     def __init__(self, broker: "Broker", *, exact: bool) -> None:
         state = broker.state
         self._parts = _shared(broker, exact=exact, inner=True)
+        self._parts += [CommandPart(encode_command(command)) for command in state.leases.commands()]
         producers = state.producers.rows()
         for first in range(0, len(producers), PRODUCERS_PER_PART):
             self._parts.append(KeptProducers(producers[first : first + PRODUCERS_PER_PART]))

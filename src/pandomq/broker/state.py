@@ -19,6 +19,7 @@ from pandomq.broker.commands import (
     DeclareQueue,
     DeleteExchange,
     DeleteQueue,
+    LeaseCommand,
     NoteProducers,
     NoteSequences,
     StagingCommand,
@@ -30,6 +31,7 @@ from pandomq.broker.commands import (
 )
 from pandomq.broker.delayed import DelayedMessages
 from pandomq.broker.exchanges.catalogue import make_exchange
+from pandomq.broker.leases.table import LeaseTable
 from pandomq.broker.named_producers import NamedProducers
 from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
@@ -52,6 +54,7 @@ class State:
         "_random",
         "changed_queues",
         "had_users",
+        "leases",
         "logged",
         "named_producers",
         "next_queue_id",
@@ -74,6 +77,7 @@ class State:
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
+        self.leases = LeaseTable()
         self.producers = ProducerTable()
         self.named_producers = NamedProducers()
         self.staged = Decisions()
@@ -92,6 +96,8 @@ class State:
             self.staged.apply(command)
         elif isinstance(command, StoreOffset):
             self._store_offset(command)
+        elif isinstance(command, LeaseCommand):
+            self.leases.apply(command)
         elif not isinstance(command, StartBroker):
             apply_administrative(self, command)
 
@@ -189,6 +195,7 @@ class State:
             if exchange.waiting is not None:
                 del self.logged[exchange.waiting.kernel.queue_id]
                 exchange.waiting.kernel.delete()
+        self.leases.forget_vhost(name)
         vhost.close()
 
     def _number(self, queue_id: int, vhost: Vhost, queue: Queue | DelayedMessages) -> None:

@@ -5,6 +5,7 @@
     delayed    a delayed message is due
     acks       a delivery was not acknowledged in time
     receipts   another broker was silent for too long
+    leases     nobody has asked for a lease for too long
 
 A deadline that no longer holds is not searched for and removed; it is recognised when it comes, or when so many have
 gathered that the heap is worth cleaning.
@@ -35,6 +36,7 @@ class Kind(IntEnum):
     DELAYED = 2
     ACKS = 3
     RECEIPTS = 4
+    LEASES = 5
 
 
 _Deadline: TypeAlias = tuple[int, int, Kind, Any]
@@ -47,6 +49,7 @@ class Timers:
     __slots__ = (
         "_cleaning_size",
         "_heap",
+        "_leases_ms",
         "_number",
         "_receipts_ms",
         "_shortest_ack_ms",
@@ -63,6 +66,7 @@ class Timers:
         self._shortest_ack_ms = kernel.NEVER_MS
         self._sweep_ms = kernel.NEVER_MS
         self._receipts_ms = kernel.NEVER_MS
+        self._leases_ms = kernel.NEVER_MS
 
     @property
     def next_ms(self) -> int:
@@ -85,6 +89,8 @@ class Timers:
                 self._sweep_ms = kernel.NEVER_MS
             elif kind is Kind.RECEIPTS:
                 self._receipts_ms = kernel.NEVER_MS
+            elif kind is Kind.LEASES:
+                self._leases_ms = kernel.NEVER_MS
             due.append((kind, subject))
         return due
 
@@ -120,6 +126,12 @@ class Timers:
         if at_ms < self._receipts_ms:
             self._receipts_ms = at_ms
             self._push(at_ms, Kind.RECEIPTS, None)
+
+    def watch_leases(self, at_ms: int) -> None:
+        """The same."""
+        if at_ms < self._leases_ms:
+            self._leases_ms = at_ms
+            self._push(at_ms, Kind.LEASES, None)
 
     def late_channels(self, clients: "list[Client]", now_ms: int) -> "list[Channel]":
         """Those with a delivery that should have been acknowledged by now; also sets the time of the next look."""
@@ -175,6 +187,8 @@ class Timers:
                 return self._sweep_ms == at_ms
             case Kind.RECEIPTS:
                 return self._receipts_ms == at_ms
+            case Kind.LEASES:
+                return self._leases_ms == at_ms
             case _:
                 assert_never(kind)
 

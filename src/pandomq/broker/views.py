@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from pandomq.broker.binding import DestinationKind
+from pandomq.broker.leases.lease import LeaseView
 from pandomq.broker.levels import level_of
 from pandomq.broker.outlets import Outlet
 from pandomq.fieldtable import FieldTable
@@ -62,6 +63,7 @@ class QueueView(msgspec.Struct, frozen=True):
     acked: int
     dropped: int
     stream: StreamView | None = None
+    leases: tuple[LeaseView, ...] = ()
 
 
 class ExchangeView(msgspec.Struct, frozen=True):
@@ -88,11 +90,12 @@ class BindingView(msgspec.Struct, frozen=True):
 def queues(broker: "Broker") -> Iterator[QueueView]:
     for vhost in broker.state.vhosts.values():
         for queue in vhost.listed_queues():
-            yield queue_view(queue, replicated=broker.has_copies)
+            yield queue_view(broker, queue)
 
 
-def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
-    place, effect = queue.kernel, queue.policy
+def queue_view(broker: "Broker", queue: "Queue") -> QueueView:
+    place, effect, replicated = queue.kernel, queue.policy, broker.has_copies
+    leases = broker.leases.of_queue(queue)
     return QueueView(
         vhost=queue.vhost.name,
         name=queue.name,
@@ -110,14 +113,15 @@ def queue_view(queue: "Queue", *, replicated: bool) -> QueueView:
         owner=None if queue.owner is None else queue.owner.peer,
         ready=queue.message_count,
         ready_bytes=queue.message_bytes,
-        unacked=place.unacked_count,
+        unacked=place.unacked_count + sum(lease.end_offset - lease.first_offset for lease in leases),
         consumers=place.consumer_count,
         published=place.published,
         delivered=place.delivered,
         redelivered=place.redelivered,
-        acked=place.acked,
+        acked=place.acked + broker.leases.acked_count(queue),
         dropped=place.dropped,
         stream=None if queue.stream is None else stream_view(queue.stream),
+        leases=tuple(leases),
     )
 
 

@@ -200,7 +200,7 @@ class Views:
         for home in self._vhosts(vhost):
             for queue in home.listed_queues():
                 if not queue.kernel.deleted:
-                    yield views.queue_view(queue, replicated=self._broker.has_copies)
+                    yield views.queue_view(self._broker, queue)
 
     def queue_marks(self) -> Iterator[tuple[tuple[str, str], object]]:
         """Vhost and name of each queue, and something that is equal to its last one as long as its view is."""
@@ -239,7 +239,7 @@ class Views:
 
     def queue(self, vhost: str, name: str) -> QueueView | None:
         queue = self._queue(vhost, name)
-        return None if queue is None else views.queue_view(queue, replicated=self._broker.has_copies)
+        return None if queue is None else views.queue_view(self._broker, queue)
 
     def queue_use(self, vhost: str, name: str) -> QueueUseView | None:
         queue = self._queue(vhost, name)

@@ -14,7 +14,7 @@ from typing import Final
 
 from pandomq.data_form import Fields
 from pandomq.node.data.client import Answer, DataClient
-from pandomq.node.data.handlers import reading, staging, streams
+from pandomq.node.data.handlers import leases, reading, staging, streams
 
 Handler = Callable[[DataClient, Fields, bytes, Answer], None]
 
@@ -30,4 +30,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "commit": staging.commit,
     "drop": staging.drop,
     "last_batch": staging.last_batch,
+    "lease": leases.lease,
+    "release": leases.release,
+    "end_lease": leases.end_lease,
 }

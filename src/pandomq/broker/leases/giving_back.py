@@ -1,0 +1,51 @@
+"""What is left of a lease goes back to its places in the queue, and says `redelivered`.
+
+It counts as a delivery: what has had too many dies instead. Its time has gone on: what is too old expires at once.
+"""
+
+from typing import TYPE_CHECKING
+
+from pandomq import kernel
+from pandomq.broker.commands import ReturnLeased
+from pandomq.chunk_form import Row, decode_rows
+from pandomq.limits import LEASE_MOVE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from pandomq.broker.broker import Broker
+    from pandomq.broker.leases.lease import Lease
+    from pandomq.broker.queue import Queue
+
+
+def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) -> None:
+    """Those that the chunk has of it, from its first one on; of a large chunk not all."""
+    rows = _rows(lease, chunk)
+    assert rows and rows[0].offset == lease.first_offset, "the chunk has the first that is left"
+    limit = queue.settings.delivery_limit
+    messages: list[tuple[int, int, int, bytes, bytes, bytes]] = []
+    for row, place in zip(rows, lease.places(), strict=False):
+        count = place.delivery_count + 1
+        routing = kernel.routing_of(row.exchange.decode(), row.routing_key.decode())
+        if 0 <= limit < count:
+            if queue.settings.dead_letter_exchange is not None:
+                message = kernel.Message(routing, row.header, row.body)
+                broker.engine.dead.append((queue.kernel, message, kernel.DELIVERY_LIMIT, count))
+        else:
+            messages.append((place.sequence, place.deadline_ms, count, routing, row.header, row.body))
+    broker.log(ReturnLeased(lease.vhost, lease.queue, lease.name, rows[-1].offset + 1, messages))
+
+
+def _rows(lease: "Lease", chunk: bytes) -> list[Row]:
+    rows: list[Row] = []
+    size_bytes = 0
+    for row in decode_rows(chunk):
+        if lease.first_offset <= row.offset < lease.end_offset and size_bytes < LEASE_MOVE_BYTES_MAX:
+            rows.append(row)
+            size_bytes += len(row.body)
+    return rows
+
+
+def reinstate(engine: kernel.Engine, queue: kernel.Queue, command: ReturnLeased) -> None:
+    """On every broker alike."""
+    for sequence, deadline_ms, delivery_count, routing, header, body in command.messages:
+        message = kernel.Message(routing, header, body)
+        queue.reinstate(message, sequence, engine.term, deadline_ms, delivery_count, True)

@@ -1,0 +1,131 @@
+"""One lease: which messages of a queue it has, at which offsets of its stream, and where they belong in the queue.
+
+Messages that were neighbours, and are alike in what is remembered of them, are one *run*. How many bytes are left of a
+run of which a part was released is an estimate: it only decides how much more may be moved.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from pandomq import kernel
+
+STREAM_PREFIX: Final = "pandomq.lease."
+
+Row: TypeAlias = tuple[kernel.Queue, int, int, int, int, bool, kernel.Message]
+"""As `kernel.Channel.unacked` has it: queue, sequence, term, deadline, delivery count, redelivered, message."""
+
+
+class Run(NamedTuple):
+    sequence: int
+    """Of the first; those of the others follow."""
+    messages: int
+    deadline_ms: int
+    delivery_count: int
+    size_bytes: int
+
+    def without(self, count: int) -> "Run":
+        """The first so many are gone."""
+        left = self.messages - count
+        size_bytes = self.size_bytes * left // self.messages
+        return Run(self.sequence + count, left, self.deadline_ms, self.delivery_count, size_bytes)
+
+
+class Place(NamedTuple):
+    """Where a message was in its queue."""
+
+    sequence: int
+    deadline_ms: int
+    delivery_count: int
+
+
+class LeaseView(msgspec.Struct, frozen=True):
+    name: str
+    stream: str
+    first_offset: int
+    end_offset: int
+    timeout_ms: int
+    ending: bool
+    more: bool
+    """Its queue has messages for it."""
+
+
+class Lease:
+    __slots__ = ("end_offset", "ending", "first_offset", "name", "queue", "runs", "timeout_ms", "vhost")
+
+    def __init__(self, vhost: str, queue: str, name: str, first_offset: int, timeout_ms: int) -> None:
+        self.vhost = vhost
+        self.queue = queue
+        self.name = name
+        self.first_offset = self.end_offset = first_offset
+        """From the first that is neither released nor given back to behind the last."""
+        self.timeout_ms = timeout_ms
+        self.ending = False
+        """What it has goes back, and nothing is added."""
+        self.runs: deque[Run] = deque()
+
+    @property
+    def stream(self) -> str:
+        return stream_name(self.queue, self.name)
+
+    @property
+    def message_count(self) -> int:
+        return self.end_offset - self.first_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(run.size_bytes for run in self.runs)
+
+    def add(self, runs: Sequence[Run]) -> None:
+        self.runs += runs
+        self.end_offset += sum(run.messages for run in runs)
+
+    def leave(self, offset: int) -> None:
+        """It has nothing to do any more with messages before this one."""
+        assert self.first_offset <= offset <= self.end_offset
+        count, self.first_offset = offset - self.first_offset, offset
+        while count:
+            run = self.runs.popleft()
+            if run.messages > count:
+                self.runs.appendleft(run.without(count))
+                return
+            count -= run.messages
+
+    def view(self, *, more: bool = False) -> LeaseView:
+        return LeaseView(self.name, self.stream, self.first_offset, self.end_offset, self.timeout_ms, self.ending, more)
+
+    def places(self) -> Iterator[Place]:
+        """From the first offset on."""
+        for run in self.runs:
+            for sequence in range(run.sequence, run.sequence + run.messages):
+                yield Place(sequence, run.deadline_ms, run.delivery_count)
+
+
+def stream_name(queue: str, name: str) -> str:
+    """A name has no dot, so that no other pair makes the same."""
+    return f"{STREAM_PREFIX}{name}.{queue}"
+
+
+def split_stream_name(stream: str) -> tuple[str, str] | None:
+    """Queue and name; None if it is no stream of a lease."""
+    name, dot, queue = stream.removeprefix(STREAM_PREFIX).partition(".")
+    return (queue, name) if stream.startswith(STREAM_PREFIX) and dot and name and queue else None
+
+
+def runs_of(rows: Sequence[Row]) -> list[Run]:
+    runs: list[Run] = []
+    first = count = size_bytes = 0
+    alike = (0, 0)
+    for _, sequence, _, deadline_ms, delivery_count, _, message in rows:
+        if count and (sequence != first + count or (deadline_ms, delivery_count) != alike):
+            runs.append(Run(first, count, *alike, size_bytes))
+            count = size_bytes = 0
+        if not count:
+            first, alike = sequence, (deadline_ms, delivery_count)
+        count += 1
+        size_bytes += message.body_size
+    if count:
+        runs.append(Run(first, count, *alike, size_bytes))
+    return runs
