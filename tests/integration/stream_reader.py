@@ -15,9 +15,20 @@ def declare(channel: BlockingChannel, stream: str, **arguments: Any) -> None:
 
 
 def fill(channel: BlockingChannel, stream: str, first: int, end: int, size_bytes: int = 0) -> None:
-    """Each says its number; with confirms if the channel has them."""
+    """Each says its number; when it returns all are committed, and there was nothing before the first."""
     for number in range(first, end):
         channel.basic_publish("", stream, b"%d" % number + b" " * size_bytes, BasicProperties(app_id=str(number)))
+    pump(channel.connection, lambda: committed_end(channel, stream) >= end, f"{end} messages in {stream}")
+
+
+def committed_end(channel: BlockingChannel, stream: str) -> int:
+    """By the last message, since retention may have taken the first ones."""
+    last = channel.connection.channel()
+    last.basic_qos(prefetch_count=1)
+    for _, properties, _ in last.consume(stream, arguments={"x-stream-offset": "last"}, inactivity_timeout=1):
+        last.close()
+        return 0 if properties is None else int(properties.headers["x-stream-offset"]) + 1
+    return 0
 
 
 class StreamReader:

@@ -24,12 +24,13 @@ def restarting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest
 
 @pytest.mark.parametrize("cleanly", [True, False])
 def test_a_stream_comes_back(restarting: RestartingBroker, cleanly: bool) -> None:
-    channel = restarting.channel()
+    channel = restarting.connect().channel()
     declare(channel, "s")
     fill(channel, "s", 0, 50)
     reader = StreamReader(restarting.channel(), "s")
     assert reader.read_to(50) == list(range(50))
-    channel = restarting.restart(cleanly=cleanly)
+    restarting.restart(cleanly=cleanly)
+    channel = restarting.connect().channel()
     fill(channel, "s", 50, 60)
     reader = StreamReader(restarting.channel(), "s")
     assert reader.read_to(60) == reader.numbers == list(range(60))
@@ -38,13 +39,14 @@ def test_a_stream_comes_back(restarting: RestartingBroker, cleanly: bool) -> Non
 @pytest.mark.timeout(120)
 def test_chunks_on_the_disk_outlive_crashes(restarting: RestartingBroker) -> None:
     chance = Random(5)
-    channel = restarting.channel()
+    channel = restarting.connect().channel()
     declare(channel, "s", **{"x-stream-max-segment-size-bytes": 100_000})
     end = 0
     for _ in range(3):
         fill(channel, "s", end, end + 800, 2000)
         end += 800
-        channel = restarting.restart(cleanly=False)
+        restarting.restart(cleanly=False)
+        channel = restarting.connect().channel()
         first = chance.randrange(end)
         reader = StreamReader(restarting.channel(), "s", first)
         assert reader.read_to(end) == reader.numbers == list(range(first, end))
@@ -55,15 +57,15 @@ def test_chunks_on_the_disk_outlive_crashes(restarting: RestartingBroker) -> Non
 
 @pytest.mark.timeout(120)
 def test_only_the_end_is_kept_under_load(restarting: RestartingBroker) -> None:
-    channel = restarting.channel()
-    declare(channel, "s", **{"x-max-length-bytes": 1_000_000, "x-stream-max-segment-size-bytes": 100_000})
+    channel = restarting.connect().channel()
+    declare(channel, "s", **{"x-max-length-bytes": 3_000_000, "x-stream-max-segment-size-bytes": 100_000})
     reader = StreamReader(restarting.channel(), "s", "next", prefetch=1000)
     for first in range(0, 4000, 500):
         fill(channel, "s", first, first + 500, 2000)
         reader.wait_for(first + 500)
     assert reader.numbers == list(range(4000))
     kept = channel.queue_declare("s", passive=True).method.message_count
-    assert 300 < kept < 700
+    assert 1200 < kept < 1600
     channel = restarting.restart(cleanly=True)
     assert channel.queue_declare("s", passive=True).method.message_count == kept
     late = StreamReader(restarting.channel(), "s", "first")

@@ -22,7 +22,6 @@ from .waiting import PATIENCE_S
 def test_readers_begin_where_they_want_to(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     stream = names.queue()
     declare(channel, stream)
-    channel.confirm_delivery()
     fill(channel, stream, 0, 100)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
     wishes: list[tuple[Any, int]] = [("first", 0), (50, 50), ("last", 99), (an_hour_ago, 0), ("10m", 0)]
@@ -35,7 +34,6 @@ def test_readers_begin_where_they_want_to(channel: BlockingChannel, connect: Con
 def test_a_reader_follows(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     stream = names.queue()
     declare(channel, stream)
-    channel.confirm_delivery()
     reader = StreamReader(connect().channel(), stream, "next", prefetch=3)
     for first in range(0, 100, 20):
         fill(channel, stream, first, first + 20)

@@ -1,7 +1,14 @@
-"""Where the bodies of messages are in pages and log entries: what brokers have in common, however they store it."""
+"""Where the bodies of messages are in pages, chunks and log entries: what brokers have in common, wherever it is kept.
+
+Short bodies of a chunk are one, all together: each by itself would not be worth naming, and brokers have the same
+chunks.
+"""
 
 import struct
+from itertools import pairwise
+from typing import Final
 
+from pandomq import chunk_form
 from pandomq.kernel.constants import RECORD_COMMAND, RECORD_DEQUEUE, RECORD_ENQUEUE
 from pandomq.kernel.plain import page_form
 from pandomq.kernel.records import COMMAND_START, CONTENT_SIZES, DEQUEUE, ENQUEUE_START, ENTRY_START, PLACE, VERSION
@@ -10,11 +17,15 @@ Extent = tuple[int, int]
 """Offset and length."""
 
 
+SHORT_BYTES: Final = 256
+"""Bodies of a chunk that are shorter, one with another."""
+
+
 def page_bodies(blob: bytes) -> list[Extent]:
-    """None for bytes that are no page."""
+    """Of a page, or a chunk; none for bytes that are neither."""
     try:
-        return _of_page(blob)
-    except struct.error:
+        return _of_chunk(blob) if blob.startswith(chunk_form.MAGIC) else _of_page(blob)
+    except (struct.error, chunk_form.BadChunk):
         return []
 
 
@@ -24,6 +35,17 @@ def entry_bodies(entry: bytes) -> list[Extent]:
         return _of_entry(entry)
     except (struct.error, IndexError):
         return []
+
+
+def _of_chunk(blob: bytes) -> list[Extent]:
+    head, columns = chunk_form.decode(blob)
+    place, size = chunk_form.COLUMN.unpack_from(
+        blob, chunk_form.HEAD_BYTES + chunk_form.COLUMN.size * chunk_form.BODIES
+    )
+    if size < SHORT_BYTES * head.rows:
+        return [(place, size)]
+    ends = columns[chunk_form.BODY_ENDS].cast("i")
+    return [(place + start, end - start) for start, end in pairwise(ends)]
 
 
 def _of_page(blob: bytes) -> list[Extent]:

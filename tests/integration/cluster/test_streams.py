@@ -74,7 +74,6 @@ def test_who_was_away_for_long_gets_the_stream(proxies: Cluster) -> None:
     away.kill()
     connection = pika.BlockingConnection(proxies.root.parameters())
     channel = connection.channel()
-    channel.confirm_delivery()
     declare(channel, "long", **{"x-max-length-bytes": 400_000, "x-stream-max-segment-size-bytes": 50_000})
     fill(channel, "long", 0, 600, 2000)
     away.start()

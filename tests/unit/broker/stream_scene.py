@@ -29,16 +29,16 @@ class Placed(InMemory):
 class Places:
     """A store as the journal is one, and later gives back what a snapshot names."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers_after: int = 0) -> None:
         self.held_bytes = 0
         self.kept: dict[tuple[int, int, int, int], Placed] = {}
-        self._numbers = 0
+        self.last_number = numbers_after
         self.asked: list[tuple[Placed, Any]] | None = None
         """If it is a list, those who want a chunk wait in it."""
 
     def put(self, blob: bytes) -> Placed:
-        self._numbers += 1
-        stored = Placed(blob, self._numbers)
+        self.last_number += 1
+        stored = Placed(blob, self.last_number)
         self.kept[stored.place] = stored
         return stored
 
@@ -96,7 +96,7 @@ def heard_offsets(peer: Peer) -> list[int]:
 
 def revived(world: World, places: Places) -> World:
     """A fresh broker from a snapshot of this one, with the same store."""
-    other, found = World(limits=world.limits, seed=3), Places()
+    other, found = World(limits=world.limits, seed=3), Places(places.last_number)
     for user in list(other.broker.state.users):
         del other.broker.state.users[user]
     other.broker.state.shelf.store = found

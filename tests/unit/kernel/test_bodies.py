@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.kernel.bodies import entry_bodies, page_bodies
+from pandomq.chunk_form import Row, encode
+from pandomq.kernel.bodies import SHORT_BYTES, entry_bodies, page_bodies
 from pandomq.kernel.constants import NEVER_MS
 from pandomq.kernel.plain import page_form
 from pandomq.kernel.plain.message import Message
@@ -45,3 +46,14 @@ def test_in_entries(messages: list[tuple[bytes, bytes, bytes]]) -> None:
 def test_what_is_none_of_ours_has_none_that_reach_beyond_it(data: bytes) -> None:
     for extents in (page_bodies(data), entry_bodies(data)):
         assert all(offset + length <= len(data) for offset, length in extents)
+
+
+@given(contents)
+def test_in_chunks(messages: list[tuple[bytes, bytes, bytes]]) -> None:
+    rows = [Row(place, 0, b"x", key, header, body) for place, (key, header, body) in enumerate(messages)]
+    blob = encode(rows)
+    found = [blob[offset : offset + length] for offset, length in page_bodies(blob)]
+    bodies = [body for _, _, body in messages]
+    short = sum(map(len, bodies)) < SHORT_BYTES * len(bodies)
+    assert found == ([b"".join(bodies)] if short else bodies)
+    assert page_bodies(blob[:-1]) == page_bodies(blob[:100]) == []
