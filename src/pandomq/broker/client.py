@@ -82,8 +82,8 @@ class Client:
         """It is that broker itself: here it has an outlet, and the names of its private queues."""
         self.identity = identity
         """Tells its connection from all others, at this root and the next ones; 0 until somebody has to know it."""
-        self.named_producers: dict[bytes, NamedProducer] = {}
-        """Those that it publishes as, by what it calls them."""
+        self.named_producers: dict[bytes, NamedProducer] | None = None
+        """Those that it publishes as, by what it calls them; most are none."""
         self.peer = peer
         # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
         self._properties = encode_table(client_properties)

@@ -60,7 +60,8 @@ class Deduplication:
         raw = message.find_header(b"x-producer")
         number = _number_of(message.find_header(b"x-sequence"))
         assert raw is not None
-        producer = client.named_producers.get(raw)
+        known = client.named_producers
+        producer = None if known is None else known.get(raw)
         if producer is None or producer.owner != client.identity or producer.forgotten:
             producer = self._own(client, raw)
         return producer, number
@@ -80,8 +81,8 @@ class Deduplication:
                 )
             producer.take_over(client.identity)
             self._touch(producer)
-        if len(client.named_producers) >= PRODUCERS_PER_CONNECTION_CACHED_MAX:
-            client.named_producers.clear()
+        if client.named_producers is None or len(client.named_producers) >= PRODUCERS_PER_CONNECTION_CACHED_MAX:
+            client.named_producers = {}
         client.named_producers[raw] = producer
         return producer
 

@@ -341,7 +341,17 @@ def test_vhosts_are_apart() -> None:
         one.stage(frames("1"))
     sink.commit((0, "a", 1))
     assert other.last_batch() == -1
+    world.broker.held.publishes_wait = True
+    other.commit((0, "a", 1))
+    assert other.heard() == [STAGED]
     assert world.administer(DeleteVhost("other")) is None
+    assert other.heard() == [COMMITTED], "nobody waits for what can no longer be"
+    world.broker.held.publishes_wait = False
+    sink.stage(frames("2"), batch=1)
+    sink.commit((0, "a", 1), batch=1)
+    other_world = world.replayed()
+    assert held(world) == [b"1", b"2"]
+    assert held(other_world) == [b"1", b"2"]
     assert durable_view(world.replayed().broker) == alone(world)
 
 

@@ -30,9 +30,9 @@ class Decisions:
         decided = self._last.get((vhost, query))
         return NONE if decided is None else decided.batch
 
-    def is_chosen(self, vhost: str, queue_name: str) -> bool:
-        """It is about to be published."""
-        return any(queue_name in decided.attempts for decided in self.open.values() if decided.vhost == vhost)
+    def chosen(self, vhost: str) -> set[str]:
+        """The queues whose parts are about to be published."""
+        return {name for decided in self.open.values() if decided.vhost == vhost for name in decided.attempts}
 
     def oldest_first(self) -> Iterator[DecideBatch]:
         """The last decision of each query."""

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 class Expansion:
-    __slots__ = ("_awaited", "_broker", "_channel", "_done", "_waiting", "part_count")
+    __slots__ = ("_awaited", "_broker", "_channel", "_current", "_done", "_waiting", "part_count")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._current: DecideBatch | None = None
+        """What is being published."""
         self._channel: Channel | None = None
-        """That publishes what is decided now."""
+        """That publishes it."""
         self._done = 0
         """Attempts of it that are published."""
         self._awaited: kernel.Queue | None = None
@@ -41,13 +43,19 @@ class Expansion:
     @property
     def is_ready(self) -> bool:
         """`turn` would do something."""
-        if not self._broker.state.staged.open or self._broker.held.publishes_wait:
+        if not self._broker.state.staged.open:
+            return bool(self._waiting)
+        if self._broker.held.publishes_wait:
             return False
         return self._awaited is None or self._awaited.deleted or not self._awaited.head_missing
 
     def turn(self) -> None:
         """In a batch: the next part, if it is in memory."""
-        decided = next(iter(self._broker.state.staged.open.values()))
+        decided = next(iter(self._broker.state.staged.open.values()), None)
+        if decided is None or decided is not self._current:
+            self._turn_to(decided)
+        if decided is None:
+            return
         queue = self._next_attempt(decided)
         if queue is None:
             self._finish(decided)
@@ -71,6 +79,16 @@ class Expansion:
             if self._next_attempt(decided) is None:
                 self._finish(decided)
 
+    def _turn_to(self, decided: DecideBatch | None) -> None:
+        """The last one is done, or has gone with its vhost: then nobody has to wait for it any more."""
+        broker = self._broker
+        if self._channel is not None:
+            end(self._channel, broker.now_ms)
+        self._current, self._channel, self._done, self._awaited = decided, None, 0, None
+        for key in [key for key in self._waiting if key not in broker.state.staged.open]:
+            for on_done in self._waiting.pop(key):
+                broker.held.call_when_committed(on_done)
+
     def _next_attempt(self, decided: DecideBatch) -> "Queue | None":
         queues = self._broker.state.vhosts[decided.vhost].inner_queues
         while self._done < len(decided.attempts):
@@ -81,12 +99,7 @@ class Expansion:
         return None
 
     def _finish(self, decided: DecideBatch) -> None:
-        broker = self._broker
-        if self._channel is not None:
-            end(self._channel, broker.now_ms)
-        self._channel, self._done, self._awaited = None, 0, None
         command = FinishBatch(decided.vhost, decided.query, decided.batch)
-        broker.state.apply(command)
-        broker.engine.log_command(encode_command(command))
-        for on_done in self._waiting.pop((decided.vhost, decided.query, decided.batch), ()):
-            broker.held.call_when_committed(on_done)
+        self._broker.state.apply(command)
+        self._broker.engine.log_command(encode_command(command))
+        self._turn_to(None)

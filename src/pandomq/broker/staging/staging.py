@@ -17,7 +17,7 @@ from pandomq.broker.commands import DecideBatch, DeclareQueue, encode_command
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.staging.expansion import Expansion
 from pandomq.broker.staging.frames import check
-from pandomq.broker.staging.names import Attempt, attempt_of
+from pandomq.broker.staging.names import PREFIX, Attempt, attempt_of
 from pandomq.errors import access_refused, not_found, precondition_failed
 from pandomq.fieldtable import encode_table
 from pandomq.limits import (
@@ -111,9 +111,8 @@ class Staging:
         names = [self._complete(vhost, user, query, batch, one) for one in sorted(chosen) if one.parts]
         if len({one.partition for one in chosen}) < len(chosen):
             raise precondition_failed("a partition has one attempt that counts")
-        for queue in self._attempts(vhost, query, batch):
-            if queue.name not in names:
-                delete_queue(broker, queue)
+        for queue in self._others(vhost, query, batch, {*names, *decisions.chosen(vhost.name)}):
+            delete_queue(broker, queue)
         decided = DecideBatch(vhost.name, query, batch, names, broker.now_ms, self._forgotten())
         broker.state.apply(decided)
         broker.engine.log_command(encode_command(decided))
@@ -146,7 +145,7 @@ class Staging:
 
     def keeps(self, queue: "Queue") -> bool:
         """It is decided that its parts are published, however long that takes."""
-        return queue.inner and self._broker.state.staged.is_chosen(queue.vhost.name, queue.name)
+        return queue.inner and queue.name in self._broker.state.staged.chosen(queue.vhost.name)
 
     def _begin(self, now_ms: int) -> "Broker":
         self._broker.now_ms = now_ms - self._broker.clock_ahead_ms
@@ -154,9 +153,8 @@ class Staging:
 
     def _declared(self, vhost: "Vhost", user: str, attempt: Attempt) -> "Queue":
         broker = self._broker
-        count = sum(
-            attempt_of(name) is not None for known in broker.state.vhosts.values() for name in known.inner_queues
-        )
+        vhosts = broker.state.vhosts.values()
+        count = sum(name.startswith(PREFIX) for known in vhosts for name in known.inner_queues)
         if count >= STAGED_ATTEMPTS_MAX:
             raise precondition_failed(
                 f"there are {count} attempts that are not committed, at most {STAGED_ATTEMPTS_MAX}"
@@ -180,13 +178,13 @@ class Staging:
             )
         return name
 
-    def _attempts(self, vhost: "Vhost", query: str, through: int) -> "list[Queue]":
-        """All that is staged of the query, of batches up to this one, and not being published."""
-        known = ((attempt_of(name), queue) for name, queue in vhost.inner_queues.items())
+    def _others(self, vhost: "Vhost", query: str, through: int, chosen: set[str]) -> "list[Queue]":
+        """What is staged of batches of the query, up to this one, and will not be published."""
+        known = ((attempt_of(name), queue) for name, queue in vhost.inner_queues.items() if name not in chosen)
         return [
             queue
             for attempt, queue in known
-            if attempt is not None and attempt.query == query and attempt.batch <= through and not self.keeps(queue)
+            if attempt is not None and attempt.query == query and attempt.batch <= through
         ]
 
     def _forgotten(self) -> list[tuple[str, str]]:
