@@ -109,14 +109,22 @@ def decode_head(data: bytes | memoryview) -> ChunkHead:
     return ChunkHead(*fields)
 
 
-def decode(data: bytes | memoryview) -> tuple[ChunkHead, list[memoryview]]:
-    """Head and columns. Raises BadChunk for anything but a whole chunk without damage."""
+def check(data: bytes | memoryview) -> ChunkHead:
+    """The head of what is all there and undamaged. Raises BadChunk."""
     view = memoryview(data)
     head = decode_head(view)
     if head.size != len(view):
         raise BadChunk(f"{len(view)} bytes instead of {head.size}")
     if crc32(view[HEAD_BYTES:]) != head.checksum:
         raise BadChunk("it is damaged")
+    return head
+
+
+def decode(data: bytes | memoryview, *, checked: bool = False) -> tuple[ChunkHead, list[memoryview]]:
+    """Head and columns. Raises BadChunk for anything but a whole chunk without damage; of what is `checked` already the
+    checksum is not computed again."""
+    view = memoryview(data)
+    head = decode_head(view) if checked else check(view)
     if not head.rows or head.size < HEAD_BYTES + COLUMN.size * COLUMNS:
         raise BadChunk("ends too early")
     places = [COLUMN.unpack_from(view, HEAD_BYTES + COLUMN.size * number) for number in range(COLUMNS)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeGuard
 
+from pandomq import chunk_form
+from pandomq.chunk_form import BadChunk
 from pandomq.data_client.failures import BadAnswer
 from pandomq.data_form import Fields
 
@@ -31,7 +33,7 @@ class ChunkRow(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A whole chunk as it is stored (`chunk_form`), unchecked, and which of its rows were asked for."""
+    """A whole chunk as it is stored (`chunk_form`), its checksum verified, and which of its rows were asked for."""
 
     chunk: memoryview
     first_offset: int
@@ -108,12 +110,21 @@ def reading(fields: Fields, payload: memoryview, first_offset: int, end_offset: 
     slices: list[Slice] = []
     at = 0
     for size, end in zip(sizes, ends, strict=True):
+        _check(payload[at : at + size])
         slices.append(Slice(payload[at : at + size], first_offset, min(end, end_offset)))
         at, first_offset = at + size, end
     next_offset = number(fields, "next_offset")
     if next_offset < first_offset:
         raise BadAnswer("the broker went back in the stream")
     return Reading(slices, next_offset)
+
+
+def _check(chunk: memoryview) -> None:
+    """The broker sends what its disk has, unseen: here it is seen whether it is still what was written."""
+    try:
+        chunk_form.check(chunk)
+    except BadChunk as bad:
+        raise BadAnswer(f"the broker has sent a damaged chunk: {bad}") from None
 
 
 def _are_numbers(values: object) -> TypeGuard[list[int]]:

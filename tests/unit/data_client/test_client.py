@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pandomq import chunk_form
+from pandomq.chunk_form import Row
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import NoSuchStream, NotAllowed, OffsetGone, PreconditionFailed, Unreachable
 from pandomq.data_client.records import ChunkRow, StreamRange
@@ -19,7 +21,8 @@ ROWS = 10
 
 
 def chunk(number: int) -> bytes:
-    return f"chunk {number};".encode() * 100
+    rows = [Row(offset, 1, b"", b"s", b"", b"%d" % offset) for offset in range(ROWS * number, ROWS * (number + 1))]
+    return chunk_form.encode(rows)
 
 
 def stream_of(count: int, per_answer: int = 2) -> Any:
@@ -102,6 +105,21 @@ def test_reading_goes_on_at_another_broker() -> None:
         client = DataClient(urls(first, second), timeout_s=10)
         assert [bytes(found.chunk) for found in client.chunks("s", 0, 60)] == [chunk(number) for number in range(6)]
         client.close()
+
+
+def test_a_damaged_chunk_is_had_from_another_broker() -> None:
+    whole = stream_of(6)
+
+    def damaged(fields: Fields, payload: bytes) -> Reply:
+        answer, octets = whole(fields, payload)
+        return answer, octets[:-1] + b"?"
+
+    with broker_double(damaged) as first, broker_double(whole) as second:
+        with DataClient(urls(first, second), timeout_s=10) as client:
+            assert [bytes(found.chunk) for found in client.chunks("s", 0, 60)] == [chunk(number) for number in range(6)]
+            assert len(client.read("s", 0, 60).slices) == 2
+        with DataClient(urls(first), timeout_s=0.3) as client, pytest.raises(Unreachable, match="damaged chunk"):
+            list(client.chunks("s", 0, 60))
 
 
 def test_who_is_behind_is_waited_for() -> None:
