@@ -222,6 +222,8 @@ class Views:
                         place.redelivered,
                         place.acked,
                         place.dropped,
+                        self._broker.leases.acked_count(queue),
+                        *self._broker.leases.of_queue(queue),
                     ),
                 )
 
@@ -229,9 +231,8 @@ class Views:
         for home in self._vhosts(None):
             for queue in home.listed_queues():
                 place = queue.kernel
-                yield QueueSize(
-                    home.name, queue.message_count, queue.message_bytes, place.unacked_count, place.consumer_count
-                )
+                unacked = place.unacked_count + self._broker.leases.leased_count(queue)
+                yield QueueSize(home.name, queue.message_count, queue.message_bytes, unacked, place.consumer_count)
 
     def exchange_counts(self) -> dict[str, int]:
         """By vhost."""

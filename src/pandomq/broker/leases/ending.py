@@ -79,7 +79,7 @@ class Endings:
         if not lease.message_count:
             self._came.append((lease, None))
             return
-        stream = self._broker.streams.find(lease.vhost, lease.stream)
+        stream = self._broker.state.vhosts[lease.vhost].inner_queues[lease.stream].stream
         assert stream is not None
         stream.read(lease.first_offset, lambda chunk: self._came.append((lease, chunk)))
 

@@ -155,8 +155,8 @@ class Leases:
         self._acks[queue] = self._acks.get(queue, 0) + acks
 
     def _stream(self, vhost: str, name: str) -> "Stream":
-        stream = self._broker.streams.find(vhost, name)
-        assert stream is not None, "a lease has one, always"
+        stream = self._broker.state.vhosts[vhost].inner_queues[name].stream
+        assert stream is not None
         return stream
 
     # What commands mean, on every broker.

@@ -22,24 +22,20 @@ def find_stream(client: DataClient, fields: Fields) -> Stream:
     """The one that the request names. Raises Refused: 403 without the right to read it, 404 if there is none."""
     name = read.text(fields, "stream", limits.STREAM_NAME_BYTES_MAX)
     vhost = client.vhost
-    leases = client.services.broker.leases
-    queue_name = name
-    if name not in vhost.queues and name in vhost.inner_queues:
-        # Who may read a queue may read what is leased of it; that renews the lease.
-        leased = leases.queue_of(vhost.name, name)
-        if leased is None:
-            raise _no_stream(client, name)
-        queue_name = leased
+    broker = client.services.broker
+    # Who may read a queue may read what is leased of it; that renews the lease.
+    leased = broker.leases.queue_of(vhost.name, name)
+    queue_name = name if leased is None else leased
     if not client.access.allows(Right.READ, queue_name):
         raise Refused(
             403, f"read access to queue '{queue_name}' in vhost '{vhost.name}' refused for user '{client.user}'"
         )
-    stream = client.services.broker.streams.find(vhost.name, name)
-    if stream is None:
+    queue = (vhost.queues if leased is None else vhost.inner_queues).get(name)
+    if queue is None or queue.stream is None:
         raise _no_stream(client, name)
-    if queue_name != name:
-        leases.renew(vhost.name, name, client.services.now_ms)
-    return stream
+    if leased is not None:
+        broker.leases.renew(vhost.name, name, client.services.now_ms)
+    return queue.stream
 
 
 def _no_stream(client: DataClient, name: str) -> Refused:
