@@ -1,9 +1,11 @@
-"""Frozen copies of what is remembered of producers that number their messages, for those outside."""
+"""Frozen copies of what is remembered of producers that number their messages, and of what is staged."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from pandomq.broker.staging.names import PREFIX
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -39,6 +41,16 @@ class DeduplicationView(msgspec.Struct, frozen=True):
     """Producers."""
 
 
+class StagedView(msgspec.Struct, frozen=True):
+    """Of batches that are staged, as a whole."""
+
+    attempts: int
+    size_bytes: int
+    batches_open: int
+    parts_published: int
+    """Since the broker started."""
+
+
 class ProducerViews:
     __slots__ = ("_broker",)
 
@@ -63,6 +75,21 @@ class ProducerViews:
             duplicates=counted.duplicate_count,
             fenced=counted.fenced_count,
             forgotten=counted.forgotten_count,
+        )
+
+    def staged(self) -> StagedView:
+        state = self._broker.state
+        queues = [
+            queue.kernel
+            for vhost in state.vhosts.values()
+            for name, queue in vhost.inner_queues.items()
+            if name.startswith(PREFIX)
+        ]
+        return StagedView(
+            attempts=len(queues),
+            size_bytes=sum(queue.ready_bytes for queue in queues),
+            batches_open=len(state.staged.open),
+            parts_published=self._broker.staging.expansion.part_count,
         )
 
 

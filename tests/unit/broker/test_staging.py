@@ -8,6 +8,7 @@ import pytest
 
 from pandomq import limits, methods
 from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTopicPermissions, PutVhost
+from pandomq.broker.producer_views import ProducerViews, StagedView
 from pandomq.broker.staging.names import Attempt, attempt_of
 from pandomq.broker.staging.staging import Chosen
 from pandomq.errors import Fault
@@ -119,12 +120,16 @@ def test_what_is_staged_is_invisible_until_it_is_committed() -> None:
     peer = world.peer()
     assert peer.counts("q") == (0, 0)
     assert list(sink.vhost.queues) == ["q"]
+    views = ProducerViews(world.broker)
+    size_bytes = len(frames("1", "2") + frames("3") + frames("4"))
+    assert views.staged() == StagedView(attempts=2, size_bytes=size_bytes, batches_open=0, parts_published=0)
     assert sink.last_batch() == -1
     sink.commit((1, "b", 1), (0, "a", 2))
     assert sink.heard() == [COMMITTED]
     assert held(world) == [b"1", b"2", b"3", b"4"]
     assert sink.last_batch() == 0
     assert sink.vhost.inner_queues == {}
+    assert views.staged() == StagedView(attempts=0, size_bytes=0, batches_open=0, parts_published=3)
     assert durable_view(world.replayed().broker) == alone(world)
 
 

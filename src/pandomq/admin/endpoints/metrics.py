@@ -143,13 +143,17 @@ def _add_counters(page: Exposition, call: Call) -> None:
         "Total number of messages that no queue took, dropped or returned",
         counters.unroutable,
     )
-    producers = call.views.producers.summary()
+    producers, staged = call.views.producers.summary(), call.views.producers.staged()
     for metric, kind, meaning, amount in (
         ("pandomq_producers", GAUGE, "Producers whose numbers are remembered", producers.producers),
         ("pandomq_producers_max", GAUGE, "So many of them are at most", producers.producers_max),
         ("pandomq_producer_age_seconds", GAUGE, "For so long after a message", producers.producer_age_ms / 1000),
         ("pandomq_producers_forgotten_total", COUNTER, "Producers that were forgotten", producers.forgotten),
         ("pandomq_messages_duplicate_total", COUNTER, "Publishes that had their effect before", producers.duplicates),
+        ("pandomq_staged_attempts", GAUGE, "Attempts whose parts are not published", staged.attempts),
+        ("pandomq_staged_bytes", GAUGE, "What they have staged", staged.size_bytes),
+        ("pandomq_staged_batches_open", GAUGE, "Batches that are being published", staged.batches_open),
+        ("pandomq_staged_parts_published_total", COUNTER, "Parts that were published", staged.parts_published),
         ("pandomq_messages_fenced_total", COUNTER, "Publishes as a newer connection's producer", producers.fenced),
     ):
         page.add(metric, kind, meaning, amount)
