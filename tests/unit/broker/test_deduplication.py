@@ -93,6 +93,19 @@ def test_a_duplicate_is_confirmed_when_its_original_is_committed() -> None:
     assert held(world) == [b"1"]
 
 
+@pytest.mark.proves("R25")
+def test_streams_have_it_once_too() -> None:
+    world = World()
+    world.peer().declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    peer = confirming(world)
+    assert send(peer, 1, 2, 2, queue="s", mode=1) == [methods.BasicAck(3, True)]
+    assert send(peer, 1, 3, queue="s", mode=1) == [methods.BasicAck(5, True)]
+    for other in (world, world.replayed()):
+        stream = other.broker.streams.find("/", "s")
+        assert stream is not None
+        assert (stream.first_offset, stream.committed_end) == (0, 3)
+
+
 def test_without_confirms_it_is_passed_over() -> None:
     world = prepared()
     peer = world.peer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import pytest
 
@@ -153,6 +154,29 @@ def test_all_of_it_may_be_asked_again() -> None:
     other.commit((0, "a", 2))
     assert other.heard() == [COMMITTED]
     assert held(other.world) == [b"1", b"2"]
+
+
+@pytest.mark.proves("S2")
+def test_streams_get_it_in_order() -> None:
+    world, sink = prepared(())
+    world.peer().declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    for partition in range(2):
+        for part in range(2):
+            sink.stage(frames(f"{partition} {part} 0", f"{partition} {part} 1", key="s"), part, partition=partition)
+    stream = world.broker.streams.find("/", "s")
+    assert stream is not None
+    assert stream.committed_end == 0
+    for _ in range(2):
+        sink.commit((0, "a", 2), (1, "a", 2))
+    assert stream.committed_end == 8
+    read: list[bytes | None] = []
+    stream.read(0, read.append)
+    (octets,) = read
+    assert octets is not None
+    places = [
+        octets.index(f"{partition} {part} {row}".encode()) for partition, part, row in product(range(2), repeat=3)
+    ]
+    assert places == sorted(places)
 
 
 def test_one_attempt_counts_and_the_others_go() -> None:
