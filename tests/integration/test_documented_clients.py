@@ -1,4 +1,4 @@
-"""The examples of docs/clients.md, run as they stand, with another port."""
+"""The examples of docs/clients.md and docs/deduplication.md, run as they stand, with another port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from .broker_under_test import BrokerUnderTest, Names
 from .conftest import NODE_DIRECTORY
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "clients.md"
 EXAMPLE = re.compile(r"^## ([\w-]+)$.*?^```(python|javascript)$\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIMEOUT_S = 30
 
@@ -61,3 +62,11 @@ def test_celery_example(broker: BrokerUnderTest, tmp_path: Path) -> None:
 
 def test_every_client_has_an_example() -> None:
     assert set(examples()) == {"pika", "aio-pika", "kombu", "Celery", "amqplib"}
+
+
+@pytest.mark.only_ours("no other broker knows these headers")
+def test_example_of_numbered_messages(broker: BrokerUnderTest, names: Names) -> None:
+    names._queues.append("orders")
+    code = re.search(r"^```python$\n(.*?)^```$", (DOCS / "deduplication.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert code is not None
+    assert run([sys.executable, "-c", at(broker, code[1])]) == "3\n"
