@@ -156,6 +156,7 @@ class Books:
             assert (self.lessee(name).read(view) if view is not None else []) == self.leased[name]
 
 
+@pytest.mark.proves("S1")
 @settings(max_examples=120, deadline=None)
 @given(st.lists(STEPS, min_size=5, max_size=40))
 def test_every_message_is_in_one_place(steps: list[Any]) -> None:
