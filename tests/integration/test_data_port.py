@@ -167,15 +167,6 @@ def test_who_hangs_up_in_the_middle_harms_nobody(broker: ConfiguredBroker) -> No
 # Where it is.
 
 
-def test_a_port_that_nobody_chose_may_be_another(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        amqp = taken.getsockname()[1] - 8
-        with running(ConfiguredBroker(tmp_path, node={"listen": f"127.0.0.1:{amqp}"})) as broker:
-            assert data_address(broker).port != taken.getsockname()[1]
-            with DataClient(url(broker)) as client:
-                assert client.streams() == []
-
-
 def test_without_a_data_port(tmp_path: Path) -> None:
     with (
         running(ConfiguredBroker(tmp_path, data={"listen": "off"})) as broker,

@@ -234,3 +234,13 @@ def test_a_silent_stream_end_is_told_when_the_time_is_over() -> None:
 def test_an_answer_that_makes_no_sense_is_not_believed(answer: Fields) -> None:
     with broker_double(lambda fields, _: (answer, b"")) as double, pytest.raises(Unreachable):
         DataClient(double.url, timeout_s=0.3).read("s", 0, 10)
+
+
+def test_a_broker_that_has_none_names_those_of_others() -> None:
+    with broker_double(stream_of(4)) as primary:
+        told = {"data_brokers": ["127.0.0.1:1", primary.data_address]}
+        with (
+            broker_double(stream_of(1), properties=told) as secondary,
+            DataClient(secondary.url, timeout_s=10) as client,
+        ):
+            assert client.range("s").end_offset == 40

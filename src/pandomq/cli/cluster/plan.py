@@ -17,6 +17,8 @@ from pandomq.cli.failures import Refused, WrongUse
 HOST: Final = "127.0.0.1"
 PORT_MAX: Final = 65535
 KEY_FILE: Final = "cluster.key"
+_DATA_PORT_STEP: Final = 8
+"""From AMQP's port to the data port that goes with it."""
 _OF_ONE_BROKER: Final = ("PANDOMQ_NODE_", "PANDOMQ_CLUSTER_")
 _OF_ALL: Final = (
     "PANDOMQ_NODE_LOG_LEVEL",
@@ -93,6 +95,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             name: value for name, value in inherited.items() if name in _OF_ALL or not name.startswith(_OF_ONE_BROKER)
         }
         kept["PANDOMQ_CLUSTER_KEY_FILE"] = str(self.key_file)
+        if self.primaries + self.secondaries > _DATA_PORT_STEP:
+            # Otherwise the first broker's data port would be where one of them speaks AMQP.
+            kept["PANDOMQ_DATA_LISTEN"] = f"{HOST}:0"
         if place.primary:
             kept["PANDOMQ_CLUSTER_PRIMARIES"] = ",".join(
                 f"{one.name}={one.address}" for one in self.places() if one.primary

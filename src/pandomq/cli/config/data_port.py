@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pandomq.cli.config.cluster import from_elsewhere, own_host_of
+from pandomq.cli.config.cluster import from_elsewhere, own_host_of, parse_primary
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.sections import Configuration
 from pandomq.node.data.places import DataPlaces
 from pandomq.runtime.listen import Address
 
-PORT_STEP: Final = 8
-"""From AMQP's port to that of the data port, where nobody chose one: 5672 to 5680."""
+PORTS: Final = {5672: 5680, 5671: 5679}
+"""Where nobody chose one: beside AMQP's own ports these, beside others any that is free. Clients are told."""
 _ALL_INTERFACES: Final = ("0.0.0.0", "::")
 
 
 def data_address(configuration: Configuration) -> Address | None:
     """None: there is none. A secondary has no streams, and tells its clients where the primaries' data ports are."""
-    return None if _is_secondary(configuration) else _address(configuration.data.listen, configuration.node.listen)
+    if _is_secondary(configuration):
+        return None
+    return _address(configuration, configuration.data.listen, configuration.node.listen)
 
 
 def data_tls_address(configuration: Configuration) -> Address | None:
     if _is_secondary(configuration):
         return None
-    return _address(configuration.data.tls_listen, configuration.node.tls.listen)
+    return _address(configuration, configuration.data.tls_listen, configuration.node.tls.listen)
 
 
 def _is_secondary(configuration: Configuration) -> bool:
@@ -54,13 +56,22 @@ def problems(configuration: Configuration) -> Iterator[str]:
         yield f"data.tls_listen is {data.tls_listen}, which needs node.tls.certificate and node.tls.key"
 
 
-def _address(chosen: str | None, amqp: str) -> Address | None:
+def _address(configuration: Configuration, chosen: str | None, amqp: str) -> Address | None:
     if chosen is not None:
         return None if chosen == OFF else Address.parse(chosen)
     if amqp == OFF:
         return None
-    host, port = Address.parse(amqp)
-    return Address(host, port + PORT_STEP if 0 < port <= 65535 - PORT_STEP else 0)
+    host, amqp_port = Address.parse(amqp)
+    port = PORTS.get(amqp_port, 0)
+    return Address(host, 0 if port in _chosen_ports(configuration) else port)
+
+
+def _chosen_ports(configuration: Configuration) -> set[int]:
+    """For something else, here or on another broker that may be on this machine."""
+    node, cluster = configuration.node, configuration.cluster
+    places = [node.listen, node.tls.listen, node.http, cluster.listen]
+    places += [parse_primary(text).address for text in cluster.primaries]
+    return {Address.parse(place).port for place in places if place != OFF}
 
 
 def _told(address: Address | None, advertised: str | None, amqp: str) -> str:

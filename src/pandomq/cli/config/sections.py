@@ -226,14 +226,11 @@ class Data(Section, frozen=True):
 
     listen: Annotated[
         str | None,
-        Meta(
-            description="Where Spark and others read streams in bulk. Left out: node.listen's port + 8, or a free one.",
-            extra=ADDRESS,
-        ),
+        Meta(description="Where Spark and others read streams in bulk. Left out: 5680, or a free port.", extra=ADDRESS),
     ] = None
     tls_listen: Annotated[
         str | None,
-        Meta(description="The same by TLS, with [node.tls]. Left out: node.tls.listen's port + 8.", extra=ADDRESS),
+        Meta(description="The same by TLS, with [node.tls]. Left out: 5679, or a free port.", extra=ADDRESS),
     ] = None
     advertise: Annotated[
         str | None, Meta(description="Where clients find data.listen. Left out: at this broker's host.", extra=ADDRESS)
