@@ -7,6 +7,7 @@ from typing import Any
 import pika
 import pytest
 
+from pandomq.data_client.client import DataClient
 from tests.integration.stream_reader import StreamReader, declare, fill
 from tests.integration.waiting import wait_until
 
@@ -35,13 +36,20 @@ def wait_until_equal(cluster: Cluster, stream: str, committed_offset: int) -> No
     wait_until(equal, f"offset {committed_offset} of {stream} on every broker")
 
 
+def chunks(broker: ClusterBroker, stream: str) -> list[bytes]:
+    """As the broker's own replica has them."""
+    with DataClient(broker.url) as client:
+        found = client.range(stream)
+        return [bytes(each.chunk) for each in client.chunks(stream, found.first_offset, found.end_offset)]
+
+
 @pytest.mark.proves("R26", "R28")
 @pytest.mark.timeout(180)
 def test_a_stream_outlives_its_root(proxies: Cluster) -> None:
     root = proxies.root
     one, other = proxies.backups
     connection = pika.BlockingConnection(other.parameters())
-    arguments = {"x-stream-max-segment-size-bytes": 20_000}
+    arguments = {"x-stream-max-segment-size-bytes": 2_000}
     declare(connection.channel(), "readings", **arguments)
     reader = StreamReader(connection.channel(), "readings", "next", prefetch=20)
     publisher = ProxiedPublisher(one, "readings", {"x-queue-type": "stream", **arguments})
@@ -61,6 +69,9 @@ def test_a_stream_outlives_its_root(proxies: Cluster) -> None:
     root.start()
     proxies.wait_until_whole()
     wait_until_equal(proxies, "readings", count - 1)
+    replicas = [chunks(broker, "readings") for broker in proxies]
+    assert len(replicas[0]) > 1
+    assert all(replica == replicas[0] for replica in replicas)
     again = pika.BlockingConnection(root.parameters())
     assert StreamReader(again.channel(), "readings", "first").read_to(count) == list(range(count))
     for each in (connection, again):
@@ -79,6 +90,7 @@ def test_who_was_away_for_long_gets_the_stream(proxies: Cluster) -> None:
     away.start()
     proxies.wait_until_whole()
     wait_until_equal(proxies, "long", 599)
+    assert chunks(away, "long") == chunks(proxies.root, "long")
     reader = StreamReader(pika.BlockingConnection(away.parameters()).channel(), "long", "first")
     reader.wait_for(600)
     assert reader.offsets == reader.numbers == list(range(reader.offsets[0], 600))
