@@ -25,6 +25,9 @@ COMING_BYTES_MAX: Final = 16 * MIB
 class ChunkPages:
     __slots__ = ("_awaited", "_behind", "_coming_bytes", "_line", "_pages")
 
+    held_bytes: Final = 0
+    """What waits for the disk is bounded by `behind`."""
+
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._awaited: dict[StoredPage, list[OnBytes]] = {}
@@ -33,10 +36,6 @@ class ChunkPages:
         """Those that are not being read yet."""
         self._coming_bytes = 0
         self._behind = False
-
-    @property
-    def held_bytes(self) -> int:
-        return self._pages.pending_bytes
 
     @property
     def behind(self) -> bool:

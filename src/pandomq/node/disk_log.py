@@ -341,7 +341,8 @@ class DiskLog:
     def follow(self) -> bool:
         """Gives the broker some of what was committed elsewhere; True if there is more for now."""
         # What a root has proposed itself it has done already, also while it hands over.
-        more = not self.replication.in_office and self._applier.work()
+        # What it applies may fill chunks; if the disk is behind with those, the log waits where it is.
+        more = not self.replication.in_office and not self._chunks.behind and self._applier.work()
         self._time.heard()
         self.hear()
         return more

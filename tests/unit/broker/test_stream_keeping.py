@@ -119,8 +119,17 @@ def test_what_goes_with_a_stream_goes() -> None:
     peer = declared(world, stream_max_segment_size_bytes=1)
     fill(peer, 10)
     assert len(places.kept) == 9
+    assert world.broker.streams.held_bytes == 0, "it is on the disk"
     peer.call(methods.QueueDelete("s"), expect=methods.QueueDeleteOk)
     assert not places.kept
+
+
+def test_without_a_disk_chunks_take_memory() -> None:
+    world = World()
+    peer = declared(world, stream_max_segment_size_bytes=1)
+    fill(peer, 10)
+    assert world.broker.streams.held_bytes == stream_of(world).index.size_bytes
+    peer.call(methods.QueueDelete("s"), expect=methods.QueueDeleteOk)
     assert world.broker.streams.held_bytes == 0
 
 

@@ -21,7 +21,7 @@ class ChunkStore(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """What it has in memory."""
+        """What it has in memory, and will not get rid of by itself."""
 
     def put(self, blob: bytes) -> Any: ...
 
@@ -103,8 +103,8 @@ class Shelf:
 
     @property
     def held_bytes(self) -> int:
-        """What it takes of memory."""
-        return self._opened_bytes + self.store.held_bytes
+        """What streams have in memory for want of a disk."""
+        return self.store.held_bytes
 
     def _keep(self, stored: Any, chunk: kernel.Chunk) -> None:
         self._opened[stored] = chunk

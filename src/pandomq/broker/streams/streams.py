@@ -27,7 +27,7 @@ class Streams:
 
     @property
     def held_bytes(self) -> int:
-        """What chunks take of memory, without those that are open."""
+        """What they have in memory for want of a disk: sealed chunks."""
         return self._broker.state.shelf.held_bytes
 
     def turn(self) -> None:

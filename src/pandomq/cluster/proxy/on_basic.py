@@ -58,7 +58,7 @@ def consume(front: "Front", channel: "FrontChannel", method: BasicConsume) -> No
     def answered(answer: "Method", _message: "kernel.Message | None") -> None:
         box = Mailbox(channel, name, question)
         assert isinstance(answer, BasicConsumeOk)
-        if box.reads_stream and answer.consumer_tag:
+        if box.reads_stream and answer.consumer_tag.isdecimal():
             box.next_offset = int(answer.consumer_tag)
         channel.open_box(box, tag)
         if not method.no_wait:
