@@ -120,6 +120,8 @@ PRODUCERS_FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 PRODUCERS_PER_CONNECTION_CACHED_MAX: Final = 1_024
 STAGED_PART_BYTES_MAX: Final = 8 * MIB
 """Of publishes that are staged; a part is published in one step."""
+STAGED_PARTS_UNCOMMITTED_MAX: Final = 4
+"""Parts that are being published, and wait for their commit."""
 STAGED_ATTEMPTS_MAX: Final = 10_000
 """That have staged something, and are not published."""
 STAGED_LEFT_ALONE_MS: Final = 6 * 3_600_000

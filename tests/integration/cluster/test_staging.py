@@ -8,7 +8,7 @@ import pika
 import pytest
 
 from pandomq.data_client.client import DataClient
-from tests.unit.broker.test_staging import frames
+from tests.unit.broker.staging_scene import frames
 
 from .cluster import Cluster
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -11,97 +11,14 @@ from pandomq import limits, methods
 from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTopicPermissions, PutVhost
 from pandomq.broker.producer_views import ProducerViews, StagedView
 from pandomq.broker.staging.names import Attempt, attempt_of
-from pandomq.broker.staging.staging import Chosen
 from pandomq.errors import Fault
 from pandomq.properties import Properties, encode_header
 from pandomq.wire import codec
-from tests.unit.broker.conversation import FRAME_BYTES, World
+from tests.unit.broker.conversation import World
 from tests.unit.broker.durable_view import durable_view
+from tests.unit.broker.staging_scene import COMMITTED, PERSISTENT, STAGED, Sink, frames, prepared
 from tests.unit.broker.test_producers import held
 from tests.unit.broker.test_snapshot import revived
-
-PERSISTENT = Properties(delivery_mode=2)
-
-
-def frames(
-    *bodies: str, exchange: str = "", key: str = "q", properties: Properties = PERSISTENT, channel: int = 1
-) -> bytes:
-    return b"".join(
-        codec.encode_content(
-            channel,
-            methods.BasicPublish(exchange, key),
-            encode_header(len(body), properties),
-            body.encode(),
-            FRAME_BYTES,
-        )
-        for body in bodies
-    )
-
-
-class Sink:
-    """Asks one broker; what is answered it notes."""
-
-    def __init__(self, world: World, *, user: str = "guest", vhost: str = "/", query: str = "w") -> None:
-        self.world = world
-        self.query = query
-        self.user = user
-        self.vhost = world.broker.state.vhosts[vhost]
-        self.answers: list[object] = []
-
-    def _note(self, answer: object) -> Callable[..., None]:
-        return lambda *more: self.answers.append((answer, *more) if more else answer)
-
-    def stage(self, octets: bytes, part: int = 0, *, batch: int = 0, partition: int = 0, attempt: str = "a") -> None:
-        self.world.broker.staging.stage(
-            self.vhost,
-            self.vhost.access[self.user],
-            Attempt(batch, partition, attempt, self.query),
-            part,
-            octets,
-            self._note("staged"),
-            self.world.now_ms,
-        )
-        self.world.run([])
-
-    def ask_commit(self, *chosen: tuple[int, str, int], batch: int = 0) -> None:
-        self.world.broker.staging.commit(
-            self.vhost,
-            self.user,
-            self.query,
-            batch,
-            [Chosen(*one) for one in chosen],
-            self._note("committed"),
-            self.world.now_ms,
-        )
-
-    def commit(self, *chosen: tuple[int, str, int], batch: int = 0) -> None:
-        self.ask_commit(*chosen, batch=batch)
-        self.world.run([])
-
-    def drop(self, *attempts: tuple[int, str], batch: int = 0) -> None:
-        named = [Attempt(batch, partition, name, self.query) for partition, name in attempts]
-        self.world.broker.staging.drop(self.vhost, self.user, named, self._note("dropped"), self.world.now_ms)
-        self.world.run([])
-
-    def last_batch(self) -> int:
-        found: list[int] = []
-        self.world.broker.staging.last_batch(self.vhost, self.query, found.append, self.world.now_ms)
-        self.world.run([])
-        return found[0]
-
-    def heard(self) -> list[object]:
-        answers, self.answers = self.answers, []
-        return answers
-
-
-def prepared(queues: Sequence[str] = ("q",)) -> tuple[World, Sink]:
-    world = World()
-    for queue in queues:
-        world.peer().declare(queue, durable=True)
-    return world, Sink(world)
-
-
-STAGED, COMMITTED = ("staged", False), "committed"
 
 
 def alone(world: World) -> dict[str, object]:
@@ -329,6 +246,24 @@ def test_answers_wait_for_the_log() -> None:
     assert sink.heard() == []
     world.commit()
     assert sink.heard() == [COMMITTED] * 2
+
+
+def test_the_log_is_not_given_more_than_it_can_take() -> None:
+    world, sink = prepared()
+    count = limits.STAGED_PARTS_UNCOMMITTED_MAX + 2
+    for part in range(count):
+        sink.stage(frames(str(part)), part)
+    world.late = True
+    sink.commit((0, "a", count))
+    published = world.broker.engine.published
+    assert published == limits.STAGED_PARTS_UNCOMMITTED_MAX
+    world.commit(len(world.entries) - limits.STAGED_PARTS_UNCOMMITTED_MAX + 1)
+    assert world.broker.engine.published == published + 1
+    world.commit()
+    world.commit()
+    assert sink.heard()[-1] == COMMITTED
+    world.late = False
+    assert held(world) == [str(part).encode() for part in range(count)]
 
 
 def test_what_is_left_alone_goes_and_what_is_decided_stays() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pandomq.broker.broker import Broker
 from pandomq.broker.staging.names import Attempt
 from pandomq.broker.staging.staging import Chosen
-from tests.unit.broker.test_staging import frames
+from tests.unit.broker.staging_scene import frames
 from tests.unit.node.cluster_world import ClusterWorld, Loss
 from tests.unit.node.takeover import Cluster
 

@@ -2,7 +2,8 @@
 
 A part leaves its attempt's queue and its messages enter theirs in one batch of the broker, so in one entry of the log:
 whoever is root next goes on with the next part. An attempt that has no more parts goes in the same entry, and the
-decision is done with the last one. One part a batch: clients are served in between.
+decision is done with the last one. One part a batch, so that clients are served in between; and no more than a few that
+are not committed, so that the log is not given more than it can take.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pandomq import kernel
 from pandomq.broker.commands import DecideBatch, FinishBatch, encode_command
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.staging.frames import channel_of, end, publishes_of
+from pandomq.limits import STAGED_PARTS_UNCOMMITTED_MAX
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Expansion:
-    __slots__ = ("_awaited", "_broker", "_channel", "_current", "_done", "_waiting", "part_count")
+    __slots__ = ("_awaited", "_broker", "_channel", "_current", "_done", "_uncommitted", "_waiting", "part_count")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -32,6 +34,8 @@ class Expansion:
         """Attempts of it that are published."""
         self._awaited: kernel.Queue | None = None
         """Whose next part is on the disk, and was asked for."""
+        self._uncommitted = 0
+        """Parts that were published, and may still be lost."""
         self._waiting: dict[tuple[str, str, int], list[Callable[[], None]]] = {}
         self.part_count = 0
         """Since the broker started."""
@@ -45,7 +49,7 @@ class Expansion:
         """`turn` would do something."""
         if not self._broker.state.staged.open:
             return bool(self._waiting)
-        if self._broker.held.publishes_wait:
+        if self._broker.held.publishes_wait or self._uncommitted >= STAGED_PARTS_UNCOMMITTED_MAX:
             return False
         return self._awaited is None or self._awaited.deleted or not self._awaited.head_missing
 
@@ -74,10 +78,15 @@ class Expansion:
             if run is not None:
                 self._broker.engine.publish(self._channel.client.session, run, self._broker.now_ms)
             self.part_count += 1
+            self._uncommitted += 1
+            self._broker.held.call_when_committed(self._committed)
         if not left:
             delete_queue(self._broker, queue)
             if self._next_attempt(decided) is None:
                 self._finish(decided)
+
+    def _committed(self) -> None:
+        self._uncommitted -= 1
 
     def _turn_to(self, decided: DecideBatch | None) -> None:
         """The last one is done, or has gone with its vhost: then nobody has to wait for it any more."""

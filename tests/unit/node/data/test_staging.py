@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandomq import limits
-from tests.unit.broker.test_staging import frames
+from tests.unit.broker.staging_scene import frames
 
 from .data_port import Connection, DataPort, Fields
 
