@@ -141,8 +141,11 @@ PAGING_BYTES: Final = 64 * MIB
 """What ready messages may take of memory before those that are far from being delivered leave it for the disk."""
 STREAM_CHUNK_BYTES: Final = 1 * MIB
 """Messages of a stream are kept and read in chunks; the next one begins when one is as large as this,"""
-STREAM_CHUNK_AGE_MS: Final = 10_000
-"""or when its first message is as old as this."""
+STREAM_CHUNK_AGE_MS: Final = 600_000
+"""or when its first message is as old as this: each chunk takes some memory, and readers do not wait for its end."""
+STREAM_CHUNKS_PER_AGE: Final = 8
+"""Of a stream that keeps messages for a time, so that what is too old can go soon."""
+STREAM_CHUNK_AGE_MS_MIN: Final = 1_000
 STREAM_SEGMENT_BYTES: Final = 500_000_000
 """What leaves a stream at a time, unless it says otherwise, as in RabbitMQ."""
 STREAM_SEGMENT_BYTES_MAX: Final = 3_000_000_000

@@ -17,7 +17,9 @@ from pandomq.broker.streams.arguments import SEGMENT_BYTES
 from pandomq.limits import (
     EXPIRATION_MS_MAX,
     STREAM_CHUNK_AGE_MS,
+    STREAM_CHUNK_AGE_MS_MIN,
     STREAM_CHUNK_BYTES,
+    STREAM_CHUNKS_PER_AGE,
     STREAM_SEGMENT_BYTES,
     STREAM_SEGMENT_BYTES_MAX,
 )
@@ -57,6 +59,12 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
     segment_bytes: int = STREAM_SEGMENT_BYTES
 
     @property
+    def _chunk_age_ms(self) -> int:
+        if self.max_age_ms < 0:
+            return STREAM_CHUNK_AGE_MS
+        return min(STREAM_CHUNK_AGE_MS, max(STREAM_CHUNK_AGE_MS_MIN, self.max_age_ms // STREAM_CHUNKS_PER_AGE))
+
+    @property
     def counts_deliveries(self) -> bool:
         return self.type == QUORUM or self.delivery_limit >= 0
 
@@ -69,7 +77,7 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
         if self.type == STREAM:
             # No chunk is larger than what may leave the stream at a time, if it can be helped.
             chunk_bytes = min(STREAM_CHUNK_BYTES, self.segment_bytes)
-            queue.configure(stream=True, chunk_bytes=chunk_bytes, chunk_age_ms=STREAM_CHUNK_AGE_MS)
+            queue.configure(stream=True, chunk_bytes=chunk_bytes, chunk_age_ms=self._chunk_age_ms)
             return
         queue.configure(
             ttl_ms=self.ttl_ms,

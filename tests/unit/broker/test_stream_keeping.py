@@ -55,6 +55,19 @@ def test_a_chunk_ends_when_it_is_old() -> None:
     assert [(row.first_offset, row.last_offset) for row in stream_of(world).chunks(0, 100, 10)] == [(0, 1), (2, 2)]
 
 
+@pytest.mark.parametrize(("max_age", "chunk_age_ms"), [("8h", 600_000), ("80s", 10_000), ("1s", 1000)])
+def test_a_chunk_is_a_small_part_of_what_is_kept(max_age: str, chunk_age_ms: int) -> None:
+    world = World()
+    peer = declared(world, max_age=max_age)
+    fill(peer, 1)
+    world.now_ms += chunk_age_ms - 1
+    fill(peer, 1)
+    assert not stream_of(world).index.rows
+    world.now_ms += 1
+    fill(peer, 1)
+    assert len(stream_of(world).index.rows) == 1
+
+
 def test_rows_are_those_of_the_range_that_was_asked_for() -> None:
     world = World()
     peer = declared(world, stream_max_segment_size_bytes=1)
