@@ -5,6 +5,7 @@ from __future__ import annotations
 import pika
 import pytest
 
+from pandomq.data_client import patience
 from pandomq.data_client.client import DataClient
 from tests.integration.data_rows import numbers, read_all, rows_of
 from tests.integration.stream_reader import declare, fill
@@ -59,6 +60,41 @@ def test_what_only_the_root_does_is_done_from_anywhere(read_from: Cluster) -> No
 
 
 @pytest.mark.timeout(180)
+def test_reading_and_storing_go_on_when_the_office_is_handed_over(read_from: Cluster) -> None:
+    root, heir = read_from.root, read_from.backups[0]
+    with DataClient(url_of(root), timeout_s=90.0) as client:
+        reader = client.chunks("bulk", 0, MESSAGES, bytes_max=1)
+        slices = [next(reader)]
+        client.store_offset("bulk", "handed over", 1)
+        answer = root.ask("cluster/promote", "POST", {"name": heir.name})
+        assert answer is not None and answer.is_success, answer
+        # Who was root begins again in the same process, and parts with all its clients.
+        assert read_from.wait_for_root(other_than=root) is heir
+        slices += reader
+        assert numbers(rows_of(slices)) == list(range(MESSAGES))
+        client.store_offset("bulk", "handed over", 2)
+        with client.at_root() as at_root:
+            assert at_root.stored_offsets("bulk")["handed over"] == 2
+    read_from.wait_until_whole()
+
+
+@pytest.mark.timeout(180)
+def test_a_broker_that_says_nothing_is_left(read_from: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "SILENCE_S_MAX", 1.0)
+    frozen, others = read_from.backups[0], [broker for broker in read_from if broker is not read_from.backups[0]]
+    with DataClient(url_of(frozen, *others), timeout_s=90.0) as client:
+        reader = client.chunks("bulk", 0, MESSAGES, bytes_max=1)
+        slices = [next(reader)]
+        frozen.freeze()
+        try:
+            slices += reader
+        finally:
+            frozen.thaw()
+        assert numbers(rows_of(slices)) == list(range(MESSAGES))
+    read_from.wait_until_whole()
+
+
+@pytest.mark.timeout(180)
 def test_reading_and_storing_go_on_when_the_root_is_killed(read_from: Cluster) -> None:
     root = read_from.root
     # This client begins at the root, and knows nothing of the others but what it is told there.
@@ -70,7 +106,8 @@ def test_reading_and_storing_go_on_when_the_root_is_killed(read_from: Cluster) -
         slices += reader
         assert numbers(rows_of(slices)) == list(range(MESSAGES))
         client.store_offset("bulk", "after", 2)
-        stored = client.at_root().stored_offsets("bulk")
+        with client.at_root() as at_root:
+            stored = at_root.stored_offsets("bulk")
         assert (stored["before"], stored["after"]) == (1, 2)
     root.start()
     read_from.wait_until_whole()

@@ -77,6 +77,15 @@ def test_a_wrong_password_is_refused_after_a_while(other: Fields) -> None:
     port.known()
 
 
+def test_who_may_come_from_this_machine_only_comes_from_nowhere_else() -> None:
+    port = DataPort()
+    connection = port.connect(("10.0.0.1", 4000))
+    connection.say(HELLO)
+    port.pass_ms(1000)
+    assert connection.answer()["error"] == 403
+    assert connection.closed
+
+
 def test_an_address_that_fails_again_waits_longer() -> None:
     port = DataPort()
     waits = []
