@@ -18,7 +18,7 @@ from tests.integration.waiting import wait_until
 
 from .sessions import prepare_environment
 
-PATIENCE_S = 90.0
+PATIENCE_S = 200.0
 HOME = Path(pyspark.__file__).parent
 MASTER_LINE = re.compile(r"Starting Spark master at (spark://\S+)")
 JOINED_LINE = re.compile(r"Successfully registered with master")

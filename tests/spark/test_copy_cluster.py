@@ -20,7 +20,8 @@ from . import ledger
 from .sessions import REPOSITORY
 from .spark_cluster import SparkCluster, kill_tree
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
+LOG_TAIL_CHARS = 6000
 
 
 class CopyProgram:
@@ -51,7 +52,10 @@ class CopyProgram:
             assert self._process is not None and self._process.poll() is None, self._log.read_text()
             return self._batches() >= before + count
 
-        wait_until(came, f"{count} batches\n{self._log.read_text()[-4000:]}", PATIENCE_S)
+        try:
+            wait_until(came, f"{count} batches", PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._log.read_text()[-LOG_TAIL_CHARS:]}") from None
 
     def kill(self) -> None:
         """With its Java and whatever else it has started."""
@@ -74,7 +78,7 @@ def spark_cluster(tmp_path: Path) -> Iterator[SparkCluster]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.proves("S1", "S2", "S3", "S7")
 def test_a_copy_outlives_its_executor_its_driver_and_the_root(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     with running(Cluster(tmp_path / "brokers")) as brokers:
