@@ -71,6 +71,59 @@ def test_what_is_leased_is_read_again_after_crashes(restarting: RestartingBroker
 
 
 @pytest.mark.timeout(120)
+def test_what_is_on_the_disk_is_leased_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the queue is not in memory: asks are answered with what is, and the next one finds more."""
+    monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "256KiB")
+    count = 3_000
+    with ended(RestartingBroker(tmp_path)) as broker:
+        broker.start()
+        channel = broker.connect().channel()
+        channel.queue_declare("q", durable=True)
+        for number in range(count):
+            channel.basic_publish("", "q", (b"%d" % number).ljust(1_000), pika.BasicProperties(delivery_mode=2))
+        assert channel.queue_declare("q", passive=True).method.message_count == count
+        with DataClient(url(broker)) as client:
+            lease = client.lease("q", "job", **WISH)
+            wait_until(lambda: not client.lease("q", "job", **WISH).more, "all to be leased")
+            lease = client.lease("q", "job", **WISH)
+            assert read(client, lease) == list(range(count))
+            client.release("q", "job", lease.first_offset + 1_000)
+            client.end_lease("q", "job")
+        found = take_all(parameters(broker), "q", count - 1_000)
+        assert found == [(number, True) for number in range(1_000, count)]
+
+
+@pytest.mark.timeout(120)
+def test_consumers_and_leases_share_a_queue(restarting: RestartingBroker) -> None:
+    """Turn by turn, while more comes: each message is had by one of them, each in order."""
+    random, published = Random(3), 0
+    leased: list[int] = []
+    consumed: list[int] = []
+    consumer = restarting.connect().channel()
+    consumer.queue_declare("q", durable=True)
+    consumer.basic_qos(prefetch_count=7)
+    with DataClient(url(restarting)) as client:
+        while published < 400 or len(leased) + len(consumed) < published:
+            if published < 400:
+                fill_queue(parameters(restarting), "q", published, published + 40)
+                published += 40
+            lease = client.lease("q", "job", messages_max=random.randint(1, 30), bytes_max=10**6, timeout_ms=60_000)
+            leased += read(client, lease)
+            client.release("q", "job", lease.end_offset)
+            for method, _, body in consumer.consume("q", inactivity_timeout=0.2):
+                if method is None:
+                    break
+                consumed.append(int(body))
+                consumer.basic_ack(method.delivery_tag)
+                if random.random() < 0.1:
+                    break
+            # What it has and did not acknowledge goes back.
+            consumer.cancel()
+    assert sorted(leased + consumed) == list(range(published))
+    assert leased == sorted(leased) and leased and consumed
+
+
+@pytest.mark.timeout(120)
 def test_a_lease_runs_out_after_a_restart(restarting: RestartingBroker) -> None:
     fill_queue(parameters(restarting), "q", 0, 20)
     with DataClient(url(restarting)) as client:

@@ -73,6 +73,24 @@ def test_the_root_is_killed_while_a_queue_is_worked_off_by_leases(proxies: Clust
 
 
 @pytest.mark.timeout(240)
+def test_a_hand_over_in_the_middle_of_a_lease(proxies: Cluster) -> None:
+    fill_queue(proxies.root.parameters(), "handed", 0, 30)
+    with DataClient(url_of(*proxies), timeout_s=120.0) as client:
+        lease = client.lease("handed", "job", timeout_ms=120_000, messages_max=20, bytes_max=2**20)
+        root, successor = proxies.root, proxies.backups[0]
+        root.ask("cluster/promote", "POST", {"name": successor.name})
+        proxies.wait_for_root(other_than=root)
+        again = client.lease("handed", "job", timeout_ms=120_000, messages_max=20, bytes_max=2**20)
+        assert (again.first_offset, again.end_offset) == (lease.first_offset, lease.end_offset)
+        assert read(client, again) == list(range(20))
+        client.release("handed", "job", lease.first_offset + 15)
+        client.end_lease("handed", "job")
+    found = take_all(proxies.root.parameters(), "handed", 15, 60.0)
+    assert found == [(number, number < 20) for number in range(15, 30)], "nobody but the lease had any"
+    proxies.wait_until_whole()
+
+
+@pytest.mark.timeout(240)
 def test_the_next_root_ends_what_nobody_asks_for(proxies: Cluster) -> None:
     fill_queue(proxies.root.parameters(), "left", 0, 40)
     root = proxies.root

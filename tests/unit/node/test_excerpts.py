@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from pandomq.broker.commands import DeleteQueue, NoteProducers, encode_command
+import pytest
+
+from pandomq.broker.commands import (
+    DeleteQueue,
+    FinishBatch,
+    ForgetLease,
+    LeaseMessages,
+    MessageCommand,
+    NoteProducers,
+    NoteSequences,
+    PutLease,
+    ReturnLeased,
+    StoreOffset,
+    encode_command,
+)
 from pandomq.kernel.records import ENTRY_START, VERSION, encode_dequeue, encode_enqueue
 from pandomq.kernel.records import encode_command as encode_record
 from pandomq.node.excerpts import Commands
@@ -21,6 +35,24 @@ def test_messages_and_numbers_of_publishes_are_left_out() -> None:
     assert excerpts.of(entry_of(MESSAGE, NUMBERS, DELETE, encode_dequeue(1, 2, 1))) == entry_of(DELETE)
     assert excerpts.of(entry_of(DELETE)) == entry_of(DELETE)
     assert not excerpts.is_empty(entry_of(DELETE))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        NoteSequences(5, []),
+        StoreOffset("/", "s", "me", 3),
+        FinishBatch("/", "query", 1),
+        PutLease("/", "q", "job", 10, 1000),
+        LeaseMessages("/", "q", "job", [(1, 5, 2**62, 0, 100)]),
+        ReturnLeased("/", "q", "job", 12, [(1, 2**62, 1, b"r", b"h", b"b")]),
+        ForgetLease("/", "q", "job"),
+    ],
+)
+def test_nor_does_it_get_what_else_is_said_of_messages(command: MessageCommand) -> None:
+    record = encode_record(encode_command(command))
+    assert Commands().of(entry_of(DELETE, record, MESSAGE)) == entry_of(DELETE)
+    assert Commands().of(entry_of(record)) == entry_of()
 
 
 def test_nothing_but_the_time_may_be_left() -> None:
