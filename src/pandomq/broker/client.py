@@ -81,7 +81,8 @@ class Client:
         self.trunk = trunk
         """It is that broker itself: here it has an outlet, and the names of its private queues."""
         self.identity = identity
-        """Tells its connection from all others, at this root and the next ones; 0 until somebody has to know it."""
+        """Tells its connection from all others, at this root and the next ones, and from older ones to the same broker;
+        0 until somebody has to know it."""
         self.named_producers: dict[bytes, NamedProducer] | None = None
         """Those that it publishes as, by what it calls them; most are none."""
         self.peer = peer

@@ -8,7 +8,8 @@ The scope of a name is the vhost. Numbers rise, and gaps are allowed. For a publ
     it never came         the channel is closed (406) if higher numbers came: a gap is not filled later
 
 Numbers are noted in the entry of the log that holds the publishes. Whoever has the name on a newer connection has it
-alone: publishes on older ones close their channel. Dead letters and delayed messages carry the headers of the publish
+alone: publishes on older ones close their channel. (Of connections to different brokers the newer one is the one that
+was later to use the name.) Dead letters and delayed messages carry the headers of the publish
 that they come from, and are none themselves.
 """
 
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 Label: TypeAlias = tuple[NamedProducer, int]
 """Whose publish it is, and its number."""
 
-CONNECTION_BITS: Final = 63
+PLACE_BITS: Final = 62
+CONNECTIONS_OF_PLACE_MAX: Final = 2**32
+"""Identities of connections to one broker, in one of its lives, are not farther apart, and follow each other by age."""
 _LONG_STRING: Final = ord("S")
 _TEXT_OFFSET: Final = 5
 _SIGNED: Final = frozenset(b"bsIlL")
@@ -44,11 +47,13 @@ _UNSIGNED: Final = frozenset(b"Bui")
 
 
 class Deduplication:
-    __slots__ = ("_broker", "_random", "_touched", "duplicate_count", "fenced_count", "forgotten_count")
+    __slots__ = ("_broker", "_place", "_random", "_touched", "duplicate_count", "fenced_count", "forgotten_count")
 
     def __init__(self, broker: "Broker", random: "Random") -> None:
         self._broker = broker
         self._random = random
+        self._place = 0
+        """Of connections to this broker: their identities are the numbers that follow it. Drawn when it is needed."""
         self._touched: list[NamedProducer] = []
         """Of which this batch has something new."""
         self.duplicate_count = 0
@@ -71,10 +76,11 @@ class Deduplication:
         table = self._broker.state.named_producers
         vhost = client.vhost.name
         if not client.identity:
-            client.identity = self._random.getrandbits(CONNECTION_BITS) | 1
+            self._place = self._place or self._random.getrandbits(PLACE_BITS) | 1
+            client.identity = self._place + client.number
         producer = table.find(vhost, name) or table.make(vhost, name)
         if producer.owner != client.identity:
-            if client.identity in producer.fenced:
+            if client.identity in producer.fenced or _is_older(client.identity, producer.owner):
                 self.fenced_count += 1
                 raise precondition_failed(
                     f"a newer connection publishes as producer '{name}' in vhost '{vhost}': this one may no longer"
@@ -168,6 +174,11 @@ class Deduplication:
             forgotten.append((first.vhost, first.name))
         self.forgotten_count += len(forgotten)
         return forgotten
+
+
+def _is_older(connection: int, owner: int) -> bool:
+    """False if it cannot be told, since they are to different brokers. Who has the name first has it then."""
+    return 0 < owner - connection < CONNECTIONS_OF_PLACE_MAX
 
 
 def _name_of(raw: bytes) -> str:

@@ -39,7 +39,8 @@ def vouch(hello: Hello, *, purpose: str, user: str, peer: str, properties: bytes
 
 
 def identity_of(hello: Hello) -> int:
-    """Of the client's connection: no other one has the same, at whichever broker and whenever; 0 if none is meant."""
+    """Of the client's connection: no other one has the same, at whichever broker and whenever, and of two to the same
+    broker the newer one has the higher; 0 if none is meant."""
     return (int.from_bytes(hello.life.encode(), "big") + hello.client) % _IDENTITY_MAX + 1 if hello.client else 0
 
 

@@ -202,6 +202,19 @@ def test_a_newer_connection_fences_the_older() -> None:
     assert world.broker.deduplication.fenced_count == 1
 
 
+def test_an_older_connection_is_fenced_also_if_it_never_had_the_name() -> None:
+    world = prepared()
+    old, new = confirming(world), confirming(world)
+    send(new, 1)
+    new.leave()
+    refusal(send(old, 2))
+    # At different brokers nobody can tell which connection is older.
+    there, here = confirming(world, origin="n2", identity=2**60), confirming(world, origin="n3", identity=2**61)
+    send(here, 1, name="x")
+    assert send(there, 2, name="x") == [methods.BasicAck(1)]
+    refusal(send(here, 3, name="x"))
+
+
 def test_the_next_root_knows_who_is_fenced() -> None:
     world = prepared()
     old, new = confirming(world, origin="n2", identity=11), confirming(world, origin="n3", identity=12)
