@@ -18,6 +18,7 @@ from pandomq.cli.listing import LISTINGS
 from pandomq.cli.members import members_app, promote
 from pandomq.cli.output import say
 from pandomq.cli.permissions import permissions_app
+from pandomq.cli.pipeline.command import pipeline_app
 from pandomq.cli.policies import policies_app
 from pandomq.cli.sim import sim
 from pandomq.cli.start import start
@@ -65,6 +66,7 @@ app.command("ctl")(ctl)
 app.add_typer(store_app)
 app.add_typer(bench_app, name="bench")
 app.command("sim")(sim)
+app.add_typer(pipeline_app)
 
 
 def _print_version(wanted: bool) -> None:

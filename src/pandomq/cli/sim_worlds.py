@@ -50,10 +50,10 @@ def run(
     elif seed is not None:
         _show_one(Job(seed, nodes, log, mutant), explain=explain)
     else:
-        _show_many(_range(seeds), jobs, Job(0, nodes, log, mutant), minutes, record)
+        _show_many(seed_range(seeds), jobs, Job(0, nodes, log, mutant), minutes, record)
 
 
-def _range(text: str) -> range:
+def seed_range(text: str) -> range:
     first, dots, last = text.partition("..")
     try:
         found = range(int(first), int(last if dots else first) + 1)

@@ -6,6 +6,7 @@ A seed takes part of the kinds only, so that some worlds know nothing but power 
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,7 @@ class Faults:
         self._known = self._all_kinds()
         kinds = sorted(self._known)
         self.kinds = random.sample(kinds, random.randint(1, len(kinds)))
+        self.struck: Counter[str] = Counter()
         self._pause_ms = random.choice((40, 150, 500))
         self._dies_again = random.choice((0.0, 0.0, 0.4))
         """The chance that a machine that is coming back dies in the middle of it."""
@@ -81,7 +83,9 @@ class Faults:
     def _strike(self) -> None:
         if self.over:
             return
-        self._known[self._random.choice(self.kinds)](self._random.choice(self._scene.machines))
+        kind = self._random.choice(self.kinds)
+        self.struck[kind] += 1
+        self._known[kind](self._random.choice(self._scene.machines))
         self._scene.agenda.after(self._random.randint(1, 2 * self._pause_ms), self._strike)
 
     def _all_kinds(self) -> dict[str, Callable[[Machine], None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -18,13 +18,20 @@ class Outcome(msgspec.Struct, frozen=True):
     messages: int
     """Published, or confirmed entries."""
     lives: int
+    faults: dict[str, int] = {}
+    """How often each kind struck."""
     broken: str = ""
     promise: str = ""
     story: tuple[str, ...] = ()
 
 
 def outcome_of(
-    seed: int, trace: Trace, agenda: Agenda, live: Callable[[], None], counts: Callable[[], tuple[int, int]]
+    seed: int,
+    trace: Trace,
+    agenda: Agenda,
+    live: Callable[[], None],
+    counts: Callable[[], tuple[int, int]],
+    faults: Mapping[str, int],
 ) -> Outcome:
     broken = promise = ""
     try:
@@ -39,4 +46,4 @@ def outcome_of(
         trace.say("BROKEN", broken)
     messages, lives = counts()
     story = tuple(trace.story) if broken else ()
-    return Outcome(seed, trace.hash, agenda.events, messages, lives, broken, promise, story)
+    return Outcome(seed, trace.hash, agenda.events, messages, lives, dict(faults), broken, promise, story)

@@ -176,7 +176,7 @@ class World:
     # The course of it.
 
     def run(self) -> Outcome:
-        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts)
+        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts, self.faults.struck)
 
     def _counts(self) -> tuple[int, int]:
         return len(self.ledger.messages), next(self._lives) - 1

@@ -7,6 +7,7 @@ before has got it back.
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -44,6 +45,7 @@ class LogFaults:
         self._network = network
         kinds = sorted(KINDS)
         self.kinds = random.sample(kinds, random.randint(1, len(kinds)))
+        self.struck: Counter[str] = Counter()
         self._pause_ms = random.choice((150, 400, 1_200))
         self.over = False
         self._last_lives: dict[str, int] = {}
@@ -60,7 +62,9 @@ class LogFaults:
     def _strike(self) -> None:
         if self.over:
             return
-        KINDS[self._random.choice(self.kinds)](self, self._random.choice(self._machines))
+        kind = self._random.choice(self.kinds)
+        self.struck[kind] += 1
+        KINDS[kind](self, self._random.choice(self._machines))
         self._agenda.after(self._random.randint(1, 2 * self._pause_ms), self._strike)
 
     def end(self) -> None:

@@ -212,7 +212,7 @@ class LogWorld:
     # The course of it.
 
     def run(self) -> Outcome:
-        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts)
+        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts, self.faults.struck)
 
     def _counts(self) -> tuple[int, int]:
         return self.proposer.confirmed, next(self._lives) - 1

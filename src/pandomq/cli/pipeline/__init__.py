@@ -1,0 +1,1 @@
+"""`pandomq pipeline`: jobs on Spark."""

@@ -1,0 +1,64 @@
+"""What the jobs have in common: a session, a bar that moves, and the summary at the end."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from pandomq.cli.failures import Refused
+from pandomq.cli.output import cell, print_table, say
+from pandomq.pipeline.report import render
+from pandomq.pipeline.session import spark_session
+from pandomq.spark.java import JavaMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pandomq.pipeline.summary import Summary
+
+_console = Console(stderr=True)
+
+
+@contextmanager
+def session_for(job: str, master: str) -> Iterator[SparkSession]:
+    """Raises Refused if Spark or its Java is missing."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise Refused("this needs Spark: pip install 'pandomq[spark]'")
+    try:
+        with spark_session(job, master) as session:
+            yield session
+    except JavaMissing as missing:
+        raise Refused(str(missing)) from missing
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar for a person, nothing for a file."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar: AbstractContextManager[Progress] = Progress(*columns, console=_console, transient=True)
+    with bar as display:
+        task = display.add_task(what, total=total)
+        yield lambda done: display.advance(task, done)
+
+
+def finish(summary: Summary, json: Path | None, report: Path | None) -> None:
+    """Shows the summary, writes what was asked for, and ends with 1 if it is not good."""
+    print_table(("", summary.job), [(name, cell(value)) for name, value in summary.facts.items()])
+    for table in summary.tables:
+        typer.echo(f"\n{table.title}")
+        print_table(table.headers, table.rows)
+    if json is not None:
+        json.write_text(summary.to_json() + "\n")
+    if report is not None:
+        report.write_text(render(f"PandoMQ: {summary.job}", [summary]))
+        say(f"the report is in {report}")
+    say(summary.verdict)
+    if not summary.good:
+        raise typer.Exit(1)

@@ -1,0 +1,48 @@
+"""The report is one well-formed page, in which nothing that a broker named can do harm."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+from pandomq.pipeline import plots
+from pandomq.pipeline.report import ROWS_MAX, render
+from pandomq.pipeline.summary import Plot, Summary, Table
+
+HARMFUL = "<script>alert('&')</script>"
+
+
+def summary(rows: int = 1) -> Summary:
+    table = Table("Queues", ("name", "messages", "durable"), [(HARMFUL, 12_345, True)] * rows)
+    plot = Plot("Rates", plots.bars([(HARMFUL, 1.0)]))
+    return Summary("rollup", "all is well", True, {HARMFUL: 1.5, "messages": 12_345}, [table], [plot])
+
+
+def parsed(html: str) -> ElementTree.Element:
+    return ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>\n"))
+
+
+def test_one_page_that_needs_nothing_else() -> None:
+    html = render("PandoMQ", [summary()])
+    page = parsed(html)
+    assert [element.tag for element in page.iter() if element.tag in ("script", "link", "img", "iframe")] == []
+    assert HARMFUL in "".join(page.itertext())
+    assert "12,345" in html
+
+
+def test_a_long_table_ends_and_says_so() -> None:
+    html = render("PandoMQ", [summary(ROWS_MAX + 5)])
+    assert html.count("<tr>") == ROWS_MAX + 1
+    assert "and 5 more" in html
+
+
+def test_a_bad_end_shows() -> None:
+    bad = Summary("audit", "2 messages are lost", good=False)
+    assert 'class="verdict bad"' in render("PandoMQ", [bad])
+    assert 'class="verdict bad"' not in render("PandoMQ", [summary()])
+
+
+def test_json() -> None:
+    document = json.loads(summary().to_json())
+    assert document["tables"] == {"Queues": [{"name": HARMFUL, "messages": 12_345, "durable": True}]}
+    assert document["good"] is True and document["facts"]["messages"] == 12_345
