@@ -107,7 +107,7 @@ class Node:
         )
         self.data = DataDesk(services, now_ms)
         self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk, self.data)
-        self._parting = Parting(self._links, self._endings, self.local_clients, self.office)
+        self._parting = Parting(self._links, self._endings, self.local_clients, self.office, self.data)
         self.views = Views(
             settings,
             self._broker,
@@ -226,7 +226,6 @@ class Node:
     def shut_down(self, now_ms: int) -> None:
         """Tells every client; they go as they answer."""
         self._parting.shut_down(now_ms)
-        self.data.part("this broker is stopping")
 
     # The disk, and other brokers. Each wants a step.
 

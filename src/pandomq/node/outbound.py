@@ -57,7 +57,6 @@ class Outbound:
         if self._front_desk is not None:
             self._front_desk.part(reason, said, asked)
         sends = self._disk.replication.take_sends()
-        self._data.part(reason)
         data = self._data.take_effects()
         return Output(writes, self._take_controls(), False, (), sends, reason, said, asked, data)
 

@@ -10,6 +10,7 @@ from pandomq.wire.states import State
 
 if TYPE_CHECKING:
     from pandomq.errors import ConnectionFault
+    from pandomq.node.data.desk import DataDesk
     from pandomq.node.endings import Endings
     from pandomq.node.links import Links, Writes
     from pandomq.node.local_client import LocalClients
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 
 class Parting:
-    __slots__ = ("_endings", "_links", "_local_clients", "_office")
+    __slots__ = ("_data", "_endings", "_links", "_local_clients", "_office")
 
-    def __init__(self, links: Links, endings: Endings, local_clients: LocalClients, office: Office) -> None:
+    def __init__(
+        self, links: Links, endings: Endings, local_clients: LocalClients, office: Office, data: DataDesk
+    ) -> None:
+        self._data = data
         self._links = links
         self._endings = endings
         self._local_clients = local_clients
@@ -34,6 +38,7 @@ class Parting:
             else:
                 self._links.controls.append(Abort(link))
                 self._links.forget(link, now_ms)
+        self._data.part("this broker is stopping")
 
     def leave(self, reason: str, writes: Writes, now_ms: int) -> ConnectionFault:
         """The end of this life: what was not said by now is never said."""
@@ -41,4 +46,5 @@ class Parting:
         fault = self._office.farewell(reason)
         self._links.part(fault, writes, now_ms)
         self._local_clients.part(fault)
+        self._data.part(fault.reply_text)
         return fault
