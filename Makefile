@@ -14,7 +14,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-spark docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -116,6 +116,9 @@ bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
 
 bench-cluster: setup  ## measure three beside three of RabbitMQ, and break them; as root
 	$(BIN)/python tools/bench_cluster.py
+
+bench-spark: setup  ## measure Spark reading and writing streams; writes docs/benchmarks.md
+	$(BIN)/python tools/bench_spark.py
 
 docs: setup  ## write the generated pages
 	$(BIN)/python tools/requirements_page.py

@@ -139,7 +139,9 @@ def test_messages_of_an_expired_lease_come_again(spark: SparkSession, port: Stre
     taken = len(port.leases["work", "nightly"].taken)
     port.expire_lease("work", "nightly")
     port.queues["work"] += [row(at) for at in range(10, 15)]
-    run(stream(spark, port, **lease_options()), tmp_path).awaitTermination()
+    with pytest.raises(Exception, match="the lease nightly on queue work has expired"):
+        run(stream(spark, port, **lease_options()), tmp_path).awaitTermination()
+    run(stream(spark, port, **lease_options(failOnDataLoss="false")), tmp_path).awaitTermination()
     found = [bytes(one["body"]) for one in spark.read.parquet(str(tmp_path / "out")).collect()]
     assert set(found) == {f"body {at}".encode() for at in range(15)}
     assert len(found) == 15 + taken

@@ -2,9 +2,9 @@
 
 A micro-batch takes messages off the queue into the lease; there they can be read again until Spark commits, which
 releases them for good. Spark commits a batch when it plans the next one, so a lease holds up to two batches. While the
-driver lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered,
-and a query that is started later finds them there: offsets of an expired lease are never used again, so its batches are
-empty when they are asked for once more.
+driver lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered.
+Offsets of an expired lease are never used again, so a query that comes later knows: it fails, or, if `failOnDataLoss`
+is false, goes on with what the queue has, which may be what it has done before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pandomq.data_client.failures import DataFailure, NotFound, PreconditionFail
 from pandomq.data_client.records import Lease
 from pandomq.spark.batch_reader import RangePartition
 from pandomq.spark.columns import Shape
-from pandomq.spark.reading import RangeReader
+from pandomq.spark.reading import DataLoss, RangeReader
 from pandomq.spark.source_options import SourceOptions
 from pandomq.spark.splitting import OffsetRange, Weighed, split
 from pandomq.spark.stream_reader import limits, read_limit
@@ -52,6 +52,7 @@ class Hold:
         self._client = client
         self._target: int | None = None
         self._released = 0
+        self._told: set[int] = set()
         self._stopped = threading.Event()
         threading.Thread(target=self._renew, name="lease renewal", daemon=True).start()
 
@@ -66,7 +67,21 @@ class Hold:
             timeout_ms=self._options.lease_timeout_ms,
         )
         self._released = lease.first_offset
+        if start is not None and start < lease.first_offset:
+            self._expired(start)
         return lease
+
+    def _expired(self, start: int) -> None:
+        text = (
+            f"the lease {self._name} on queue {self.queue} has expired: messages from offset {start} on that were not "
+            "acknowledged are in the queue again; with option failOnDataLoss=false the query goes on with them, also "
+            "with those that it has written already"
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLoss(text)
+        if start not in self._told:
+            self._told.add(start)
+            _log.warning("%s", text)
 
     def newest(self, start: int, rows: int | None, size_bytes: int | None) -> int:
         if self._target is not None:
@@ -142,7 +157,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions, shape: Shape) -> None:
         self._options = options
         self._queue = options.subject.queue or ""
-        self._range_reader = RangeReader(options.connection, shape, fail_on_data_loss=True, shown_as=self._queue)
+        self._range_reader = RangeReader(options.connection, shape, options.fail_on_data_loss, shown_as=self._queue)
         self._hold: Hold | None = None
 
     def _driver(self) -> Hold:

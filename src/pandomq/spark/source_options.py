@@ -29,7 +29,7 @@ READ_OPTIONS: Final = (
     "leaseTimeout",
 )
 PARTITION_BYTES: Final = 64 * 1024 * 1024
-LEASE_TIMEOUT_MS: Final = 600_000
+LEASE_TIMEOUT_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True)

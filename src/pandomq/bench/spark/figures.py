@@ -1,0 +1,62 @@
+"""What was measured with Spark: docs/spark.json holds it, and the page says nothing else about it."""
+
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from pandomq.bench.peers.machine import Machine
+from pandomq.bench.peers.targets import Target
+
+ALL_COLUMNS: Final = "all columns"
+WITHOUT_MAPS: Final = "without headers and properties"
+BODIES: Final = "offset and body"
+DECODED: Final = "JSON bodies, decoded"
+
+SPARKS_OWN: Final = "Spark's rate source → noop"
+SOURCE: Final = "stream → noop"
+SOURCE_AND_SINK: Final = "stream → stream"
+
+READ_ROWS_MIN: Final = 300_000
+WRITE_ROWS_MIN: Final = 60_000
+OVERHEAD_MS_MAX: Final = 50
+
+
+class SparkFigures(msgspec.Struct, frozen=True):
+    day: str
+    versions: dict[str, str]
+    machine: Machine
+    others_share: float
+    rows: int
+    """Of 1 KiB, in the stream that is read."""
+    read: dict[str, list[float]]
+    """Rows a second, by columns; one figure for each round."""
+    write: list[float]
+    """Rows a second, of 1 KiB, from Spark into a stream."""
+    batch_ms: dict[str, list[float]]
+    """How long small micro-batches took, by query; one median for each round."""
+    broker_cpu_us: float
+    """Processor time of the broker for a row that is read."""
+    disk_bytes_per_byte: float
+    """What the broker wrote to its disk for each byte of a body: the log, and the chunks."""
+
+    def overhead_ms(self, query: str) -> float | None:
+        own, found = self.batch_ms.get(SPARKS_OWN), self.batch_ms.get(query)
+        return median(found) - median(own) if own and found else None
+
+
+def targets(figures: SparkFigures) -> list[Target]:
+    read = figures.read.get(ALL_COLUMNS)
+    return [
+        Target.at_least("1 KiB rows read into noop", READ_ROWS_MIN, median(read) if read else None, "rows/s"),
+        Target.at_least(
+            "1 KiB rows written", WRITE_ROWS_MIN, median(figures.write) if figures.write else None, "rows/s"
+        ),
+        Target.at_most("a micro-batch, beyond Spark's own: source", OVERHEAD_MS_MAX, figures.overhead_ms(SOURCE), "ms"),
+        Target.at_most(
+            "a micro-batch, beyond Spark's own: source and sink",
+            OVERHEAD_MS_MAX,
+            figures.overhead_ms(SOURCE_AND_SINK),
+            "ms",
+        ),
+    ]
