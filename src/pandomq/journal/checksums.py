@@ -7,7 +7,8 @@ in it, and the value of any range follows from the values at its two ends, also 
 
 import struct
 from typing import Final
-from zlib import crc32
+
+from pandomq.kernel import crc32
 
 CHAIN_START: Final = 1
 CHAIN_PRIME: Final = 2**61 - 1

@@ -10,7 +10,6 @@ holds; a first copy that went bad later is replaced by the equal second one. Nev
 import struct
 from collections.abc import Callable
 from typing import Final
-from zlib import crc32
 
 import msgspec
 
@@ -20,6 +19,7 @@ from pandomq.journal.limits import FOUNDING_BYTES_MAX, MEMBERSHIP_BYTES_MAX, STA
 from pandomq.journal.names import STATE
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.work import Task, Work, perform
+from pandomq.kernel import crc32
 
 VERSION: Final = 1
 MAGIC: Final = b"PANDOSTA"

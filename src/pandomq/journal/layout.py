@@ -15,10 +15,10 @@ import struct
 import uuid
 from itertools import repeat
 from typing import Final, NamedTuple
-from zlib import crc32
 
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.limits import NODE_NAME_BYTES_MAX, PAGE_BYTES, SECTOR_BYTES
+from pandomq.kernel import crc32
 
 VERSION: Final = 1
 SEGMENT_MAGIC: Final = b"PANDOSEG"

@@ -4,7 +4,6 @@ Encodes, and says what is to be written where; when that happens and who waits f
 """
 
 from collections.abc import Sequence
-from zlib import crc32
 
 from pandomq.journal.chain import ChainPoints
 from pandomq.journal.checksums import CHAIN_BASE, CHAIN_PRIME, IDENTITY
@@ -32,6 +31,7 @@ from pandomq.journal.layout import (
 )
 from pandomq.journal.limits import SECTOR_BYTES
 from pandomq.journal.segment import Segment
+from pandomq.kernel import crc32
 
 # Looked up once: these are called for every entry.
 pack_identity = IDENTITY.pack

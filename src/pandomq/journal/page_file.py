@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 import uuid
 from typing import Final, NamedTuple
-from zlib import crc32
 
 from pandomq.ids import ClusterId
 from pandomq.journal.effects import FileName
@@ -20,6 +19,7 @@ from pandomq.journal.faults import foreign_cluster, unknown_version
 from pandomq.journal.layout import Identity, decode_sector, encode_sector
 from pandomq.journal.limits import SECTOR_BYTES
 from pandomq.journal.names import page_file
+from pandomq.kernel import crc32
 
 VERSION: Final = 1
 MAGIC: Final = b"PANDOPAG"

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
-from zlib import crc32
 
 from pandomq.journal.effects import Create, Delete, Effect, FileName, Lane, Read, Result, SyncDirectory, SyncFile, Write
 from pandomq.journal.events import Event, PageFetched
@@ -24,6 +23,7 @@ from pandomq.journal.outbox import Outbox
 from pandomq.journal.page_file import PageFile, Place, StoredPage, encode_head, is_whole
 from pandomq.journal.space import Space, is_full
 from pandomq.journal.work import DiskFailed, Task, Work, pause, perform
+from pandomq.kernel import crc32
 
 
 class _Writing(NamedTuple):

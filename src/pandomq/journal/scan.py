@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from zlib import crc32
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.checksums import IDENTITY
@@ -39,6 +38,7 @@ from pandomq.journal.table import BAD, GOOD, NEVER, Table
 from pandomq.journal.terms import Terms
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work
+from pandomq.kernel import crc32
 
 LOOK_BYTES = 1024 * 1024
 

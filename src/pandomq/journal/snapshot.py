@@ -12,7 +12,6 @@ import struct
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
-from zlib import crc32
 
 from pandomq.ids import ClusterId
 from pandomq.journal.chain import ChainPoints
@@ -23,6 +22,7 @@ from pandomq.journal.limits import PLACES_PER_PIECE, SECTOR_BYTES, SNAPSHOT_PIEC
 from pandomq.journal.page_file import PLACE, Place
 from pandomq.journal.window import Window
 from pandomq.journal.work import Work
+from pandomq.kernel import crc32
 
 VERSION: Final = 1
 MAGIC: Final = b"PANDOSNP"

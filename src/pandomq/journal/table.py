@@ -2,9 +2,9 @@
 
 from array import array
 from typing import Final
-from zlib import crc32
 
 from pandomq.journal.layout import LAG_MAX, SLOT, SLOT_BLANK, SLOT_BYTES, Seal, Slot
+from pandomq.kernel import crc32
 
 NEVER: Final = 0
 GOOD: Final = 1

@@ -56,6 +56,7 @@ if TYPE_CHECKING or not PLAIN:
         Scanner,
         Session,
         SettleRun,
+        crc32,
         routing_of,
         without_messages,
     )
@@ -76,6 +77,7 @@ else:
         Scanner,
         Session,
         SettleRun,
+        crc32,
         routing_of,
         without_messages,
     )
@@ -125,6 +127,7 @@ __all__ = [
     "Scanner",
     "Session",
     "SettleRun",
+    "crc32",
     "routing_of",
     "without_messages",
 ]

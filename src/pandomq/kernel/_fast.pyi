@@ -61,10 +61,13 @@ __all__ = [
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
     "SPECIAL_PRODUCER", "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Chunk", "Consumer", "Content",
     "DeliveryRun", "Engine", "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault",
-    "Scanner", "Session", "SettleRun", "routing_of", "without_messages",
+    "Scanner", "Session", "SettleRun", "crc32", "routing_of", "without_messages",
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
+
+def crc32(data: bytes | bytearray | memoryview, value: int = 0, /) -> int:
+    """As zlib's, several times as fast where the processor helps."""
 
 def without_messages(entry: bytes) -> bytes:
     """The commands of a log entry, with its time: what a broker needs that has the configuration and no messages.

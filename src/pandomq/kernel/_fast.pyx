@@ -25,9 +25,10 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from collections import OrderedDict, deque
 
-from zlib import crc32
+from zlib import crc32 as zlib_crc32
 
 from pandomq.chunk_form import HEAD_BYTES, BadChunk, ChunkHead
+from pandomq.chunk_form import check as check_chunk
 from pandomq.chunk_form import decode as decode_chunk
 from pandomq.chunk_form import encode_head as encode_chunk_head
 from pandomq.kernel import faults
@@ -92,6 +93,7 @@ cdef class Reader
 include "fast/constants.pxi"
 include "fast/octets.pxi"
 include "fast/hashing.pxi"
+include "fast/crc.pxi"
 include "fast/fields.pxi"
 include "fast/copies.pxi"
 include "fast/slabs.pxi"
@@ -189,6 +191,7 @@ __all__ = [
     "Scanner",
     "Session",
     "SettleRun",
+    "crc32",
     "routing_of",
     "without_messages",
 ]

@@ -1,6 +1,7 @@
 """The readable twin of the kernel: the same contract as `_fast`, and the oracle it is tested against."""
 
 from typing import Final
+from zlib import crc32
 
 from pandomq.kernel.constants import (
     CONFIRM,
@@ -87,6 +88,7 @@ __all__ = [
     "Scanner",
     "Session",
     "SettleRun",
+    "crc32",
     "routing_of",
     "without_messages",
 ]

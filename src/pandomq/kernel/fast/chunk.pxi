@@ -135,7 +135,7 @@ cdef class Chunk:
             # No column has more than all of them together.
             self.check_room(exchange_size, key_size, header_size, body_size)
         if self.count == self.rows_capacity:
-            self.grow_rows()
+            self.grow_rows(max(self.rows_capacity * 2, <uint32_t>CHUNK_ROWS_MIN))
         self.make_room(CHUNK_EXCHANGES, exchange_size)
         self.make_room(CHUNK_KEYS, key_size)
         self.make_room(CHUNK_HEADERS, header_size)
@@ -158,8 +158,7 @@ cdef class Chunk:
             raise OverflowError("the chunk is full")
         return 0
 
-    cdef int grow_rows(self) except -1:
-        cdef uint32_t capacity = max(self.rows_capacity * 2, <uint32_t>CHUNK_ROWS_MIN)
+    cdef int grow_rows(self, uint32_t capacity) except -1:
         cdef int at
         for at in range(CHUNK_COLUMNS):
             if at < CHUNK_VALUES:
@@ -228,3 +227,14 @@ cdef class Chunk:
             data = self.value(at, position, &size)
             row.append(copied(data, size))
         return tuple(row)
+
+
+cdef Chunk chunk_after(Chunk before):
+    # An empty chunk with room for as much as the one before it has: it need not move while it grows.
+    cdef Chunk chunk = Chunk.__new__(Chunk)
+    cdef int at
+    chunk.grow_rows(before.count + before.count / 8 + 1)
+    for at in range(CHUNK_VALUES, CHUNK_COLUMNS, 2):
+        if before.columns[at + 1].size:
+            column_grow(&chunk.columns[at + 1], before.columns[at + 1].size + before.columns[at + 1].size / 8)
+    return chunk

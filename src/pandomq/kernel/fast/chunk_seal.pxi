@@ -41,7 +41,8 @@ cdef int chunk_turn_to(Chunk chunk, bytes data) except -1:
 
 cdef Chunk chunk_opened(bytes data):
     cdef Chunk chunk = Chunk.__new__(Chunk)
-    head = decode_chunk(data)[0]
+    head = check_chunk(data, crc32)
+    decode_chunk(data, checked=True)
     chunk_verify(data, head.rows)
     chunk.count = head.rows
     chunk_turn_to(chunk, data)

@@ -63,7 +63,7 @@ cdef inline int stream_append(Queue queue, Message message, uint64_t sequence, i
         time_us = max(time_us, chunk.number(CHUNK_TIMES, chunk.count - 1))
         if stream_is_full(queue.stream, chunk, time_us):
             queue.engine.full_chunks.append((queue, chunk))
-            chunk = queue.stream.chunk = Chunk.__new__(Chunk)
+            chunk = queue.stream.chunk = chunk_after(chunk)
     chunk.append(<int64_t>sequence - 1, time_us, message)
     queue.next_sequence = sequence + 1
     return 0
