@@ -176,6 +176,13 @@ class Deduplication:
         return forgotten
 
 
+def label_of(message: kernel.Message) -> tuple[str, int]:
+    """Name and number, of a message with SPECIAL_PRODUCER. Raises ChannelFault (406)."""
+    raw = message.find_header(b"x-producer")
+    assert raw is not None
+    return _name_of(raw), _number_of(message.find_header(b"x-sequence"))
+
+
 def _is_older(connection: int, owner: int) -> bool:
     """False if it cannot be told, since they are to different brokers. Who has the name first has it then."""
     return 0 < owner - connection < CONNECTIONS_OF_PLACE_MAX

@@ -24,6 +24,7 @@ from pandomq.cluster.proxy.front_faults import FrontFaults
 from pandomq.cluster.proxy.front_hooks import FrontHooks
 from pandomq.cluster.proxy.letters import Letters, goes_round
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
+from pandomq.cluster.proxy.numbers_seen import NumbersSeen
 from pandomq.cluster.proxy.proofs import note_settlements
 from pandomq.cluster.proxy.trunk import Trunk
 from pandomq.methods import BasicReturn, MethodInput
@@ -69,6 +70,8 @@ class Front(Broker):
         self.trunks: dict[Vhost, Trunk] = {}
         self.seen: dict[int, int] = {}
         """By producer, on other brokers: the number of the last message that came from it."""
+        self.numbers_seen = NumbersSeen()
+        """The same of publishers that number their messages themselves."""
         self.wanted: list[Tunnel] = []
         """To be dialed now; the driver takes them off. Some may be `gone` by the time it looks."""
         self.ended: list[Tunnel] = []

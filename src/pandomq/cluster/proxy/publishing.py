@@ -79,7 +79,7 @@ def fan_out(front: "Front", trunk: "Trunk", message: kernel.Message) -> None:
     if plan is not None and not message.special:
         trunk.routes.put(message.routing, plan)
     queues = _private(vhost, exchange, message, routing_keys) if plan is None else plan.queues
-    if queues:
+    if queues and front.numbers_seen.is_new(vhost.name, message, front.now_ms):
         front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
 
 

@@ -49,6 +49,7 @@ class Pipe:
             counted=False,
             origin=front.name,
             trunk=tunnel.purpose == TRUNK,
+            identity=(int.from_bytes(front.name.encode(), "big") << 40) + tunnel.number,
         )
         tunnel.opened(FRAME_BYTES)
 
