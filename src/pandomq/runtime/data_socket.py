@@ -46,7 +46,7 @@ class DataSocket(asyncio.BufferedProtocol):
         self._pump: asyncio.Task[None] | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
-        self._closing = self._lost = False
+        self._closing = self._given_up = self._lost = False
 
     # What the loop reports.
 
@@ -103,7 +103,7 @@ class DataSocket(asyncio.BufferedProtocol):
     # What the desk asks for.
 
     def send(self, parts: Sequence[Part]) -> None:
-        if self._lost:
+        if self._lost or self._given_up:
             return
         self._parts.extend(parts)
         if self._pump is None:
@@ -116,6 +116,12 @@ class DataSocket(asyncio.BufferedProtocol):
             self._hang_up()
 
     def abort(self) -> None:
+        """At once: whatever is sent to it from now on is not."""
+        self._given_up = True
+        self._parts.clear()
+        if self._plain is not None:
+            with contextlib.suppress(OSError):
+                self._plain.shutdown(socket.SHUT_RDWR)
         if self._transport is not None:
             self._transport.abort()
 
@@ -137,15 +143,17 @@ class DataSocket(asyncio.BufferedProtocol):
                     await self._send_file(part)
                 else:
                     await self._send_octets(part)
+            whole = not (self._lost or self._given_up)
         except OSError as error:
-            if not self._lost:
+            whole = False
+            if not (self._lost or self._given_up):
                 log.info("data client %s: %s", self._peer, error.strerror or error)
                 self.abort()
         finally:
             self._pump = None
             if self._lost:
                 self._let_go()
-        if not self._lost:
+        if whole:
             self._sent()
 
     def _take(self) -> Part:
