@@ -39,10 +39,13 @@ class Decisions:
         return iter(self._last.values())
 
     def apply(self, command: DecideBatch | FinishBatch) -> None:
-        if isinstance(command, FinishBatch):
-            del self.open[command.vhost, command.query, command.batch]
-            return
         key = (command.vhost, command.query)
+        if isinstance(command, FinishBatch):
+            decided = self.open.pop((*key, command.batch))
+            if self._last.get(key) is decided:
+                # Which attempts they were is of no interest any more.
+                self._last[key] = DecideBatch(*key, decided.batch, [], decided.now_ms)
+            return
         self._last[key] = command
         self._last.move_to_end(key)
         if command.attempts:
