@@ -191,6 +191,7 @@ def test_a_reader_waits_for_the_disk() -> None:
     places.asked = []
     peer.send(consume(offset=4))
     assert heard_offsets(peer) == []
+    assert len(places.asked) == 2, "the next chunk is asked for before it is wanted"
     heard: list[int] = []
     while places.asked:
         stored, on_bytes = places.asked.pop(0)

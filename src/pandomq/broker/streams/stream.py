@@ -161,6 +161,7 @@ class Stream:
         if position == len(self.index.rows):
             on_chunk(self.open_chunk)
             return
+        row, *following = self.index.rows[position : position + 2]
 
         def came(chunk: kernel.Chunk | None) -> None:
             if chunk is None:
@@ -168,7 +169,10 @@ class Stream:
             else:
                 on_chunk(chunk)
 
-        self._shelf.open(self.index.rows[position], came)
+        self._shelf.open(row, came)
+        for one in following:
+            # Who reads a chunk will soon want the next one.
+            self._shelf.open(one, lambda chunk: None)
 
     # What changes.
 
