@@ -10,7 +10,7 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, Url
 from pandomq.cli.failures import WrongUse
-from pandomq.cli.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, Noun
+from pandomq.cli.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, STREAMS, Noun
 from pandomq.cli.output import cell, print_json, print_table
 
 Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Only of this vhost.")]
@@ -21,10 +21,15 @@ Columns = Annotated[
 
 def list_noun(api: Api, noun: Noun, vhost: str | None, columns: list[str] | None, json: bool) -> None:
     answer = fetch_noun(api, noun, vhost)
-    if json and columns is None:
+    if json and columns is None and not noun.of_type:
         print_json(answer)
         return
     items: list[dict[str, Any]] = msgspec.json.decode(answer)
+    if noun.of_type:
+        items = [item for item in items if item.get("type") == noun.of_type]
+    if json and columns is None:
+        print_json(msgspec.json.encode(items))
+        return
     wanted = columns or list(noun.shown)
     refuse_unknown_columns(noun, items, wanted)
     if json:
@@ -56,6 +61,7 @@ def _command(noun: Noun, about: str) -> Callable[..., None]:
 
 LISTINGS = {
     "queues": _command(QUEUES, "Queues: what waits in them, who consumes, how fast."),
+    "streams": _command(STREAMS, "Streams: from which offset to which, how large, who reads."),
     "exchanges": _command(EXCHANGES, "Exchanges and their types."),
     "bindings": _command(BINDINGS, "Bindings: from which exchange, by which key, to which queue or exchange."),
     "connections": _command(CONNECTIONS, "Connections: who, from where, how busy."),

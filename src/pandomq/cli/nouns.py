@@ -23,6 +23,8 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
     """Columns that are called otherwise in the API."""
     constants: Mapping[str, str] = {}
     """Columns that the API does not have because they are always the same."""
+    of_type: str = ""
+    """If it is said, only items of this type are meant."""
 
     def value(self, item: Mapping[str, Any], column: str) -> object:
         """The column of one item; None if it has no such field."""
@@ -52,6 +54,18 @@ QUEUES: Final = Noun(
         "in/s": "message_stats.publish_details.rate",
         "out/s": "message_stats.deliver_get_details.rate",
     },
+)
+STREAMS: Final = Noun(
+    path="queues",
+    shown=("vhost", "name", "policy", "first", "last", "messages", "bytes", "segments", "consumers", "in/s", "out/s"),
+    names={
+        "first": "first_offset",
+        "last": "committed_offset",
+        "bytes": "message_bytes",
+        "in/s": "message_stats.publish_details.rate",
+        "out/s": "message_stats.deliver_get_details.rate",
+    },
+    of_type="stream",
 )
 EXCHANGES: Final = Noun(
     path="exchanges",

@@ -72,6 +72,14 @@ def test_an_unknown_column_is_wrong_use(ask: Type, api: FakeApi) -> None:
     assert "nome is not a column of queues. Known: arguments," in result.stderr
 
 
+def test_streams_are_some_of_the_queues(ask: Type, api: FakeApi) -> None:
+    stream = {"vhost": "/", "name": "s", "type": "stream", "first_offset": 5, "committed_offset": 9, "messages": 5}
+    api.on("GET", "/api/queues", [QUEUE, stream])
+    _, *lines = ask("streams").stdout.splitlines()
+    assert [line.split("\t")[:6] for line in lines] == [["/", "s", "", "5", "9", "5"]]
+    assert json.loads(ask("streams", "--json").stdout) == [stream]
+
+
 def test_json_is_the_brokers_answer(ask: Type, api: FakeApi) -> None:
     api.on("GET", "/api/queues", [QUEUE])
     assert json.loads(ask("queues", "--json").stdout) == [QUEUE]
