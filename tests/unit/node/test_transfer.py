@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from pandomq.chunk_form import decode_rows
 from pandomq.replica.roles.transitions import Role
 from tests.unit.node.cluster_world import ClusterWorld, Loss
 from tests.unit.node.test_cluster import agree, publisher
 
 BODY = 2_000
+STREAM = {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 50_000}
 KEPT = 400
 
 
@@ -23,18 +25,20 @@ def publish(channel: Any, queue: str, first: int, count: int) -> None:
 class Story:
     """One backup goes, and so much happens that the log it would need is not kept."""
 
-    def __init__(self, *, new: int = 0, wiped: bool = False) -> None:
+    def __init__(self, *, new: int = 0, wiped: bool = False, stream: bool = False) -> None:
         self.world = world = ClusterWorld(paging_bytes=100_000)
         self.channel = publisher(world, world.elect())
         self.channel.rpc("queue.declare", queue="churn", durable=True)
-        publish(self.channel, "q", 0, KEPT)
+        queue = "s" if stream else "q"
+        self.channel.rpc("queue.declare", queue="s", durable=True, arguments=STREAM)
+        publish(self.channel, queue, 0, KEPT)
         self.away = next(name for name in world.machines if name != world.root)
         world.run(1_000)
         world.kill(self.away)
         world.found(False)
         if wiped:
             world.machines[self.away].wipe()
-        publish(self.channel, "q", KEPT, new)
+        publish(self.channel, queue, KEPT, new)
         self.churn()
         others = [name for name in world.machines if name != self.away]
         for name in others:
@@ -74,6 +78,32 @@ def check(story: Story, count: int) -> None:
     got = channel.drain("q")
     assert [int(body.split(b" ")[0]) for body in got] == list(range(count))
     assert all(len(body.split(b" ", 1)[1]) == BODY for body in got)
+
+
+def chunks_of(story: Story, name: str) -> list[bytes]:
+    """Of the stream, as this broker has it."""
+    stream = story.world.node(name).broker.streams.find("/", "s")
+    assert stream is not None
+    found: list[bytes] = []
+    for row in stream.chunks(0, 2**62, 10**6):
+        read: list[bytes | None] = []
+        stream.read(row.first_offset, read.append)
+        story.world.until(lambda read=read: bool(read))
+        found.append(read[0] or b"")
+    return found
+
+
+@pytest.mark.proves("R18", "R26")
+def test_of_a_stream_it_gets_the_chunks_that_it_does_not_have() -> None:
+    story = Story(stream=True, new=50)
+    sent_bytes = story.come_back()
+    assert story.state_bytes > KEPT * BODY
+    assert sent_bytes < story.state_bytes / 2
+    chunks = chunks_of(story, story.away)
+    assert len(chunks) > 10
+    assert chunks == chunks_of(story, story.root)
+    bodies = [row.body for chunk in chunks for row in decode_rows(chunk)]
+    assert [int(body.split(b" ")[0]) for body in bodies] == list(range(KEPT + 50))
 
 
 @pytest.mark.proves("R18", "L1a", "L7")
