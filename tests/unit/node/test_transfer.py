@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,13 +85,12 @@ def chunks_of(story: Story, name: str) -> list[bytes]:
     """Of the stream, as this broker has it."""
     stream = story.world.node(name).broker.streams.find("/", "s")
     assert stream is not None
-    found: list[bytes] = []
-    for row in stream.chunks(0, 2**62, 10**6):
-        read: list[bytes | None] = []
-        stream.read(row.first_offset, read.append)
-        story.world.until(lambda read=read: bool(read))
-        found.append(read[0] or b"")
-    return found
+    found: dict[int, bytes | None] = {}
+    rows = stream.chunks(0, 2**62, 10**6)
+    for row in rows:
+        stream.read(row.first_offset, partial(found.__setitem__, row.first_offset))
+    story.world.until(lambda: len(found) == len(rows))
+    return [found[row.first_offset] or b"" for row in rows]
 
 
 @pytest.mark.proves("R18", "R26")
