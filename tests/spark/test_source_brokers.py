@@ -66,6 +66,7 @@ def test_the_tutorial_works_when_pasted(
     shown = capfd.readouterr().out
     assert re.search(r"\|\s*de\|\s*16683\.3", shown), shown
     assert re.search(r"\|\s*1000\|\s*999\|", shown), shown
+    assert re.search(r"\|\s*500\|\s*500\|", shown), shown
 
 
 @pytest.mark.proves("S1")
