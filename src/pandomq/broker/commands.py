@@ -313,7 +313,7 @@ def encode_command(command: Command) -> bytes:
     return _ENCODER.encode(command)
 
 
-def begins(kind: type[MessageCommand]) -> bytes:
+def begins(kind: type[Command]) -> bytes:
     """How each encoded command of this kind begins: its shape and its name."""
     count = len(kind.__struct_fields__) + 1
     assert count < 16, "msgpack's short form of an array"

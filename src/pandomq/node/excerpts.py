@@ -1,7 +1,7 @@
 """What a secondary gets of an entry: the commands in it, which are the configuration; and of none a message.
 
 Nor does it get what the log remembers of messages otherwise, of those who number their publishes or lease what is in
-queues: only a root is asked for that.
+queues, nor queues that brokers with messages have for themselves: only a root is asked for that.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from pandomq import kernel
-from pandomq.broker.commands import MessageCommand, begins
+from pandomq.broker.commands import DeclareQueue, DeleteQueue, MessageCommand, begins, decode_command, is_inner
 from pandomq.kernel.records import ENTRY_START, VERSION, BadEntry, CommandRecord, decode_entry
 from pandomq.kernel.records import encode_command as encode_record
 
 _OF_MESSAGES: Final = tuple(begins(kind) for kind in get_args(MessageCommand))
+_OF_QUEUES: Final = (begins(DeclareQueue), begins(DeleteQueue))
+_DOUBTFUL: Final = _OF_MESSAGES + _OF_QUEUES
+"""How commands begin that may be no configuration."""
 
 
 class Commands:
@@ -25,7 +28,7 @@ class Commands:
         except BadEntry:
             # Of a version that is not known here; whoever applies it will say so.
             return payload
-        return _configuration(excerpt) if any(start in excerpt for start in _OF_MESSAGES) else excerpt
+        return _configuration(excerpt) if any(start in excerpt for start in _DOUBTFUL) else excerpt
 
     def is_empty(self, excerpt: bytes) -> bool:
         """All it has is the time."""
@@ -35,5 +38,11 @@ class Commands:
 def _configuration(excerpt: bytes) -> bytes:
     entry = decode_entry(excerpt)
     commands = [record.command for record in entry.records if isinstance(record, CommandRecord)]
-    kept = [encode_record(command) for command in commands if not command.startswith(_OF_MESSAGES)]
+    kept = [encode_record(command) for command in commands if _is_configuration(command)]
     return ENTRY_START.pack(VERSION, entry.now_ms, len(kept)) + b"".join(kept)
+
+
+def _is_configuration(command: bytes) -> bool:
+    if command.startswith(_OF_MESSAGES):
+        return False
+    return not (command.startswith(_OF_QUEUES) and is_inner(decode_command(command)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pandomq.broker.commands import (
+    Command,
+    DeclareQueue,
     DeleteQueue,
     FinishBatch,
     ForgetLease,
     LeaseMessages,
-    MessageCommand,
     NoteProducers,
     NoteSequences,
     PutLease,
@@ -35,6 +36,8 @@ def test_messages_and_numbers_of_publishes_are_left_out() -> None:
     assert excerpts.of(entry_of(MESSAGE, NUMBERS, DELETE, encode_dequeue(1, 2, 1))) == entry_of(DELETE)
     assert excerpts.of(entry_of(DELETE)) == entry_of(DELETE)
     assert not excerpts.is_empty(entry_of(DELETE))
+    declare = encode_record(encode_command(DeclareQueue("/", "q", 5, True, False, b"", "guest", 7)))
+    assert excerpts.of(entry_of(declare, DELETE)) == entry_of(declare, DELETE)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +50,11 @@ def test_messages_and_numbers_of_publishes_are_left_out() -> None:
         LeaseMessages("/", "q", "job", [(1, 5, 2**62, 0, 100)]),
         ReturnLeased("/", "q", "job", 12, [(1, 2**62, 1, b"r", b"h", b"b")]),
         ForgetLease("/", "q", "job"),
+        DeclareQueue("/", "pandomq.lease.job.q", 5, True, False, b"", "guest", 7, True),
+        DeleteQueue("/", "pandomq.lease.job.q", True),
     ],
 )
-def test_nor_does_it_get_what_else_is_said_of_messages(command: MessageCommand) -> None:
+def test_nor_does_it_get_what_else_is_said_of_messages(command: Command) -> None:
     record = encode_record(encode_command(command))
     assert Commands().of(entry_of(DELETE, record, MESSAGE)) == entry_of(DELETE)
     assert Commands().of(entry_of(record)) == entry_of()
