@@ -18,7 +18,7 @@ from pandomq.data_client.patience import Patience
 from pandomq.data_client.records import Slice
 from pandomq.data_form import Fields
 
-READ_BYTES: Final = 8 * 1024 * 1024
+READ_BYTES: Final = 16 * 1024 * 1024
 """What one request asks for: enough to make requests rare, little enough to have two of them in memory."""
 BEHIND_S_MAX: Final = 2.0
 """How long a broker that is behind is waited for before the root is asked."""

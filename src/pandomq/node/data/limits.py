@@ -26,6 +26,8 @@ OUTGOING_BYTES_MAX: Final = 128 * MIB
 memory."""
 READ_CHUNKS_MAX: Final = 64
 """In one answer."""
+ROWS_AT_ONCE: Final = 16
+"""Of them, looked for at a time."""
 INDEX_ROWS_MAX: Final = 4096
 PATTERN_BYTES_MAX: Final = 512
 """Of a regular expression for the names of streams."""

@@ -134,6 +134,16 @@ def test_what_does_not_fit_comes_later_but_one_always_comes() -> None:
     assert scene.read(3, 7, 2_500_000)[1] == [[3, 4, 5], [6]]
 
 
+def test_many_small_chunks_in_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ROWS_AT_ONCE", 2)
+    scene = Scene()
+    scene.publish(10)
+    assert scene.read(0, 10)[1] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert scene.read(0, 9)[1] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    monkeypatch.setattr(limits, "READ_CHUNKS_MAX", 2)
+    assert scene.read(0, 10)[1] == [[0, 1, 2], [3, 4, 5]]
+
+
 def test_what_is_not_there_yet_is_no_error() -> None:
     scene = Scene()
     scene.publish(2)

@@ -33,15 +33,25 @@ def read_(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -
             f"stream '{stream.name}' begins at offset {stream.first_offset}: {first_offset} is gone by retention",
             stream.first_offset,
         )
-    rows: list[ChunkRow] = []
-    size_bytes = 0
-    if first_offset < end_offset:
-        for row in stream.chunks(first_offset, end_offset, limits.READ_CHUNKS_MAX):
-            size_bytes += row.size_bytes
-            if rows and size_bytes > bytes_max:
-                break
-            rows.append(row)
-    _Gathering(stream, rows, first_offset, answer).begin()
+    _Gathering(stream, _chosen(stream, first_offset, end_offset, bytes_max), first_offset, answer).begin()
+
+
+def _chosen(stream: Stream, first_offset: int, end_offset: int, bytes_max: int) -> list[ChunkRow]:
+    """Chunks that fit; one at least, if there is one."""
+    chosen: list[ChunkRow] = []
+    left_bytes = bytes_max
+    while first_offset < end_offset and len(chosen) < limits.READ_CHUNKS_MAX:
+        # Some are looked at together; most of the time that is enough.
+        rows = stream.chunks(first_offset, end_offset, limits.ROWS_AT_ONCE)
+        for row in rows:
+            left_bytes -= row.size_bytes
+            if chosen and left_bytes < 0:
+                return chosen
+            chosen.append(row)
+        if len(rows) < limits.ROWS_AT_ONCE:
+            break
+        first_offset = rows[-1].last_offset + 1
+    return chosen
 
 
 class _Gathering:
