@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pandomq import chunk_form
+from pandomq.admin.queue_rows import queue_detail_row
 from pandomq.broker.commands import PutPermissions
 from pandomq.methods import BasicPublish, QueueDeclare, QueueDelete
 from pandomq.node.local_client import LocalClient
@@ -168,6 +170,21 @@ def test_views_show_it() -> None:
     (lease,) = view.leases
     assert (lease.name, lease.stream, lease.timeout_ms) == ("job", answer["stream"], 30_000)
     assert lease.end_offset - lease.first_offset == 2
+    use = scene.port.node.views.queue_use("/", "q")
+    assert use is not None
+    row = msgspec.to_builtins(queue_detail_row(view, (), "n1", use))
+    assert (row["messages_ready"], row["messages_unacknowledged"], row["messages"]) == (2, 2, 4)
+    assert row["leases"] == [
+        {
+            "name": "job",
+            "stream": answer["stream"],
+            "messages": 2,
+            "first_offset": lease.first_offset,
+            "end_offset": lease.end_offset,
+            "timeout_ms": 30_000,
+            "state": "running",
+        }
+    ]
     assert sum(size.unacked for size in scene.port.node.views.queue_sizes()) == 2
     scene.ask("release", offset=answer["end_offset"])
     (after,) = (mark for name, mark in scene.port.node.views.queue_marks() if name == ("/", "q"))
