@@ -36,11 +36,15 @@ class Subscription:
         self.way = self._way()
 
     def _trunk(self) -> Trunk | None:
-        """None of who is at the root itself."""
-        link = self.cable.link
-        assert link is not None and link.client is not None
-        broker = link.client.broker
-        return broker.trunks.get(link.client.vhost) if isinstance(broker, Front) else None
+        """None of who is at the root itself, or nowhere any more."""
+        client = None if self.cable.link is None else self.cable.link.client
+        front = None if client is None else client.broker
+        return front.trunks.get(client.vhost) if isinstance(front, Front) and client is not None else None
+
+    @property
+    def _is_over(self) -> bool:
+        """For the broker; the client may have to hear of it yet."""
+        return self.cable.link is None or self.cable.link.client is None
 
     def _way(self) -> object:
         trunk = self._trunk()
@@ -50,7 +54,7 @@ class Subscription:
     def is_known(self) -> bool:
         """At the root, as far as the broker knows."""
         trunk = self._trunk()
-        return trunk is None or trunk.settled
+        return not self._is_over and (trunk is None or trunk.settled)
 
     def begin_anew(self, now_ms: int) -> None:
         """From now on it is to hear everything, by the way it has now."""
@@ -59,7 +63,7 @@ class Subscription:
 
     @property
     def undisturbed(self) -> bool:
-        return self._way() is self.way
+        return not self._is_over and self._way() is self.way
 
 
 class SubscriptionsKept(Checker):
