@@ -66,7 +66,8 @@ def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
             arguments=method.arguments,
         )
         if queue.stream is not None:
-            first_offset = begin_reading(queue.stream, consumer, method.arguments, broker.now_ms)
+            full = broker.streams.full_of(queue.stream)
+            first_offset = begin_reading(queue.stream, consumer, method.arguments, full, broker.now_ms)
             if client.origin is not None:
                 # Fronts go by their own tags, but must know where to go on at another root.
                 tag = "" if first_offset is None else str(first_offset)

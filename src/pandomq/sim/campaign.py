@@ -20,8 +20,9 @@ import msgspec
 from pandomq.sim.cluster.world import ClusterWorld, serves_anywhere
 from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
+from pandomq.sim.mutations.mutation import Mutation
 from pandomq.sim.outcome import Outcome
-from pandomq.sim.world import World
+from pandomq.sim.world import World, has_streams
 
 NODES_DRAWN: Final = 5
 """Where the number of brokers is left to the seed it is at most this."""
@@ -130,9 +131,15 @@ class Catch(msgspec.Struct, frozen=True):
     promise: str = ""
 
 
+def _may_show(mutation: Mutation, seed: int) -> bool:
+    if mutation.fronts:
+        return serves_anywhere(seed, mutation.nodes)
+    return has_streams(seed) or not mutation.streams
+
+
 def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
     mutation = MUTATIONS[name]
-    seeds = (seed for seed in seeds_from(first_seed) if not mutation.fronts or serves_anywhere(seed, mutation.nodes))
+    seeds = (seed for seed in seeds_from(first_seed) if _may_show(mutation, seed))
     for count, seed in enumerate(itertools.islice(seeds, seeds_max), start=1):
         outcome = run_job(Job(seed, mutation.nodes, mutation.log, name))
         if outcome.broken:

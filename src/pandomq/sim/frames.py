@@ -15,6 +15,8 @@ class Heard(NamedTuple):
     channel: int
     method: Method
     body: bytes = b""
+    header: bytes = b""
+    """Of the content."""
 
 
 class FrameReader:
@@ -24,8 +26,8 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._held = b""
-        self._contents: dict[int, tuple[Method, bytearray, int]] = {}
-        """By channel: a method whose content is not complete, its body so far, and what is missing (-1: all)."""
+        self._contents: dict[int, tuple[Method, bytearray, int, bytes]] = {}
+        """By channel: a method whose content is not complete, its body so far, what is missing (-1: all), header."""
 
     def feed(self, data: bytes) -> list[Heard]:
         data = self._held + data if self._held else data
@@ -47,22 +49,22 @@ class FrameReader:
             method = decode_method(payload)
             assert channel not in self._contents, "a method in the middle of a content"
             if method.has_content:
-                self._contents[channel] = (method, bytearray(), -1)
+                self._contents[channel] = (method, bytearray(), -1, b"")
             else:
                 heard.append(Heard(channel, method))
             return
         if kind == HEARTBEAT_FRAME:
             return
-        method, body, missing = self._contents[channel]
+        method, body, missing, header = self._contents[channel]
         if missing < 0:
             assert kind == HEADER_FRAME
-            missing = body_size(payload)
+            missing, header = body_size(payload), payload
         else:
             assert kind == BODY_FRAME
             body += payload
             missing -= len(payload)
         if missing:
-            self._contents[channel] = (method, body, missing)
+            self._contents[channel] = (method, body, missing, header)
         else:
             del self._contents[channel]
-            heard.append(Heard(channel, method, bytes(body)))
+            heard.append(Heard(channel, method, bytes(body), header))

@@ -41,6 +41,8 @@ class Message:
     confirmed_life: int = 0
     confirmed_ms: int = 0
     """By the world's time."""
+    said_again: bool = False
+    """By its publisher, under the same number: if the broker has lost the first it is a new one."""
 
     def __str__(self) -> str:
         return f"message {self.channel}:{self.number}"

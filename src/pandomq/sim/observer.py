@@ -34,7 +34,7 @@ class Observer:
         assert isinstance(client, Client)
         if client.subscribes:
             return
-        for _, method, body in methods:
+        for _, method, body, _ in methods:
             if isinstance(method, BasicDeliver):
                 queue, asked = method.consumer_tag, False
             elif isinstance(method, BasicGetOk):

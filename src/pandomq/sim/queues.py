@@ -25,6 +25,8 @@ class QueueKind(msgspec.Struct, frozen=True):
     dead_letters_to: str | None = None
     swept: bool = False
     """Who publishes to it purges it now and then."""
+    stream: bool = False
+    """It is read by offset, and nothing leaves it, unless it does not keep."""
 
     @property
     def drops(self) -> bool:
@@ -59,6 +61,18 @@ KINDS: Final = (
     QueueKind("values", {"x-last-value-key": VALUE_KEY}, keeps=False, last_value=True),
     QueueKind("passing", durable=False),
 )
+
+
+NUMBERED: Final = QueueKind("numbered")
+"""For publishers who number their messages."""
+STREAM: Final = QueueKind("stream", {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000}, stream=True)
+RIVER: Final = QueueKind(
+    "river",
+    {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 2_000, "x-max-length-bytes": 8_000},
+    stream=True,
+    keeps=False,
+)
+"""Its beginning is forgotten."""
 
 
 REPLICATED_KINDS: Final = (

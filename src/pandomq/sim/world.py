@@ -28,12 +28,15 @@ from pandomq.sim.checkers.invariants import Invariants
 from pandomq.sim.checkers.kinds import KindsKept
 from pandomq.sim.checkers.order import InOrder
 from pandomq.sim.checkers.redelivered import RedeliveredSaysSo
+from pandomq.sim.checkers.streams import StreamsKept
 from pandomq.sim.checkers.transactions import TransactionsWhole
 from pandomq.sim.clients.client import Client
 from pandomq.sim.clients.configurer import Configurer
 from pandomq.sim.clients.consumer import Consumer
 from pandomq.sim.clients.drainer import Drainer
+from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
+from pandomq.sim.clients.stream_reader import StreamDrainer, StreamReader
 from pandomq.sim.clients.transactor import Transactor
 from pandomq.sim.disk import DiskPace, SimDisk
 from pandomq.sim.faults import Faults
@@ -43,16 +46,23 @@ from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
 from pandomq.sim.observer import Observer
 from pandomq.sim.outcome import Outcome, outcome_of
-from pandomq.sim.queues import DEAD_LETTERS, PLAIN, PROOF, WHOLE, QueueKind, draw_kinds
+from pandomq.sim.queues import DEAD_LETTERS, NUMBERED, PLAIN, PROOF, RIVER, STREAM, WHOLE, QueueKind, draw_kinds
 from pandomq.sim.scene import Scene
 from pandomq.sim.trace import Trace
 
 PROGRESS_MS: Final = 20_000
 """Within so much time after the faults have ended everybody has had an answer."""
+STREAMS_CHANCE: Final = 0.25
 DISK_BYTES: Final = 8 * 2**20
 SETTINGS: Final = NodeSettings(name="n1", password_log_cost=1)
 PAGING_BYTES: Final = (1 * KIB, 4 * KIB, 64 * KIB)
 """What messages may take of memory, in one seed after the other: in the last next to none ever leaves it."""
+
+
+def has_streams(seed: int) -> bool:
+    """And publishers who number their messages."""
+    # With this number seeds that once broke something keep the course that did.
+    return Random(f"streams 26 {seed}").random() < STREAMS_CHANCE
 
 
 class World:
@@ -71,6 +81,7 @@ class World:
         self._order = InOrder(self.ledger)
         self._redelivered = RedeliveredSaysSo(self.ledger)
         self._kinds_kept = KindsKept(self.ledger)
+        self._streams_kept = StreamsKept(self.ledger)
         checkers: list[Checker] = [
             AckedGone(self.ledger),
             self._redelivered,
@@ -78,6 +89,7 @@ class World:
             TransactionsWhole(self.ledger),
             self._confirmed_kept,
             self._kinds_kept,
+            self._streams_kept,
             self._configuration,
             Invariants(self.ledger),
             *self._more_checkers(),
@@ -90,9 +102,14 @@ class World:
         self.kinds = self._draw_kinds()
         if any(kind.dead_letters_to for kind in self.kinds):
             self.kinds.append(DEAD_LETTERS)
-        for kind in (*self.kinds, PROOF):
+        self.streams = [STREAM, RIVER] if has_streams(seed) else []
+        if self.streams:
+            self.kinds.append(NUMBERED)
+        for kind in (*self.kinds, *self.streams, PROOF):
             self.ledger.kinds[kind.name] = kind
         self.clients = self._make_clients()
+        if self.streams:
+            self.clients += self._make_readers()
         self.faults = self._make_faults(Random(random.getrandbits(64)))
         self.observer.on_ended = self.faults.ended
 
@@ -173,6 +190,20 @@ class World:
         clients.append(configurer)
         return clients
 
+    def _make_readers(self) -> list[Client]:
+        """Of streams, and who writes them."""
+        random, scene = self.random, self.scene
+        clients: list[Client] = [
+            Publisher(scene, "writer", [random.choice(self.streams)], "", random.randint(20, 120)),
+            NamedPublisher(scene, "named-1", STREAM, random.randint(10, 80)),
+            NamedPublisher(scene, "named-2", NUMBERED, random.randint(10, 60)),
+            Consumer(scene, "consumer-of-numbered", NUMBERED),
+        ]
+        for number in range(random.randint(1, 3)):
+            kind = STREAM if not number else random.choice(self.streams)
+            clients.append(StreamReader(scene, f"reader-{number}", kind, self._streams_kept))
+        return clients
+
     # The course of it.
 
     def run(self) -> Outcome:
@@ -183,7 +214,7 @@ class World:
 
     def _live(self) -> None:
         agenda, random = self.agenda, self.random
-        self.trace.say("world", f"queues: {', '.join(kind.name for kind in self.kinds)}")
+        self.trace.say("world", f"queues: {', '.join(kind.name for kind in (*self.kinds, *self.streams))}")
         self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
         self._begin()
         for client in self.clients:
@@ -200,8 +231,7 @@ class World:
     def _heal(self) -> None:
         self._await("a broker that serves", lambda: self.machine.serving)
         for client in self.clients:
-            if isinstance(client, Publisher | Transactor | Configurer):
-                client.end_wish()
+            client.end_wish()
         self._await("answers for everybody", lambda: all(client.content for client in self.clients))
 
     def _count(self) -> None:
@@ -214,13 +244,17 @@ class World:
             self._lose_power()
             self._await("a broker that serves", lambda: self.machine.serving)
         self._compare()
-        drainer = Drainer(self.scene, self.kinds)
-        drainer.connect()
-        self._await("empty queues", lambda: drainer.content)
-        drainer.leave()
-        self._await("everybody's farewell", lambda: drainer.gone)
+        self._look_into("empty queues", Drainer(self.scene, self.kinds))
+        for kind in self.streams:
+            self._look_into(f"all of {kind.name}", StreamDrainer(self.scene, "drainer", kind, self._streams_kept))
         self.observer.finished(self.machine)
         self._close()
+
+    def _look_into(self, what: str, client: Client) -> None:
+        client.connect()
+        self._await(what, lambda: client.content)
+        client.leave()
+        self._await("everybody's farewell", lambda: client.gone)
 
     def _close(self) -> None:
         self.faults.closing = True

@@ -232,3 +232,13 @@ def test_nobody_reads_what_is_not_committed() -> None:
     world.commit()
     assert heard_offsets(peer) == [0]
     assert stream_of(world).message_count == 1
+
+
+@pytest.mark.parametrize("offset", ["first", Timestamp(0), "1h"])
+def test_what_became_full_in_the_same_batch_is_read(offset: Any) -> None:
+    world = World()
+    peer = declared(world, stream_max_segment_size_bytes=100)
+    peer.publish("", "s", bytes(200))
+    peer.say_publish("", "s", b"begins another chunk")
+    peer.say(consume(offset=offset)).flush()
+    assert heard_offsets(peer) == [0, 1]

@@ -3,7 +3,7 @@
 Differences: `last` is the last message, not the last chunk; filters are exact; a time is that of a message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq.broker.streams.ages import INVALID, age_ms
@@ -60,9 +60,14 @@ def filters_of(arguments: Mapping[str, Any]) -> list[bytes]:
 
 
 def begin_reading(
-    stream: "Stream", consumer: "kernel.Consumer", arguments: Mapping[str, Any], now_ms: int
+    stream: "Stream",
+    consumer: "kernel.Consumer",
+    arguments: Mapping[str, Any],
+    full: "Sequence[kernel.Chunk]",
+    now_ms: int,
 ) -> int | None:
-    """With arguments that were checked. Says where it begins, or None if that is found out later."""
+    """With arguments that were checked; `full` became so in this batch. Says where it begins, or None if that is found
+    out later."""
     filters = filters_of(arguments)
     unfiltered = bool(filters) and arguments.get(MATCH_UNFILTERED) is True
     offset = arguments.get(OFFSET, "next")
@@ -75,12 +80,13 @@ def begin_reading(
             if channel.consumers.get(tag) is consumer:
                 consumer.seek(at, filters, unfiltered)
 
-        stream.find_time(time_us, found)
+        stream.find_time(time_us, found, full)
         return None
+    first_offset = min([stream.first_offset, *(chunk.first_offset for chunk in full)])
     if offset == "first":
-        offset = stream.first_offset
+        offset = first_offset
     elif offset == "last":
-        offset = max(stream.first_offset, stream.committed_end - 1)
+        offset = max(first_offset, stream.committed_end - 1)
     elif offset == "next":
         offset = stream.committed_end
     consumer.seek(int(offset), filters, unfiltered)

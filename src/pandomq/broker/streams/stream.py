@@ -4,7 +4,7 @@ The same on every broker that has applied the same entries. What others may read
 there may be more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -140,11 +140,12 @@ class Stream:
         count = self._committed_count(chunk)
         on_bytes(chunk.seal_rows(count) if count and chunk.first_offset <= offset else None)
 
-    def find_time(self, time_us: int, on_offset: Callable[[int], None]) -> None:
-        """The offset of the first message of this time or later; `committed_end` if there is none."""
+    def find_time(self, time_us: int, on_offset: Callable[[int], None], full: "Sequence[kernel.Chunk]" = ()) -> None:
+        """The offset of the first message of this time or later; `committed_end` if there is none. `full` are chunks
+        that have become so, and have to be sealed yet."""
         position = self.index.find_time(time_us)
         if position == len(self.index.rows):
-            chunk = self.open_chunk
+            chunk = next((chunk for chunk in full if chunk.last_time_us >= time_us), self.open_chunk)
             on_offset(self._offset_in(chunk, time_us) if chunk.count else self.committed_end)
         elif (row := self.index.rows[position]).first_time_us >= time_us:
             on_offset(min(row.first_offset, self.committed_end))

@@ -30,6 +30,11 @@ class Streams:
         """What they have in memory for want of a disk: sealed chunks."""
         return self._broker.state.shelf.held_bytes
 
+    def full_of(self, stream: "Stream") -> "list[kernel.Chunk]":
+        """Chunks of it that became full in this batch. They are in no list before its end, since what is kept then
+        depends on all that the batch does."""
+        return [chunk for place, chunk in self._broker.engine.full_chunks if place is stream.queue]
+
     def turn(self) -> None:
         """After `Engine.deliver`, and after each entry that was replayed: chunks that became full go where they are
         kept, and readers get those they want. What they get now they deliver in another batch."""

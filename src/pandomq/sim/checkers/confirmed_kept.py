@@ -22,8 +22,9 @@ class ConfirmedKept(Checker):
     """A message that is not persistent is confirmed when several brokers have it."""
 
     def _is_promised(self, message: Message, queue: str, machine: Machine) -> bool:
-        durable = self.ledger.kinds[queue].durable
-        if (message.persistent and durable) or message.confirmed_life == machine.life:
+        kind = self.ledger.kinds[queue]
+        durable = kind.durable
+        if ((message.persistent or kind.stream) and durable) or message.confirmed_life == machine.life:
             return True
         since_ms = message.confirmed_ms - LATENCY_MS
         lost = any(at_ms >= since_ms for at_ms in self.ledger.losses_ms)

@@ -24,6 +24,8 @@ class RedeliveredSaysSo(Checker):
         """What was delivered as new."""
 
     def emitted(self, delivery: Delivery, machine: Machine) -> None:
+        if delivery.message.said_again:
+            return
         if self.proxied:
             self._compare(delivery)
         elif delivery.redelivered or delivery.place not in self.ledger.emitted:

@@ -79,6 +79,8 @@ class Client:
         """To what is said to all, from a queue of its own: what it hears is looked at where it is heard."""
         self.wants_root = False
         """Even where any broker would do."""
+        self.header = b""
+        """Of the content that it hears."""
         self._ahead = self.random.random() < 0.5
 
     # What a kind of client does.
@@ -101,6 +103,9 @@ class Client:
     def content(self) -> bool:
         """It has all it waited for."""
         return True
+
+    def end_wish(self) -> None:
+        """The faults are over: it wants a little more, to see that it is served, and then no more."""
 
     def get_queue(self) -> str:
         """From which queue the next get-ok is."""
@@ -167,7 +172,7 @@ class Client:
 
     def heard(self, methods: list[Heard]) -> None:
         detailed = self.scene.trace.detailed
-        for channel, method, body in methods:
+        for channel, method, body, header in methods:
             if detailed:
                 self.scene.trace.detail(self.name, f"< {method} {body[:24].decode('latin-1')}".rstrip())
             if self.cable is None:
@@ -181,6 +186,7 @@ class Client:
             elif isinstance(method, ChannelClose):
                 self.channel_closed(method)
             elif self.ready:
+                self.header = header
                 self.method(method, body)
 
     @property

@@ -37,8 +37,10 @@ PURGE_CHANCE: Final = 0.3
 class Publishing:
     """One channel's messages: numbers them, encodes them, and writes them down."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, producer: str | None = None) -> None:
         self._client = client
+        self._producer = producer
+        """Under which name it numbers its messages for the broker, too."""
         self.channel = client.scene.ledger.new_channel()
         self.count = 0
 
@@ -56,7 +58,9 @@ class Publishing:
             # A key has one publisher, so that it is known which value is the last.
             value_key = f"{client.name}-{random.randrange(VALUE_KEYS)}"
             headers = {VALUE_KEY: value_key}
-        persistent = transaction is not None or random.random() < 0.8
+        if self._producer is not None:
+            headers = {"x-producer": self._producer, "x-sequence": self.count}
+        persistent = transaction is not None or self._producer is not None or random.random() < 0.8
         priority = random.randrange(6) if any(kind.priorities for kind in queues) else 0
         message = Message(
             self.channel,

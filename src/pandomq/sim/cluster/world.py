@@ -167,6 +167,9 @@ class ClusterWorld(World):
     def _make_faults(self, random: Random) -> Faults:
         faults = ClusterFaults(self.scene, self.clients, random, self.network)
         faults.on_promoted = self._promoted
+        if self.streams and "promote" in faults.kinds:
+            # What was read of a stream may be lost by force, and others take its place.
+            faults.kinds = [kind for kind in faults.kinds if kind != "promote"] or ["kill"]
         self._subscriptions.know_faults(faults.kinds)
         settings = self._replica_settings
         always_two = self._nodes > 2 or (settings.min_copies > 1 and "members" not in faults.kinds)

@@ -12,6 +12,7 @@ from pandomq.sim.ledger import BrokenPromise
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.queue import Queue
+    from pandomq.broker.streams.stream import Stream
     from pandomq.sim.machine import Machine
 
 PROMISE: Final = "all brokers hold the same"
@@ -74,6 +75,11 @@ def _shared(broker: Broker) -> dict[str, Queue]:
 
 
 def _compare(who: str, ours: Queue, theirs: Queue) -> None:
+    if ours.stream is not None and theirs.stream is not None:
+        mine_of, theirs_of = _content(ours.stream), _content(theirs.stream)
+        if mine_of != theirs_of:
+            text = f"{ours.name} of {who} has the chunks {theirs_of[0]}, not {mine_of[0]}, or others in the last"
+            raise BrokenPromise(PROMISE, text)
     if not ours.durable or ours.kernel.pages() or theirs.kernel.pages():
         return
     mine, other = _held(ours), _held(theirs)
@@ -82,6 +88,14 @@ def _compare(who: str, ours: Queue, theirs: Queue) -> None:
         raise BrokenPromise(
             PROMISE, f"{who} holds other messages in {ours.name}: it lacks {only_here}, and the root {only_there}"
         )
+
+
+def _content(stream: Stream) -> tuple[list[tuple[int, int, int]], bytes]:
+    """Chunks, and the bytes of the one that grows."""
+    end = stream.committed_end
+    rows = [(row.first_offset, row.last_offset, row.size_bytes) for row in stream.chunks(0, end, end + 1)]
+    chunk = stream.open_chunk
+    return rows, chunk.seal_rows(chunk.count) if chunk.count else b""
 
 
 def _held(queue: Queue) -> set[tuple[int, int, bytes]]:
