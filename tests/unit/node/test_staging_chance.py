@@ -10,10 +10,12 @@ from typing import TypeAlias
 
 import pytest
 
+from pandomq import kernel
 from pandomq.broker.broker import Broker
 from pandomq.broker.commands import StartBroker, encode_command
 from pandomq.broker.staging import expansion, staging
 from pandomq.broker.staging.decisions import NONE, Decisions
+from pandomq.broker.staging.frames import publishes_of
 from pandomq.broker.staging.names import Attempt
 from pandomq.broker.staging.staging import Chosen
 from pandomq.broker.vhost import Vhost
@@ -153,19 +155,18 @@ def never_decided(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_part_late(patch: pytest.MonkeyPatch) -> None:
-    publishes_of, held = expansion.publishes_of, [None]
+    held: list[kernel.PublishRun | None] = [None]
 
-    def late(broker: Broker, octets: bytes) -> object:
-        run, held[0] = held[0], publishes_of(broker, octets)  # type: ignore[call-overload]
-        return run
+    def late(broker: Broker, octets: bytes) -> kernel.PublishRun | None:
+        held.append(publishes_of(broker, octets))
+        return held.pop(0)
 
     patch.setattr(expansion, "publishes_of", late)
 
 
 def parts_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        staging, "_part_count", lambda queue: 0 if queue.kernel.ready_count == 1 else queue.kernel.ready_count
-    )
+    count = staging._part_count
+    patch.setattr(staging, "_part_count", lambda queue: 0 if count(queue) == 1 else count(queue))
 
 
 @pytest.mark.parametrize("plant", [not_logged, never_decided, a_part_late, parts_again])
