@@ -12,6 +12,7 @@ from pandomq.admin.queue_rows import queue_detail_row
 from pandomq.broker.commands import PutPermissions
 from pandomq.methods import BasicPublish, QueueDeclare, QueueDelete
 from pandomq.node.local_client import LocalClient
+from pandomq.node.pressure import LOW_ON_MEMORY
 from pandomq.properties import Properties, encode_header
 
 from .data_port import DataPort
@@ -157,6 +158,22 @@ def test_a_queue_that_is_deleted_ends_it() -> None:
     scene.port.step()
     assert scene.read(answer["stream"], answer["first_offset"], answer["end_offset"]) == 404
     assert scene.lease()["error"] == 404
+
+
+def test_a_log_that_should_not_grow_leases_nothing_more() -> None:
+    scene = Scene()
+    services = scene.port.node.data.services
+    first = scene.lease(messages_max=2)
+    services.held_back = lambda: "low on disk"
+    answer = scene.lease()
+    assert (answer["first_offset"], answer["end_offset"], answer["more"]) == (*_range(first), False)
+    assert scene.ask("release", offset=first["end_offset"])["first_offset"] == first["end_offset"]
+    services.held_back = lambda: LOW_ON_MEMORY
+    assert scene.lease()["end_offset"] == first["end_offset"] + 3, "that takes them out of memory"
+
+
+def _range(answer: Fields) -> tuple[int, int]:
+    return answer["first_offset"], answer["end_offset"]
 
 
 def test_views_show_it() -> None:

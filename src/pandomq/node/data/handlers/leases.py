@@ -10,6 +10,7 @@ from pandomq.broker.leases.asks import LeaseAsk, LeaseEnds
 from pandomq.broker.permissions import Right
 from pandomq.node.data.fields import number, text
 from pandomq.node.data.refusals import Refused, not_now
+from pandomq.node.pressure import LOW_ON_MEMORY
 
 if TYPE_CHECKING:
     from pandomq.broker.leases.lease import LeaseView
@@ -23,12 +24,16 @@ NAME_BYTES_MAX: Final = 1024
 
 def lease(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -> None:
     queue = _readable_queue(client, fields)
+    messages_max = number(fields, "messages_max")
+    if client.services.held_back() not in (None, LOW_ON_MEMORY):
+        # The log should not grow now, so nothing more is moved; if it is memory that is short, moving helps.
+        messages_max = 0
     ask = LeaseAsk(
         client.vhost_name,
         queue,
         text(fields, "name", NAME_BYTES_MAX),
         client.user,
-        number(fields, "messages_max"),
+        messages_max,
         number(fields, "bytes_max"),
         number(fields, "timeout_ms"),
     )
