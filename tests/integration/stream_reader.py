@@ -1,4 +1,4 @@
-"""What tests of streams do with pika again and again: declare one, fill it, read it from some place on."""
+"""What tests of streams do with pika again and again: declare one, fill_confirmed it, read it from some place on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ def declare(channel: BlockingChannel, stream: str, **arguments: Any) -> None:
     channel.queue_declare(stream, durable=True, arguments={"x-queue-type": "stream", **arguments})
 
 
+def fill_confirmed(channel: BlockingChannel, stream: str, first: int, end: int) -> None:
+    """Each says its number, and is confirmed."""
+    channel.confirm_delivery()
+    for number in range(first, end):
+        channel.basic_publish("", stream, b"%d" % number)
+
+
 def fill(channel: BlockingChannel, stream: str, first: int, end: int, size_bytes: int = 0) -> None:
-    """Each says its number; when it returns all are committed, and there was nothing before the first."""
+    """The same for many: when it returns all are committed, and there was nothing before the first."""
     for number in range(first, end):
         channel.basic_publish("", stream, b"%d" % number + b" " * size_bytes, BasicProperties(app_id=str(number)))
     pump(channel.connection, lambda: committed_end(channel, stream) >= end, f"{end} messages in {stream}")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from .http_broker import HttpBroker, unique
-from .stream_reader import StreamReader, declare, fill
+from .stream_reader import StreamReader, declare, fill_confirmed
 from .waiting import wait_until
 
 pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
@@ -27,7 +27,7 @@ def test_what_is_shown_of_a_stream(http_broker: HttpBroker, api: httpx.Client) -
             0,
         )
         assert "first_timestamp" not in empty
-        fill(channel, name, 0, 20)
+        fill_confirmed(channel, name, 0, 20)
         reader = StreamReader(connection.channel(), name)
         reader.wait_for(20)
         wait_until(lambda: api.get(f"queues/%2F/{name}").json()["messages"] == 20, "its messages to be shown")

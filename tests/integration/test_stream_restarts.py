@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from .restarts import RestartingBroker, ended
-from .stream_reader import StreamReader, declare, fill
+from .stream_reader import StreamReader, declare, fill, fill_confirmed
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def restarting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest
 def test_a_stream_comes_back(restarting: RestartingBroker, cleanly: bool) -> None:
     channel = restarting.connect().channel()
     declare(channel, "s")
-    fill(channel, "s", 0, 50)
+    fill_confirmed(channel, "s", 0, 50)
     reader = StreamReader(restarting.channel(), "s")
     assert reader.read_to(50) == list(range(50))
     restarting.restart(cleanly=cleanly)
     channel = restarting.connect().channel()
-    fill(channel, "s", 50, 60)
+    fill_confirmed(channel, "s", 50, 60)
     reader = StreamReader(restarting.channel(), "s")
     assert reader.read_to(60) == reader.numbers == list(range(60))
 

@@ -15,14 +15,14 @@ from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from .aio_pika_mailbox import opened
 from .broker_under_test import BrokerUnderTest, Names
 from .conftest import Connect
-from .stream_reader import StreamReader, declare, fill
+from .stream_reader import StreamReader, declare, fill_confirmed
 from .waiting import PATIENCE_S
 
 
 def test_readers_begin_where_they_want_to(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     stream = names.queue()
     declare(channel, stream)
-    fill(channel, stream, 0, 100)
+    fill_confirmed(channel, stream, 0, 100)
     an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
     wishes: list[tuple[Any, int]] = [("first", 0), (50, 50), ("last", 99), (an_hour_ago, 0), ("10m", 0)]
     for offset, first in wishes:
@@ -36,7 +36,7 @@ def test_a_reader_follows(channel: BlockingChannel, connect: Connect, names: Nam
     declare(channel, stream)
     reader = StreamReader(connect().channel(), stream, "next", prefetch=3)
     for first in range(0, 100, 20):
-        fill(channel, stream, first, first + 20)
+        fill_confirmed(channel, stream, first, first + 20)
         reader.wait_for(first + 20)
     assert reader.numbers == list(range(100))
 

@@ -50,10 +50,20 @@ def test_what_was_read_stays(channel: Channel, other: Channel, stream: str) -> N
         tag = read(reader, stream)
         assert offsets(reader, 10) == list(range(10))
         reader.rpc("basic.cancel", consumer_tag=tag)
-    assert channel.counts(stream) == (10, 0)
 
 
-@pytest.mark.parametrize(("offset", "expected"), [("first", 0), ("last", 9), ("next", 10), (4, 4), (12, 12)])
+@pytest.mark.ours_only
+def test_how_many_there_are(channel: Channel, other: Channel, stream: str) -> None:
+    fill(channel, stream, 10)
+    read(other, stream)
+    offsets(other, 10)
+    assert channel.counts(stream) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [("first", 0), pytest.param("last", 9, marks=pytest.mark.ours_only), ("next", 10), (4, 4), (12, 12)],
+)
 def test_where_to_begin(channel: Channel, other: Channel, stream: str, offset: str | int, expected: int) -> None:
     fill(channel, stream, 10)
     read(other, stream, offset)
@@ -84,19 +94,19 @@ def test_times(channel: Channel, other: Channel, connect: Connect, stream: str) 
     assert offsets(fourth, 1) == [3]
 
 
-@pytest.mark.parametrize("prefetch", [1, 7, 1000])
-def test_acks_are_credit(channel: Channel, other: Channel, stream: str, prefetch: int) -> None:
+@pytest.mark.ours_only
+@pytest.mark.parametrize("method", ["basic.ack", "basic.nack", "basic.reject"])
+@pytest.mark.parametrize("prefetch", [1, 7])
+def test_settlements_are_credit(channel: Channel, other: Channel, stream: str, prefetch: int, method: str) -> None:
+    """As in RabbitMQ 4; before, it took acks only, and gave some more than it was asked for."""
     fill(channel, stream, 50)
     read(other, stream, prefetch=prefetch)
-    if prefetch < 50:
-        assert offsets(other, prefetch, ack=False) == list(range(prefetch))
-        other.expect_nothing()
-        other.send("basic.nack", delivery_tag=prefetch, multiple=True, requeue=True)
-        assert offsets(other, 50 - prefetch) == list(range(prefetch, 50))
-    else:
-        assert offsets(other, 50) == list(range(50))
+    assert offsets(other, prefetch, ack=False) == list(range(prefetch))
     other.expect_nothing()
-    assert channel.counts(stream) == (50, 1)
+    for tag in range(1, prefetch + 1):
+        other.send(method, delivery_tag=tag)
+    assert offsets(other, 50 - prefetch) == list(range(prefetch, 50))
+    other.expect_nothing()
 
 
 def test_content_is_kept(channel: Channel, other: Channel, stream: str) -> None:
@@ -154,15 +164,12 @@ def test_a_transaction_is_read_whole(channel: Channel, other: Channel, stream: s
 def test_what_is_not_for_streams(channel: Channel, connect: Connect, stream: str) -> None:
     resource = f"queue '{stream}' in vhost '/'"
     channel.refused(
-        406,
-        f"PRECONDITION_FAILED - consumer prefetch count is not set for stream {resource}",
-        "basic.consume",
-        queue=stream,
+        406, "PRECONDITION_FAILED - consumer prefetch count is not set for …", "basic.consume", queue=stream
     )
     for name, text, options in (
         ("basic.get", f"basic.get not supported by stream queues {resource}", {}),
         ("queue.purge", f"queue.purge not supported by stream queues {resource}", {}),
-        ("basic.consume", f"automatic acknowledgement not supported by stream {resource}", {"no_ack": True}),
+        ("basic.consume", "automatic acknowledgement not supported by stream …", {"no_ack": True}),
     ):
         refused = connect().channel()
         refused.rpc("basic.qos", prefetch_count=5)
