@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq import chunk_form
@@ -123,3 +124,43 @@ def test_a_chunk_that_was_cut_short_is_noticed(kernel: ModuleType, size: int) ->
         kernel.Chunk.open(sealed[:size])
     with pytest.raises(BadChunk):
         kernel.Chunk.open(sealed + b"\0")
+
+
+def with_sound_checksums(sealed: bytes) -> bytes:
+    """As if it had been written so."""
+    fields = list(chunk_form.HEAD.unpack_from(sealed))
+    fields[-1] = zlib.crc32(sealed[chunk_form.HEAD_BYTES :])
+    head = chunk_form.HEAD.pack(*fields)
+    return head + chunk_form.HEAD_CHECKSUM.pack(zlib.crc32(head)) + sealed[chunk_form.HEAD_BYTES :]
+
+
+SLOT = st.integers(0, 2 * chunk_form.COLUMNS - 1).map(lambda slot: chunk_form.HEAD_BYTES + 8 * slot)
+NUMBER = st.sampled_from([0, 1, 4, 63, 64, 255, 256, 1000, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
+CHANGES = st.lists(
+    st.tuples(SLOT, NUMBER.map(lambda number: number.to_bytes(8, "little")))
+    | st.tuples(st.integers(chunk_form.HEAD_BYTES, 1500), st.binary(min_size=1, max_size=4))
+    | st.tuples(st.just(8), st.integers(0, 20).map(lambda count: count.to_bytes(4, "little"))),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=300)
+@given(changes=CHANGES)
+def test_whatever_is_written_under_sound_checksums_is_refused_or_read_within_its_bounds(
+    plain: ModuleType, fast: ModuleType, changes: list[tuple[int, bytes]]
+) -> None:
+    sealed = bytearray(filled(fast, some_rows(5)).seal())
+    for place, octets in changes:
+        place %= len(sealed) - len(octets)
+        sealed[place : place + len(octets)] = octets
+    data = with_sound_checksums(bytes(sealed))
+    found: list[Any] = []
+    for kernel in (plain, fast):
+        try:
+            chunk = kernel.Chunk.open(data)
+        except BadChunk:
+            found.append(None)
+        else:
+            found.append([chunk.row(position) for position in range(chunk.count)])
+    assert found[0] == found[1]
