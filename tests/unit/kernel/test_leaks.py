@@ -209,3 +209,51 @@ def test_relayed_lives_leave_nothing_behind(fast: ModuleType) -> None:
     for number in range(1_000):
         relayed_life(world, number)
     assert rss_bytes() - before < 2 << 20
+
+
+def life_of_a_stream(world: World, number: int) -> None:
+    stream = world.queue("k", logged=True, stream=True, chunk_bytes=300)
+    channels = [world.channel() for _ in range(3)]
+    readers = [world.consumer(channel, stream, prefetch=4, no_ack=channel.owner % 3 == 0) for channel in channels]
+    for reader in readers:
+        reader.seek(number % 4, (b"v",) if number % 5 == 0 else (), True)
+    for _ in range(3):
+        world.feed(channels[0].session, publish(b"k", b"x" * 60, PROPS[number % len(PROPS)]) * 7)
+        world.end_batch()
+        stored = [fast_copy(world, chunk) for _, chunk in world.engine.full_chunks]
+        world.engine.full_chunks.clear()
+        for reader in world.engine.wanted_chunks:
+            reader.read_from(stored[0] if stored else stream.open_chunk)
+        world.engine.wanted_chunks.clear()
+        for channel in channels[:-1]:
+            channel.session.take()
+            world.feed(channel.session, ack(0, True))
+    stream.reinstate_stream(stream.next_sequence, stream.open_chunk.seal_rows(stream.open_chunk.count))
+    channels[1].forget(stream)
+    if number % 2:
+        stream.delete()
+    for channel in channels:
+        channel.session.close(world.now_ms)
+    stream.delete()
+    world.end_batch()
+    world.engine.wanted_chunks.clear()
+    world.engine.take_dirty()
+    for kept in (world.sessions, world.scanners, world.unsent, world.channels, world.queues, world.consumers):
+        kept.clear()
+    for table in (world.settings, world.table, world.plans, world.events, world.routes):
+        table.clear()
+
+
+def fast_copy(world: World, chunk: Any) -> Any:
+    return world.kernel.Chunk.open(chunk.seal())
+
+
+def test_streams_and_their_readers_leave_nothing_behind(fast: ModuleType) -> None:
+    world = World(fast)
+    for number in range(300):
+        life_of_a_stream(world, number)
+    before = rss_bytes()
+    for number in range(1_500):
+        life_of_a_stream(world, number)
+    assert rss_bytes() - before < 2 << 20
+    assert world.engine.held_messages == world.engine.held_bytes == 0
