@@ -150,7 +150,9 @@ STREAM_SEGMENT_BYTES: Final = 500_000_000
 """What leaves a stream at a time, unless it says otherwise, as in RabbitMQ."""
 STREAM_SEGMENT_BYTES_MAX: Final = 3_000_000_000
 STREAM_CACHE_BYTES_MAX: Final = 32 * MIB
-"""Chunks of all streams that are kept in memory for whoever reads them next."""
+"""Chunks of all streams that are kept in memory for whoever reads them, and will read them next."""
+STREAM_AHEAD_BYTES_MAX: Final = 8 * MIB
+"""A chunk is read ahead if it and the one before it take no more: else it would drive that out before it is read."""
 STREAM_STORED_OFFSETS_MAX: Final = 1024
 """Names under which offsets of one stream are stored."""
 TRANSACTION_BYTES_MAX: Final = 256 * MIB
@@ -198,3 +200,4 @@ assert HANDSHAKES_MAX * HANDSHAKE_HELD_BYTES_MAX <= 128 * MIB, "however many com
 assert CROWDED_HANDSHAKE_MS_MAX <= HANDSHAKE_MS_MAX
 assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX
 assert EXPIRATION_MS_MAX >= 2**27 * 1000
+assert 4 * STREAM_AHEAD_BYTES_MAX <= STREAM_CACHE_BYTES_MAX, "who reads ahead leaves room for others"

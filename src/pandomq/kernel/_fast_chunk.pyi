@@ -34,6 +34,9 @@ class Chunk:
     def seal_rows(self, count: int) -> bytes:
         """As if it had only so many messages, the first ones, and were sealed; it stays as it is. ValueError if there
         are not so many, or for 0."""
+    def let_go(self) -> None:
+        """It is empty from now on, and takes no memory: consumers that read it will want it again. For who keeps the
+        bytes of a sealed chunk elsewhere; ValueError of an open one."""
     def find_offset(self, offset: int) -> int: ...  # the position of the first message whose offset is not lower
     def find_time(self, time_us: int) -> int: ...
     def row(self, position: int) -> tuple[int, int, bytes, bytes, bytes, bytes]: ...  # as chunk_form.Row

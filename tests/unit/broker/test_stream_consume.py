@@ -201,6 +201,28 @@ def test_a_reader_waits_for_the_disk() -> None:
     assert heard == list(range(4, 20))
 
 
+def test_slow_readers_do_not_keep_a_chunk_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, _ = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=300)
+    fill(peer, 60, b"x" * 100)
+    shelf = world.broker.state.shelf
+    shelf._opened.clear()
+    shelf._opened_bytes = 0
+    monkeypatch.setattr("pandomq.broker.streams.shelf.STREAM_CACHE_BYTES_MAX", 4000)
+    slow = [world.peer() for _ in range(10)]
+    for number, reader in enumerate(slow):
+        reader.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk)
+        reader.send(consume(offset=5 * number))
+    assert [heard_offsets(reader) for reader in slow] == [[5 * number] for number in range(10)]
+    assert shelf.held_bytes <= 4000
+    for step in range(1, 9):
+        for reader in slow:
+            reader.send(methods.BasicAck(step, False))
+        world.run([])
+        assert [heard_offsets(reader) for reader in slow] == [[5 * number + step] for number in range(10)]
+        assert shelf.held_bytes <= 4000
+
+
 def test_a_reader_that_retention_overtakes_goes_on_with_what_is_left() -> None:
     world, places = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=300, max_length_bytes=2000)

@@ -90,6 +90,19 @@ def full_of(world: World, queue: Any) -> list[Any]:
     return [chunk for owner, chunk in world.engine.full_chunks if owner is queue]
 
 
+@operation(3)
+def let_go_of_chunk(world: World, a: int, b: int, c: int) -> Any:
+    """It is opened again when it is wanted."""
+    chunks = one(list(world.chunks.values()), a)
+    if not chunks:
+        return None
+    position = b % len(chunks)
+    data = chunks[position].seal()
+    chunks[position].let_go()
+    chunks[position] = world.kernel.Chunk.open(data)
+    return len(data)
+
+
 @operation(2)
 def reinstate_stream(world: World, a: int, b: int, c: int) -> Any:
     """Another stream is as this one was when its snapshot was taken."""

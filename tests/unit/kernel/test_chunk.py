@@ -54,6 +54,22 @@ def test_what_goes_in_comes_out_and_the_twins_agree(plain: ModuleType, fast: Mod
         assert chunk.seal() is sealed
 
 
+def test_a_sealed_chunk_can_be_let_go(kernel: ModuleType) -> None:
+    chunk = filled(kernel, some_rows(3))
+    with pytest.raises(ValueError, match="open"):
+        chunk.let_go()
+    chunk.seal()
+    for _ in range(2):
+        chunk.let_go()
+    assert (chunk.count, chunk.size_bytes, chunk.find_offset(1), chunk.first_offset) == (0, 0, 0, 0)
+    with pytest.raises(ValueError, match="empty"):
+        chunk.seal()
+    with pytest.raises(ValueError, match="0 messages"):
+        chunk.seal_rows(1)
+    with pytest.raises(ValueError, match="sealed"):
+        chunk.add(100, 10**9, kernel.Message(b"\0\0", HEADER, b""))
+
+
 @given(rows=rising_rows())
 def test_facts_are_the_same_open_and_sealed(kernel: ModuleType, rows: list[Row]) -> None:
     chunk = filled(kernel, rows)

@@ -177,6 +177,20 @@ def test_a_chunk_may_be_sealed_while_it_is_read(world: World) -> None:
     assert seen == [b"%d" % number for number in range(2, 10)]
 
 
+def test_a_chunk_that_was_let_go_is_wanted_again(world: World) -> None:
+    readers = Readers(world, prefetch=2, chunk_bytes=200)
+    readers.put(*(b"%d" % number for number in range(6)))
+    readers.consumer.seek(0)
+    assert readers.got() == [b"0", b"1"]
+    data = readers.chunks[0].seal()
+    readers.chunks[0].let_go()
+    readers.chunks[0] = world.kernel.Chunk.open(data)
+    world.feed(readers.channel.session, ack(0, True))
+    world.engine.deliver(world.now_ms)
+    assert world.engine.wanted_chunks == [readers.consumer]
+    assert readers.got() == [b"2", b"3"]
+
+
 def test_a_cancelled_consumer_gets_nothing(readers: Readers) -> None:
     readers.put(b"1")
     readers.consumer.seek(0)

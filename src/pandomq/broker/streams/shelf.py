@@ -112,3 +112,5 @@ class Shelf:
         while self._opened_bytes > STREAM_CACHE_BYTES_MAX and len(self._opened) > 1:
             _, oldest = self._opened.popitem(last=False)
             self._opened_bytes -= oldest.size_bytes
+            # Whoever reads it wants it again: slow readers, each at another place, must not keep one each in memory.
+            oldest.let_go()

@@ -12,6 +12,7 @@ import msgspec
 from pandomq import kernel
 from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
 from pandomq.broker.streams.stored_offsets import StoredOffsets
+from pandomq.limits import STREAM_AHEAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from pandomq.broker.queue_settings import QueueSettings
@@ -173,7 +174,8 @@ class Stream:
         self._shelf.open(row, came)
         for one in following:
             # Who reads a chunk will soon want the next one.
-            self._shelf.open(one, lambda chunk: None)
+            if row.size_bytes + one.size_bytes <= STREAM_AHEAD_BYTES_MAX:
+                self._shelf.open(one, lambda chunk: None)
 
     # What changes.
 

@@ -103,6 +103,8 @@ cdef class Chunk:
     def size_bytes(self):
         cdef size_t size = chunk_aligned(CHUNK_HEAD_SIZE + CHUNK_TABLE_SIZE)
         cdef int at
+        if self.sealed_bytes is not None:
+            return PyBytes_GET_SIZE(self.sealed_bytes)
         if not self.count:
             return size + 4 * chunk_aligned(4)
         for at in range(CHUNK_COLUMNS):
@@ -183,9 +185,9 @@ cdef class Chunk:
 
     def seal(self):
         cdef bytes data
+        if not self.count:
+            raise ValueError("the chunk is empty")
         if self.sealed_bytes is None:
-            if not self.count:
-                raise ValueError("the chunk is empty")
             data = chunk_sealed(self, self.count)
             self.free_columns()
             chunk_turn_to(self, data)
@@ -195,6 +197,12 @@ cdef class Chunk:
         if not 0 < count <= self.count:
             raise ValueError(f"{count} of {self.count} messages")
         return chunk_sealed(self, count)
+
+    def let_go(self):
+        if self.sealed_bytes is None:
+            raise ValueError("the chunk is open")
+        self.count = 0
+        self.sealed_bytes = NO_BYTES
 
     cdef uint32_t find(self, int column, int64_t wanted) noexcept:
         # The first position whose number is not lower.

@@ -90,6 +90,12 @@ class Chunk:
             raise ValueError(f"{count} of {self.count} messages")
         return encode(self._rows[:count])
 
+    def let_go(self) -> None:
+        if self._sealed is None:
+            raise ValueError("the chunk is open")
+        self._rows = []
+        self._sealed = b""
+
     def find_offset(self, offset: int) -> int:
         return bisect_left(self._rows, offset, key=lambda row: row.offset)
 
