@@ -124,6 +124,9 @@ def _recover(front: "Front", channel: "FrontChannel", method: BasicRecover | Bas
             channel.reply(BasicRecoverOk())
         return
     transaction = channel.transaction
+    if any(box.reads_stream for box in channel.consuming()):
+        # The root would not deliver again what the client has not got.
+        raise not_implemented("basic.recover in a transaction on a channel that reads a stream")
 
     def answered(_answer: "Method", _message: "kernel.Message | None") -> None:
         channel.recover_unsettled(transaction)

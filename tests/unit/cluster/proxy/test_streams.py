@@ -106,3 +106,15 @@ def test_everything_comes_once_and_in_order(seed: int) -> None:
     finish(cluster)
     assert offsets == list(range(MESSAGES))
     assert heard_offsets(peer) == []
+
+
+def test_what_could_skip_messages_is_refused() -> None:
+    cluster = Cluster()
+    write(writer(cluster), 0, 10)
+    peer = reader(cluster, "first", 3)
+    peer.send(methods.BasicRecover(True))
+    peer.hear()
+    peer.send(methods.TxSelect())
+    peer.hear()
+    peer.send(methods.BasicRecover(True))
+    assert peer.fault().reply_code == 540
