@@ -145,6 +145,7 @@ class Snapshot:
         """What it refers to, where it is now: pages and chunks, as their owners name them."""
         self._streams: list[tuple[KeptStream, kernel.Chunk, int]] = []
         """Each with what is open of it, of which so much counts: what is there does not change."""
+        self._open_chunks = state.shelf.note()
         self._ready: list[tuple[int, dict[int, int], list[Row]]] = []
         """Of each queue: its id, when delayed messages are due, and all that it has in memory."""
         self._others: list[tuple[kernel.Message, Place]] = []
@@ -171,6 +172,7 @@ class Snapshot:
         while self._streams:
             stream, chunk, count = self._streams.pop()
             yield msgspec.structs.replace(stream, open_rows=chunk.seal_rows(count)) if count else stream
+            self._open_chunks.chunks.discard(chunk)
         while self._ready:
             queue_id, due, rows = self._ready.pop()
             rows.reverse()
@@ -216,6 +218,7 @@ class Snapshot:
                 )
             )
         queue, chunk = stream.queue, stream.open_chunk
+        self._open_chunks.chunks.add(chunk)
         self._streams.append(
             (KeptStream(queue_id, queue.next_sequence, stream.stored_offsets, b""), chunk, chunk.count)
         )

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from pandomq import kernel, methods
+from pandomq.broker.revival import Revival
+from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.streams import shelf
 from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
 from pandomq.chunk_form import decode_rows
 from pandomq.errors import Fault
@@ -187,6 +190,24 @@ def test_a_snapshot_takes_what_there_was_when_it_was_made() -> None:
     fill(peer, 5, first=5)
     assert bodies_of(other) == before
     assert bodies_of(world) == [b"%d" % number for number in range(10)]
+
+
+def test_what_a_snapshot_has_noted_stays_until_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "STREAM_CACHE_BYTES_MAX", 1000)
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=500)
+    fill(peer, 1, b"x" * 100)
+    before = chunk_bytes(world)
+    pieces = Snapshot(world.broker, exact=True).pieces(100)
+    first = next(pieces)
+    # Meanwhile the chunk is sealed, and leaves memory.
+    fill(peer, 100, b"x" * 100)
+    other = World(seed=3)
+    other.broker.state.users.clear()
+    revival = Revival(other.broker, places.kept.get)
+    for piece in (first, *pieces):
+        revival.take(piece)
+    assert chunk_bytes(other) == before
 
 
 def store(world: World, name: str, offset: int, stream: str = "s") -> Fault | None:

@@ -7,6 +7,7 @@ None if retention was quicker. Those that were opened last, or have just been se
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from pandomq import kernel
 from pandomq.broker.streams.chunk_index import SealedChunk
@@ -56,14 +57,29 @@ class MemoryStore:
         self.held_bytes -= len(stored.blob)
 
 
+class Noted:
+    """Chunks that somebody will read later, though they may be sealed by then: for as long as this is there."""
+
+    __slots__ = ("__weakref__", "chunks")
+
+    def __init__(self) -> None:
+        self.chunks: set[kernel.Chunk] = set()
+
+
 class Shelf:
-    __slots__ = ("_awaited", "_opened", "_opened_bytes", "store")
+    __slots__ = ("_awaited", "_noted", "_opened", "_opened_bytes", "store")
 
     def __init__(self) -> None:
         self.store: ChunkStore = MemoryStore()
         self._opened: OrderedDict[Any, kernel.Chunk] = OrderedDict()
         self._opened_bytes = 0
         self._awaited: dict[Any, list[OnChunk]] = {}
+        self._noted: WeakSet[Noted] = WeakSet()
+
+    def note(self) -> Noted:
+        noted = Noted()
+        self._noted.add(noted)
+        return noted
 
     def put(self, chunk: kernel.Chunk) -> Any:
         stored = self.store.put(chunk.seal())
@@ -112,5 +128,7 @@ class Shelf:
         while self._opened_bytes > STREAM_CACHE_BYTES_MAX and len(self._opened) > 1:
             _, oldest = self._opened.popitem(last=False)
             self._opened_bytes -= oldest.size_bytes
-            # Whoever reads it wants it again: slow readers, each at another place, must not keep one each in memory.
-            oldest.let_go()
+            if not any(oldest in noted.chunks for noted in self._noted):
+                # Whoever reads it wants it again: slow readers, each at another place, must not keep one each in
+                # memory.
+                oldest.let_go()
