@@ -1,10 +1,11 @@
 """A queue as a source: the query holds a lease on messages, reads them by offset, and releases what Spark has done.
 
-A micro-batch takes messages off the queue into the lease; there they can be read again until Spark commits, which
-releases them for good. Spark commits a batch when it plans the next one, so a lease holds up to two batches. While the
-driver lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered.
-Offsets of an expired lease are never used again, so a query that comes later knows: it fails, or, if `failOnDataLoss`
-is false, goes on with what the queue has, which may be what it has done before.
+A micro-batch takes messages off the queue into the lease; there they can be read again until Spark has committed the
+batch, which releases them for good. Spark says so when it plans the next batch; but it asks for news from an offset on
+only once all before it is committed, so that is when they are released, also if there is no news. While the driver
+lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered. Offsets
+of an expired lease are never used again, so a query that comes later knows: it fails, or, if `failOnDataLoss` is false,
+goes on with what the queue has, which may be what it has done before.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import DataFailure, NotFound, PreconditionFailed, Unreachable
 from pandomq.data_client.records import Lease
+from pandomq.limits import LEASE_BYTES_MAX, LEASE_MESSAGES_MAX
+from pandomq.spark.admission import limit_bytes
 from pandomq.spark.batch_reader import RangePartition
 from pandomq.spark.columns import Shape
 from pandomq.spark.reading import DataLoss, RangeReader
@@ -56,14 +59,26 @@ class Hold:
         self._stopped = threading.Event()
         threading.Thread(target=self._renew, name="lease renewal", daemon=True).start()
 
-    def take(self, start: int | None, rows: int | None, size_bytes: int | None) -> Lease:
-        """Has so many messages more than `start` in the lease, if the queue has them."""
-        before = 0 if start is None else max(0, start - self._released)
+    def look(self, start: int | None) -> Lease:
+        """What is leased already; renews the lease. Raises DataLoss if `start` is from one that has expired."""
+        return self._ask(start, 0, 0)
+
+    def take(self, start: int, rows: int | None, size_bytes: int | None) -> Lease:
+        """Has so many messages from `start` on in the lease, if the queue has them."""
+        wanted = rows or BATCH_MESSAGES
+        end = -1
+        while True:
+            lease = self._ask(start, wanted, size_bytes or BATCH_BYTES)
+            if not lease.more or lease.end_offset == end or lease.end_offset - start >= wanted:
+                return lease
+            end = lease.end_offset
+
+    def _ask(self, start: int | None, messages: int, size_bytes: int) -> Lease:
         lease = self._client.lease(
             self.queue,
             self._name,
-            messages_max=before + (rows or BATCH_MESSAGES),
-            bytes_max=(2 if before else 1) * (size_bytes or BATCH_BYTES),
+            messages_max=min(messages, LEASE_MESSAGES_MAX),
+            bytes_max=min(size_bytes, LEASE_BYTES_MAX),
             timeout_ms=self._options.lease_timeout_ms,
         )
         self._released = lease.first_offset
@@ -84,45 +99,47 @@ class Hold:
             _log.warning("%s", text)
 
     def newest(self, start: int, rows: int | None, size_bytes: int | None) -> int:
-        if self._target is not None:
-            return self._within(start, self.take(start, rows, size_bytes), rows) if start < self._target else start
+        if self._target is not None and start >= self._target:
+            self.release(start)
+            return start
         began_s = time.monotonic()
         while True:
             try:
-                lease = self.take(start, rows, size_bytes)
+                if start > self._released:
+                    self.release(start)
+                end = self._limited(start, self.take(start, rows, size_bytes), rows, size_bytes)
             except Unreachable as failure:
+                if self._target is not None:
+                    raise
                 _log.warning("no news at present: %s", failure)
                 return start
-            end = self._within(start, lease, rows)
-            if end > start or time.monotonic() - began_s >= IDLE_WAIT_S:
+            if end > start or self._target is not None or time.monotonic() - began_s >= IDLE_WAIT_S:
                 return end
             time.sleep(IDLE_PAUSE_S)
 
-    def _within(self, start: int, lease: Lease, rows: int | None) -> int:
+    def _limited(self, start: int, lease: Lease, rows: int | None, size_bytes: int | None) -> int:
         end = lease.end_offset if self._target is None else min(lease.end_offset, self._target)
-        return max(start, end if rows is None else min(end, max(start, lease.first_offset) + rows))
+        wanted = OffsetRange(lease.stream, max(start, lease.first_offset), end)
+        if wanted.first >= wanted.end:
+            return start
+        if rows is not None:
+            wanted = wanted._replace(end=min(wanted.end, wanted.first + rows))
+        if size_bytes is not None:
+            wanted = limit_bytes(wanted, self._client.index(*wanted), size_bytes)
+        return wanted.end
 
     def aim(self) -> None:
-        """Takes all that the queue has at this moment, so that what comes later is left for later."""
+        """Takes what the queue has at this moment, so that what comes later is left for later."""
         end = -1
-        messages = BATCH_MESSAGES
         while True:
-            lease = self._client.lease(
-                self.queue,
-                self._name,
-                messages_max=messages,
-                bytes_max=2**62,
-                timeout_ms=self._options.lease_timeout_ms,
-            )
-            self._released = lease.first_offset
-            if lease.end_offset == end or lease.end_offset - lease.first_offset < messages:
+            lease = self._ask(None, LEASE_MESSAGES_MAX, LEASE_BYTES_MAX)
+            if not lease.more or lease.end_offset == end:
                 self._target = lease.end_offset
                 return
             end = lease.end_offset
-            messages += BATCH_MESSAGES
 
     def pieces(self, start: int, end: int) -> list[OffsetRange]:
-        lease = self.take(start, 1, None)
+        lease = self.look(start)
         # What is before the lease went back to the queue when an older one expired, and comes again.
         wanted = OffsetRange(lease.stream, max(start, lease.first_offset), end)
         if wanted.first >= wanted.end:
@@ -141,7 +158,7 @@ class Hold:
             while not self._stopped.wait(self._options.lease_timeout_ms / 1000 / RENEWALS):
                 try:
                     client.lease(
-                        self.queue, self._name, messages_max=1, bytes_max=1, timeout_ms=self._options.lease_timeout_ms
+                        self.queue, self._name, messages_max=0, bytes_max=0, timeout_ms=self._options.lease_timeout_ms
                     )
                 except DataFailure as failure:
                     _log.warning("the lease on queue %s could not be renewed: %s", self.queue, failure)
@@ -166,7 +183,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._hold
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {self._queue: self._driver().take(None, 1, None).first_offset}
+        return {self._queue: self._driver().look(None).first_offset}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return read_limit(self._options)
