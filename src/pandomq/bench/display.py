@@ -17,6 +17,7 @@ from pandomq.bench.load import Measurement
 from pandomq.bench.long_queue import LongQueueResult, Phase
 from pandomq.bench.percentiles import Latency
 from pandomq.bench.run import Show, show_nothing
+from pandomq.bench.streams import StreamResult
 
 
 @contextmanager
@@ -175,6 +176,15 @@ def long_queue_table(found: LongQueueResult) -> Table:
     if found.drain is not None:
         table.add_row("out", _phase(found.drain))
         table.add_row("memory when empty", _mebibytes(found.resident_drained_bytes))
+    return table
+
+
+def stream_table(found: StreamResult) -> Table:
+    table = Table(title=f"{found.fill.messages:,} messages of {found.size_bytes:,} bytes", show_header=False)
+    table.add_row("broker", found.server)
+    for name, phase in (("in", found.fill), (f"read, prefetch {found.prefetch:,}", found.read)):
+        cpu = "" if phase.broker_cpu_us is None else f"; {phase.broker_cpu_us:.2f} µs of the broker each"
+        table.add_row(name, f"{phase.rate:,.0f}/s{cpu}")
     return table
 
 

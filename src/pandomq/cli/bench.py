@@ -24,6 +24,7 @@ from pandomq.bench.long_queue import KINDS, LongQueue, load_of
 from pandomq.bench.peers import works
 from pandomq.bench.peers.brokers import PandoBroker
 from pandomq.bench.run import Show, local_pid, measure
+from pandomq.bench.streams import measure_stream
 from pandomq.bench.url import parse_url
 from pandomq.bench.wire import BrokerRefused
 
@@ -313,6 +314,24 @@ def backlog(
         found = queue.drain()
     _out.print(display.long_queue_table(found))
     _write(json, "backlog", found)
+
+
+@bench_app.command()
+def streams(
+    url: Url = LOCAL,
+    messages: Annotated[int, typer.Option("--messages", "-n", min=100, help="Messages of the stream.")] = 300_000,
+    size: Size = 1024,
+    prefetch: Annotated[int, typer.Option(min=1, max=65535, help="Unacked deliveries allowed.")] = 1000,
+    rounds: Rounds = 3,
+    pid: Pid = None,
+    json: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """A stream: the cost of a message in, and of one that is read from the beginning."""
+    with _running("streams", quiet) as show:
+        found = measure_stream(url, messages, size, prefetch, rounds, pid or local_pid(parse_url(url)), show)
+    _out.print(display.stream_table(found))
+    _write(json, "streams", found)
 
 
 @contextlib.contextmanager
