@@ -16,6 +16,7 @@ NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name
 SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=40, max_size=120)
 
 
+@pytest.mark.timeout(240)
 @hypothesis.settings(max_examples=300, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(kind=st.integers(0, len(SETTINGS) - 1), script=SCRIPTS)
 def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, kind: int, script: list[Step]) -> None:
