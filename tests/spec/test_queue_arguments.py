@@ -87,12 +87,6 @@ def test_a_refused_declare_leaves_no_queue(channel: Channel, name: str) -> None:
     again.refused(404, f"NOT_FOUND - no queue '{name}' in vhost '/'", "queue.declare", queue=name, passive=True)
 
 
-@pytest.mark.ours_only
-def test_streams_are_refused_for_now(channel: Channel, name: str) -> None:
-    text = f"PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue '{name}' in vhost '/': …"
-    channel.refused(406, text, "queue.declare", queue=name, durable=True, arguments={"x-queue-type": "stream"})
-
-
 class TestQuorum:
     """x-queue-type: quorum: a shared queue at a reliable level."""
 
