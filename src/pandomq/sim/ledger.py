@@ -43,6 +43,8 @@ class Message:
     """By the world's time."""
     said_again: bool = False
     """By its publisher, under the same number: if the broker has lost the first it is a new one."""
+    discarded: bool = False
+    """It was staged, and nobody will ever name it."""
 
     def __str__(self) -> str:
         return f"message {self.channel}:{self.number}"

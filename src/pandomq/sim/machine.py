@@ -19,6 +19,7 @@ from pandomq.journal.effects import Completion
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
+from pandomq.node.data.effects import carry_out as carry_out_data
 from pandomq.node.node import Node
 from pandomq.node.output import Output, carry_out
 from pandomq.node.settings import NodeSettings
@@ -310,6 +311,9 @@ class Machine(ClientSide):
         for link, data in output.writes:
             self._trace.crossed(self._border, data)
             link.socket.write(data)
+
+        for effect in output.data:
+            carry_out_data(effect)
 
         def dial(dialed: Dialed) -> None:
             self._network.dial(self, dialed)

@@ -91,6 +91,10 @@ class Observer:
         for checker in self.checkers:
             checker.confirmed(message, machine)
 
+    def confirmed_at_root(self, message: Message) -> None:
+        """By a commit of a staged batch."""
+        message.confirmed = True
+
     def refused(self, message: Message, cable: Cable) -> None:
         # Who asks a new root again may be refused what the last one has taken.
         message.refused = not cable.proxied

@@ -36,6 +36,7 @@ from pandomq.sim.clients.consumer import Consumer
 from pandomq.sim.clients.drainer import Drainer
 from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
+from pandomq.sim.clients.stager import Stager
 from pandomq.sim.clients.stream_reader import StreamDrainer, StreamReader
 from pandomq.sim.clients.transactor import Transactor
 from pandomq.sim.disk import DiskPace, SimDisk
@@ -198,6 +199,7 @@ class World:
             NamedPublisher(scene, "named-1", STREAM, random.randint(10, 80)),
             NamedPublisher(scene, "named-2", NUMBERED, random.randint(10, 60)),
             Consumer(scene, "consumer-of-numbered", NUMBERED),
+            Stager(scene, "stager", STREAM, random.randint(2, 8)),
         ]
         for number in range(random.randint(1, 3)):
             kind = STREAM if not number else random.choice(self.streams)

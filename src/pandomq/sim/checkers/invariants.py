@@ -37,7 +37,7 @@ class Invariants(Checker):
         broker = node.broker
         unacked = ready = 0
         for vhost in broker.state.vhosts.values():
-            for queue in vhost.queues.values():
+            for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
                 kernel_queue = queue.kernel
                 ready += kernel_queue.ready_count
                 unacked += kernel_queue.unacked_count

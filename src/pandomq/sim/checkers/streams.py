@@ -14,6 +14,7 @@ from pandomq.sim.ledger import BrokenPromise, Ledger, Message
 from pandomq.sim.machine import Machine
 
 PROMISE: Final = "a stream has one content"
+STAGED: Final = "what is staged waits for its commit"
 
 
 class StreamsKept(Checker):
@@ -25,6 +26,8 @@ class StreamsKept(Checker):
 
     def read(self, stream: str, offset: int, message: Message) -> None:
         """By a client."""
+        if message.discarded:
+            raise BrokenPromise(STAGED, f"{message} was staged and never named, and is at offset {offset} of {stream}")
         known = self._content[stream].setdefault(offset, message)
         if known is not message:
             raise BrokenPromise(PROMISE, f"{message} is at offset {offset} of {stream}, where {known} was")

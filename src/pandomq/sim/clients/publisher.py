@@ -49,9 +49,8 @@ class Publishing:
     ) -> tuple[Message, bytes]:
         """A new message for these queues, through the exchange or by the name of the only queue."""
         client, random = self._client, self._client.random
-        assert client.cable is not None
         self.count += 1
-        life, sent_ms = client.scene.here_and_now(client.cable)
+        life, sent_ms = (0, 0) if client.cable is None else client.scene.here_and_now(client.cable)
         value_key = None
         headers: FieldTable | None = None
         if any(kind.last_value for kind in queues):

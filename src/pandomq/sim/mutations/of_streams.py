@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.broker.deduplication import Deduplication
 from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.staging.decisions import Decisions
 from pandomq.broker.streams.stream import Stream
 from pandomq.sim.mutations.mutation import Mutation, Patch
 
@@ -57,10 +58,15 @@ def _keep_numbers_in_memory(patch: Patch) -> None:
     patch.set(Deduplication, "note", forgetful)
 
 
+def _decide_again(patch: Patch) -> None:
+    patch.set(Decisions, "last_batch", lambda decisions, vhost, query: -1)
+
+
 MUTATIONS: Final = (
     Mutation("open-chunk-forgotten", "a snapshot lacks the end of a stream", _forget_open_chunk, streams=True),
     Mutation("stream-too-short", "a stream drops what it is to keep", _drop_first_chunk, streams=True),
     Mutation("duplicates-taken", "a number that came before counts again", _take_duplicates, streams=True),
     Mutation("numbers-not-logged", "numbers are forgotten with the process", _keep_numbers_in_memory, streams=True),
+    Mutation("batch-decided-twice", "a batch that is decided is taken again", _decide_again, streams=True),
     Mutation("numbers-of-root", "the next root does not know numbers", _keep_numbers_in_memory, NODES, streams=True),
 )
