@@ -30,3 +30,72 @@ def simulate(
     from pandomq.cli.pipeline import simulate_job
 
     simulate_job.run(seeds=seeds, nodes=nodes, log=log, mutant=mutant, master=master, json=json, report=report)
+
+
+Url = Annotated[str, typer.Option(help="Where the brokers are: amqp://user:password@host1,host2/vhost.")]
+LakeDirectory = Annotated[Path, typer.Argument(help="The lake's directory.")]
+
+
+@pipeline_app.command()
+def archive(
+    lake: LakeDirectory,
+    url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
+    streams: Annotated[str, typer.Option(help="Which streams, as a regular expression; also those to come.")] = ".*",
+    once: Annotated[bool, typer.Option("--once", help="End when all that is there now is archived.")] = False,
+    every: Annotated[float, typer.Option(min=0.0, help="Seconds between two batches.")] = 10.0,
+    master: Master = "local[*]",
+    json: Json = None,
+    report: Report = None,
+) -> None:
+    """Copy streams to a lake of Parquet files, each row once; until it is interrupted."""
+    from pandomq.cli.pipeline import lake_jobs
+
+    lake_jobs.run_archive(lake_jobs.Wish(url, streams, every, once), lake, master, json, report)
+
+
+@pipeline_app.command()
+def compact(lake: LakeDirectory, master: Master = "local[*]", json: Json = None, report: Report = None) -> None:
+    """Make few large files of a lake's many small ones."""
+    from pandomq.cli.pipeline import lake_jobs
+
+    lake_jobs.run_compact(lake, master, json, report)
+
+
+@pipeline_app.command()
+def replay(
+    lake: LakeDirectory,
+    url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
+    exchange: Annotated[str | None, typer.Option(help="Publish to this exchange, with the original keys.")] = None,
+    to_stream: Annotated[str | None, typer.Option(help="Publish to this stream.")] = None,
+    name: Annotated[str | None, typer.Option(help="Of the replay; one that was broken off goes on under it.")] = None,
+    streams: Annotated[str, typer.Option(help="Of which streams, as a regular expression.")] = ".*",
+    first_offset: Annotated[int | None, typer.Option("--from-offset", help="From this offset on.")] = None,
+    end_offset: Annotated[int | None, typer.Option("--to-offset", help="Before this offset.")] = None,
+    first_time: Annotated[
+        str | None, typer.Option("--from-time", help="From this time on, as 2026-11-16T04:30.")
+    ] = None,
+    end_time: Annotated[str | None, typer.Option("--to-time", help="Before this time.")] = None,
+    where: Annotated[str, typer.Option(help="A condition in SQL: routing_key LIKE 'a.%'.")] = "",
+    rate: Annotated[float, typer.Option(min=0.0, help="Rows a second; 0: as fast as it goes.")] = 0.0,
+    factor: Annotated[float, typer.Option(min=0.0, help="Original spacing, so many times as fast.")] = 0.0,
+    master: Master = "local[*]",
+    json: Json = None,
+    report: Report = None,
+) -> None:
+    """Publish what is in a lake again, each row once."""
+    from pandomq.cli.pipeline import lake_jobs
+
+    target = {"url": url, "exchange": exchange, "stream": to_stream}
+    selection = lake_jobs.Selection(
+        streams, first_offset, end_offset, lake_jobs.micros(first_time), lake_jobs.micros(end_time), where
+    )
+    lake_jobs.run_replay(
+        lake,
+        {key: value for key, value in target.items() if value is not None},
+        name,
+        selection,
+        lake_jobs.Pace(rate, factor),
+        master=master,
+        json=json,
+        report=report,
+    )
