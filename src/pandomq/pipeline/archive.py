@@ -50,7 +50,7 @@ class Archive:
         self._session = session
         self._lake = lake
         self._wish = wish
-        self._vhost = parse_urls(wish.url).vhost
+        self._vhost = parse_urls(wish.url).login.vhost
         self._stopped = threading.Event()
         self._begun_s = time.monotonic()
         self._rates: list[tuple[float, float]] = []

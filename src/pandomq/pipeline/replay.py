@@ -85,7 +85,8 @@ def _publish(frame: DataFrame, part: Slice, plan: Plan, number: int, target: Map
     if part.stream is not None:
         wanted = wanted.where(functions.col("stream") == part.stream)
     order = ("stream", "offset") if part.stream is not None else ("time", "stream", "offset")
-    wanted = wanted.orderBy(*order).select(*COLUMNS)
+    # A stream is reached by its own name, whatever the key was.
+    wanted = wanted.orderBy(*order).select(*(name for name in COLUMNS if name != "routing_key" or "exchange" in target))
     rows = wanted.count()
     if rows:
         writer = wanted.write.format("pandomq").mode("append").options(**target)
