@@ -21,14 +21,14 @@ from pandomq.pipeline.summary import Plot, Summary, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from pandomq.pipeline.lake import Lake, LakeFile
 
 ROWS_PER_BATCH: Final = 1_000_000
 BYTES_PER_BATCH: Final = 1024**3
 """A batch has no more than either."""
-LOOK_S: Final = 0.5
+LOOK_S: Final = 1
 PARTITIONS: Final = ["vhost", "stream", "date"]
 
 

@@ -49,8 +49,9 @@ def archive(
 ) -> None:
     """Copy streams to a lake of Parquet files, each row once; until it is interrupted."""
     from pandomq.cli.pipeline import lake_jobs
+    from pandomq.pipeline.archive import Wish
 
-    lake_jobs.run_archive(lake_jobs.Wish(url, streams, every, once), lake, master, json, report)
+    lake_jobs.run_archive(Wish(url, streams, every, once), lake, master, json, report)
 
 
 @pipeline_app.command()
@@ -84,9 +85,10 @@ def replay(
 ) -> None:
     """Publish what is in a lake again, each row once."""
     from pandomq.cli.pipeline import lake_jobs
+    from pandomq.pipeline.replay_plan import Pace, Selection
 
     target = {"url": url, "exchange": exchange, "stream": to_stream}
-    selection = lake_jobs.Selection(
+    selection = Selection(
         streams, first_offset, end_offset, lake_jobs.micros(first_time), lake_jobs.micros(end_time), where
     )
     lake_jobs.run_replay(
@@ -94,7 +96,7 @@ def replay(
         {key: value for key, value in target.items() if value is not None},
         name,
         selection,
-        lake_jobs.Pace(rate, factor),
+        Pace(rate, factor),
         master=master,
         json=json,
         report=report,
