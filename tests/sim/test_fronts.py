@@ -7,10 +7,11 @@ import pytest
 from pandomq.sim.campaign import quiet
 from pandomq.sim.cluster.world import ClusterWorld
 
-WORLDS = ((4, 5), (17, 3), (28, 4), (54, 5), (77, 3), (275, 3))
+WORLDS = ((4, 5), (17, 3), (28, 4), (54, 5), (77, 3), (275, 3), (432, 3))
 """In the first one stores are read for so long that a front that had no steps meanwhile, and was due all the time, kept
-its broker from ever sleeping. In the last but one what a root had delivered, and took with it, was delivered again as
-new; in the last one a secondary was linked to a single primary, which knew nobody, and asked none of the others."""
+its broker from ever sleeping. In (77, 3) what a root had delivered, and took with it, was delivered again as new; in
+(275, 3) a secondary was linked to a single primary, which knew nobody, and asked none of the others; in (432, 3) all
+waited for a secondary to hear of what secondaries are not told."""
 
 
 @pytest.mark.proves("R12", "R30")

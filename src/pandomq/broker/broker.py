@@ -23,7 +23,7 @@ from pandomq import kernel
 from pandomq.broker.administration import Administration
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
-from pandomq.broker.commands import Command, LeaseCommand, MessageCommand, StartBroker, encode_command
+from pandomq.broker.commands import Command, LeaseCommand, MessageCommand, StartBroker, encode_command, is_inner
 from pandomq.broker.dead_letters import publish_dead
 from pandomq.broker.deadlines import meet_deadlines, watch_changed
 from pandomq.broker.deaths import DeathRegister
@@ -318,7 +318,8 @@ class Broker:
         self.state_size.issued(command, len(encoded))
         self._unsealed = True
         self.engine.log_command(encoded)
-        if not isinstance(command, StartBroker):
+        if not isinstance(command, StartBroker) and not is_inner(command):
+            # Not everybody hears of inner queues: nobody waits until they have.
             self.held.command_logged()
         if self.on_command is not None:
             self.on_command(encoded)
