@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from pandomq.sim.cable import Cable
 
 PROMISE: Final = "subscribers hear everything once"
-FALTERING: Final = frozenset(("split", "one way", "tangle", "clog", "storm", "pause", "stall", "slow", "full"))
-"""Faults that may break the way between two brokers that live."""
+FALTERING: Final = frozenset(
+    ("split", "one way", "tangle", "clog", "storm", "pause", "stall", "slow", "full", "members")
+)
+"""Faults that may break the way between brokers that live. (Who is no longer a member has to find the next root.)"""
 
 
 class Subscription:
