@@ -28,6 +28,7 @@ from pandomq.bench.spark.figures import (
     ALL_COLUMNS,
     BODIES,
     DECODED,
+    EMPTY_SINK,
     SOURCE,
     SOURCE_AND_SINK,
     SPARKS_OWN,
@@ -141,11 +142,38 @@ def _session(work: Path) -> Iterator[SparkSession]:
         )
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("OFF")
     try:
         yield session
     finally:
         session.stop()
+
+
+def _empty_sink() -> Any:
+    """What Spark itself takes for a sink in Python."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+
+    class Writer(DataSourceStreamWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+            pass
+
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+            pass
+
+    class Empty(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "empty"
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+            return Writer()
+
+    return Empty
 
 
 class Bench:
@@ -218,7 +246,8 @@ class Bench:
     def micro_batches(self) -> dict[str, list[float]]:
         queries = {SPARKS_OWN: self._own, SOURCE: self._source}
         if not self._options.no_sink:
-            queries[SOURCE_AND_SINK] = self._source_and_sink
+            self._spark.dataSource.register(_empty_sink())
+            queries |= {EMPTY_SINK: self._own_with_empty_sink, SOURCE_AND_SINK: self._source_and_sink}
         found: dict[str, list[float]] = {name: [] for name in queries}
         for _ in range(self._options.rounds):
             for name, start in queries.items():
@@ -226,8 +255,13 @@ class Bench:
         return found
 
     def _own(self) -> Any:
-        reader = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", str(BATCH_ROWS))
-        return self._started(reader.load().writeStream.format("noop"))
+        return self._started(self._rate().writeStream.format("noop"))
+
+    def _own_with_empty_sink(self) -> Any:
+        return self._started(self._rate().writeStream.format("empty"))
+
+    def _rate(self) -> DataFrame:
+        return self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", str(BATCH_ROWS)).load()
 
     def _source(self) -> Any:
         return self._started(self._backlog().writeStream.format("noop"))

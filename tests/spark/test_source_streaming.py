@@ -45,6 +45,7 @@ def test_a_query_goes_on_where_it_was_and_shows_its_lag(
     first = query.recentProgress[0]["sources"][0]
     assert json.loads(_text(first["endOffset"])) == {"orders": 15}
     assert json.loads(_text(first["latestOffset"])) == {"orders": 40}
+    assert "correct" not in str([progress.json for progress in query.recentProgress])
     fill(port, "orders", 2)
     run(stream(spark, port, **options), tmp_path).awaitTermination()
     assert offsets(spark, tmp_path) == [("orders", at) for at in range(60)]
