@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 LARGE = 100_000
-"""Bytes of a body of which forty fill a part."""
+"""Bytes of a body of which eleven fill a part."""
 
 Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

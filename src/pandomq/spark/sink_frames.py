@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from pandomq.fieldtable import encode_table
 from pandomq.limits import FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, SHORT_STRING_BYTES_MAX
 
-PART_BYTES: Final = 4 << 20
-"""A part is sent as soon as it has grown so large."""
+PART_BYTES: Final = 1 << 20
+"""A part is sent as soon as it has grown so large: larger ones fall out of the processors' caches on their way."""
 PART_BYTES_MAX: Final = 8 << 20
 """No part is larger, and so no message."""
 REMEMBERED_MAX: Final = 8192
