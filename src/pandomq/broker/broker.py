@@ -247,8 +247,8 @@ class Broker:
 
     def _finish(self, now_ms: int) -> Outcome:
         engine = self.engine
-        if self.leases.endings.waiting:
-            self.leases.endings.go_on()
+        if self.leases.is_waiting:
+            self.leases.go_on()
         for _ in range(self.limits.dead_letter_rounds_max):
             if engine.dead:
                 self.publish_dead(now_ms)
@@ -393,5 +393,5 @@ class Broker:
     def active(self) -> bool:
         """Another batch, even an empty one, would do something."""
         engine = self.engine
-        waiting = self._unsealed or self.held.is_unsealed or self.leases.endings.waiting
+        waiting = self._unsealed or self.held.is_unsealed or self.leases.is_waiting
         return waiting or engine.active or bool(engine.dead) or self.staging.expansion.is_ready

@@ -18,7 +18,7 @@ PORT: Final = 40_000
 
 
 class WireEnd(Protocol):
-    def answered(self, wire: DataWire, fields: Fields) -> None: ...
+    def answered(self, wire: DataWire, fields: Fields, payload: bytes) -> None: ...
 
     def hung_up(self, wire: DataWire) -> None: ...
 
@@ -55,7 +55,7 @@ class DataWire:
     # The broker's.
 
     def send(self, parts: Sequence[Part]) -> None:
-        assert not any(isinstance(part, FileRange) for part in parts), "nothing is read here"
+        assert not any(isinstance(part, FileRange) for part in parts), "what is read here is still in memory"
         data = b"".join(part for part in parts if not isinstance(part, FileRange))
 
         def taken() -> None:
@@ -68,7 +68,8 @@ class DataWire:
         sizes = data_form.decode_head(data[: data_form.HEAD.size], data_form.DATA_ANSWER_BYTES_MAX)
         begin = data_form.HEAD.size
         fields = data_form.decode_json(data[begin : begin + sizes.json_bytes])
-        self._agenda.after(LATENCY_MS, lambda: self._end.answered(self, fields))
+        payload = data[begin + sizes.json_bytes :]
+        self._agenda.after(LATENCY_MS, lambda: self._end.answered(self, fields, payload))
 
     def close(self) -> None:
         self._agenda.after(LATENCY_MS, self._lose)

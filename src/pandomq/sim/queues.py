@@ -65,6 +65,8 @@ KINDS: Final = (
 
 NUMBERED: Final = QueueKind("numbered")
 """For publishers who number their messages."""
+LEASED: Final = QueueKind("leased", ordered=False)
+"""For those who lease; what comes back is behind others."""
 STREAM: Final = QueueKind("stream", {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000}, stream=True)
 RIVER: Final = QueueKind(
     "river",

@@ -34,6 +34,7 @@ from pandomq.sim.clients.client import Client
 from pandomq.sim.clients.configurer import Configurer
 from pandomq.sim.clients.consumer import Consumer
 from pandomq.sim.clients.drainer import Drainer
+from pandomq.sim.clients.lessee import Lessee
 from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.clients.stager import Stager
@@ -47,7 +48,7 @@ from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
 from pandomq.sim.observer import Observer
 from pandomq.sim.outcome import Outcome, outcome_of
-from pandomq.sim.queues import DEAD_LETTERS, NUMBERED, PLAIN, PROOF, RIVER, STREAM, WHOLE, QueueKind, draw_kinds
+from pandomq.sim.queues import DEAD_LETTERS, LEASED, NUMBERED, PLAIN, PROOF, RIVER, STREAM, WHOLE, QueueKind, draw_kinds
 from pandomq.sim.scene import Scene
 from pandomq.sim.trace import Trace
 
@@ -105,7 +106,7 @@ class World:
             self.kinds.append(DEAD_LETTERS)
         self.streams = [STREAM, RIVER] if has_streams(seed) else []
         if self.streams:
-            self.kinds.append(NUMBERED)
+            self.kinds += (NUMBERED, LEASED)
         for kind in (*self.kinds, *self.streams, PROOF):
             self.ledger.kinds[kind.name] = kind
         self.clients = self._make_clients()
@@ -200,7 +201,12 @@ class World:
             NamedPublisher(scene, "named-2", NUMBERED, random.randint(10, 60)),
             Consumer(scene, "consumer-of-numbered", NUMBERED),
             Stager(scene, "stager", STREAM, random.randint(2, 8)),
+            Publisher(scene, "publisher-of-leased", [LEASED], "", random.randint(20, 100)),
+            Lessee(scene, "lessee", LEASED),
         ]
+        if random.random() < 0.3:
+            # It leaves little to be leased.
+            clients.append(Consumer(scene, "consumer-of-leased", LEASED))
         for number in range(random.randint(1, 3)):
             kind = STREAM if not number else random.choice(self.streams)
             clients.append(StreamReader(scene, f"reader-{number}", kind, self._streams_kept))

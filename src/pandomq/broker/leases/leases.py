@@ -42,13 +42,15 @@ OnLease = Callable[[LeaseView], None]
 
 
 class Leases:
-    __slots__ = ("_acks", "_broker", "_mover", "_table", "endings")
+    __slots__ = ("_acks", "_awaited", "_broker", "_mover", "_table", "endings")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._table = broker.state.leases
         self._mover = Mover(broker.engine)
         self.endings = Endings(broker)
+        self._awaited: dict[tuple[str, str, str], tuple[LeaseAsk, kernel.Queue]] = {}
+        """The last asks of leases that got nothing because what comes next is on the disk."""
         self._acks: dict[kernel.Queue, int] = {}
         """How many more messages of a queue are acknowledged than the kernel says, since this broker is root; fewer, if
         it is negative: to the kernel they are when they are leased."""
@@ -146,10 +148,30 @@ class Leases:
         bytes_max = min(ask.bytes_max - lease.size_bytes, LEASE_MOVE_BYTES_MAX)
         stream = self._stream(lease.vhost, lease.stream).queue
         runs = self._mover.move(queue.kernel, stream, messages_max, bytes_max, self._broker.now_ms)
+        if not runs and queue.kernel.head_missing:
+            # Until somebody asks again it might have left memory once more.
+            self._awaited[ask.vhost, ask.queue, ask.name] = (ask, queue.kernel)
         if runs:
             self._count(queue.kernel, -sum(run.messages for run in runs))
             command = LeaseMessages(lease.vhost, lease.queue, lease.name, list(runs))
             self._broker.log(command)
+
+    @property
+    def is_waiting(self) -> bool:
+        """`go_on` would do something."""
+        return bool(self.endings.waiting) or any(not queue.head_missing for _, queue in self._awaited.values())
+
+    def go_on(self) -> None:
+        """In a batch: what is to go back does so, and what was fetched from the disk is moved."""
+        if self.endings.waiting:
+            self.endings.go_on()
+        for key, (ask, source) in list(self._awaited.items()):
+            if source.head_missing:
+                continue
+            del self._awaited[key]
+            lease = self._table.find(*key)
+            if lease is not None and not lease.ending and not source.deleted:
+                self._move(ask, lease, self._broker.state.vhosts[ask.vhost].queues[ask.queue])
 
     def _count(self, queue: kernel.Queue, acks: int) -> None:
         self._acks[queue] = self._acks.get(queue, 0) + acks

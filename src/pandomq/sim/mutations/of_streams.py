@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pandomq.broker.deduplication import Deduplication
+from pandomq.broker.leases.leases import Leases
 from pandomq.broker.snapshot import Snapshot
 from pandomq.broker.staging.decisions import Decisions
 from pandomq.broker.streams.stream import Stream
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pandomq import kernel
     from pandomq.broker.channel import Channel
     from pandomq.broker.deduplication import Label
+    from pandomq.broker.leases.leases import OnLease
     from pandomq.broker.queue_settings import QueueSettings
 
 NODES: Final = 3
@@ -62,11 +64,23 @@ def _decide_again(patch: Patch) -> None:
     patch.set(Decisions, "last_batch", lambda decisions, vhost, query: -1)
 
 
+def _release_nothing(patch: Patch) -> None:
+    release = Leases.release
+
+    def forgetful(
+        leases: Leases, vhost: str, queue: str, name: str, _offset: int, on_lease: OnLease, now_ms: int
+    ) -> None:
+        release(leases, vhost, queue, name, leases._find(vhost, queue, name).first_offset, on_lease, now_ms)
+
+    patch.set(Leases, "release", forgetful)
+
+
 MUTATIONS: Final = (
     Mutation("open-chunk-forgotten", "a snapshot lacks the end of a stream", _forget_open_chunk, streams=True),
     Mutation("stream-too-short", "a stream drops what it is to keep", _drop_first_chunk, streams=True),
     Mutation("duplicates-taken", "a number that came before counts again", _take_duplicates, streams=True),
     Mutation("numbers-not-logged", "numbers are forgotten with the process", _keep_numbers_in_memory, streams=True),
     Mutation("batch-decided-twice", "a batch that is decided is taken again", _decide_again, streams=True),
+    Mutation("release-forgotten", "what is released stays leased", _release_nothing, streams=True),
     Mutation("numbers-of-root", "the next root does not know numbers", _keep_numbers_in_memory, NODES, streams=True),
 )
