@@ -160,8 +160,9 @@ def parse_options() -> argparse.Namespace:
 def main() -> int:
     options = parse_options()
     console = Console()
-    # A SIGTERM ends the demo like ^C, so that it cleans up.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A SIGTERM ends the demo like ^C, so that it cleans up; and so does ^C where a shell has it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         with tempfile.TemporaryDirectory(prefix="pandomq-demo-") as directory:
             console.print("Three brokers are being started…", highlight=False)

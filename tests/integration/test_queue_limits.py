@@ -181,10 +181,3 @@ def test_a_last_value_queue_keeps_one_message_per_key(channel: BlockingChannel, 
     for symbol, price in (("A", b"1"), ("B", b"2"), ("A", b"3"), ("C", b"4"), ("B", b"5")):
         put(channel, queue, [price], headers={"symbol": symbol})
     assert sorted(take_all(channel, queue)) == [b"3", b"4", b"5"]
-
-
-@pytest.mark.only_ours("streams are another release's matter here, and exist there")
-def test_a_stream_is_refused_with_a_clear_error(channel: BlockingChannel, names: Names) -> None:
-    with pytest.raises(ChannelClosedByBroker) as caught:
-        channel.queue_declare(names.queue(), durable=True, arguments={"x-queue-type": "stream"})
-    assert "stream" in caught.value.reply_text
