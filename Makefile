@@ -14,7 +14,7 @@ NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-spark docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -113,6 +113,9 @@ bench: setup  ## measure this machine's broker
 
 bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
 	$(BIN)/python tools/bench_peers.py
+
+bench-streams: setup  ## measure a stream beside RabbitMQ's, over AMQP
+	$(BIN)/python tools/bench_streams.py
 
 bench-cluster: setup  ## measure three beside three of RabbitMQ, and break them; as root
 	$(BIN)/python tools/bench_cluster.py

@@ -1,0 +1,65 @@
+"""`make bench-streams`: a stream, filled and read over AMQP, on Debian's RabbitMQ and then on this broker.
+
+Prints a table; `--json FILE` keeps the figures. Installs RabbitMQ if it is missing and this is root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pandomq.bench.peers.brokers import PandoBroker, PeerBroker, RabbitBroker, install_rabbitmq
+
+PREFETCHES = (1_000, 10_000)
+TIMEOUT_S = 300
+
+
+def measure(broker: PeerBroker, prefetch: int, directory: Path) -> dict[str, Any]:
+    """Medians of three rounds, as `pandomq bench streams` has them."""
+    result = directory / "result.json"
+    program = str(Path(sys.executable).with_name("pandomq"))
+    place = ["--url", broker.url, "--pid", str(broker.pid)]
+    subprocess.run(
+        [program, "bench", "streams", *place, "--prefetch", str(prefetch), "--quiet", "--json", str(result)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=TIMEOUT_S,
+    )
+    measured: dict[str, Any] = json.loads(result.read_text())["result"]
+    return measured
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="keep the figures in this file")
+    options = parser.parse_args()
+    install_rabbitmq()
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="pandomq-streams-") as name:
+        directory = Path(name)
+        for broker in (RabbitBroker("rabbit", directory), PandoBroker("pando", directory, plain=False)):
+            broker.start()
+            try:
+                found += [measure(broker, prefetch, directory) for prefetch in PREFETCHES]
+            finally:
+                broker.close()
+    if options.json is not None:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    print("| broker | prefetch | filled, messages/s | read, messages/s | broker's processor, µs a message read |")
+    print("| --- | --- | --- | --- | --- |")
+    for row in found:
+        fill, read = row["fill"], row["read"]
+        print(
+            f"| {row['server']} | {row['prefetch']:,} | {fill['rate']:,.0f} | {read['rate']:,.0f} "
+            f"| {read['broker_cpu_us']:.1f} |"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
