@@ -153,6 +153,7 @@ STREAM_CACHE_BYTES_MAX: Final = 32 * MIB
 """Chunks of all streams that are kept in memory for whoever reads them, and will read them next."""
 STREAM_AHEAD_BYTES_MAX: Final = 8 * MIB
 """A chunk is read ahead if it and the one before it take no more: else it would drive that out before it is read."""
+STREAM_OFFSET_MAX: Final = 2**63 - 1
 STREAM_STORED_OFFSETS_MAX: Final = 1024
 """Names under which offsets of one stream are stored."""
 TRANSACTION_BYTES_MAX: Final = 256 * MIB

@@ -196,10 +196,7 @@ class DataClient:
                     line = self._root
                 line.follow(elsewhere.root, elsewhere.text)
                 why = elsewhere.text
-            except NotNow as not_now:
-                why = not_now.text
-                line.leave(why)
-            except (OSError, BadAnswer) as failure:
+            except (NotNow, OSError, BadAnswer) as failure:
                 why = str(failure)
                 line.leave(why)
             if patience.over:

@@ -41,10 +41,7 @@ def read_chunks(
                 for slice_ in run.over(connection):
                     patience.renew()
                     yield slice_
-            except NotNow as not_now:
-                why = not_now.text
-                line.leave(why)
-            except (OSError, BadAnswer) as failure:
+            except (NotNow, OSError, BadAnswer) as failure:
                 why = str(failure)
                 line.leave(why)
             if run.next_offset > before:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import DecideBatch, FinishBatch, encode_command
+from pandomq.broker.commands import DecideBatch, FinishBatch
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.staging.frames import channel_of, end, publishes_of
 from pandomq.limits import STAGED_PARTS_UNCOMMITTED_MAX
@@ -108,7 +108,5 @@ class Expansion:
         return None
 
     def _finish(self, decided: DecideBatch) -> None:
-        command = FinishBatch(decided.vhost, decided.query, decided.batch)
-        self._broker.state.apply(command)
-        self._broker.engine.log_command(encode_command(command))
+        self._broker.log(FinishBatch(decided.vhost, decided.query, decided.batch))
         self._turn_to(None)

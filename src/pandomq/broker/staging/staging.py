@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq import kernel
-from pandomq.broker.commands import DecideBatch, DeclareQueue, encode_command
+from pandomq.broker.commands import DecideBatch, DeclareQueue
 from pandomq.broker.removal import delete_queue
 from pandomq.broker.staging.expansion import Expansion
 from pandomq.broker.staging.frames import check
@@ -114,8 +114,7 @@ class Staging:
         for queue in self._others(vhost, query, batch, {*names, *decisions.chosen(vhost.name)}):
             delete_queue(broker, queue)
         decided = DecideBatch(vhost.name, query, batch, names, broker.now_ms, self._forgotten())
-        broker.state.apply(decided)
-        broker.engine.log_command(encode_command(decided))
+        broker.log(decided)
         if names:
             self.expansion.call_when_done(decided, on_done)
         else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pandomq.broker.streams.ages import INVALID, age_ms
 from pandomq.errors import not_implemented, precondition_failed
 from pandomq.fieldtable import Timestamp
+from pandomq.limits import STREAM_OFFSET_MAX
 
 if TYPE_CHECKING:
     from pandomq import kernel
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 OFFSET: Final = "x-stream-offset"
 FILTER: Final = "x-stream-filter"
 MATCH_UNFILTERED: Final = "x-stream-match-unfiltered"
-OFFSET_MAX: Final = 2**63 - 1
 FILTERS_MAX: Final = 64
 """Of one consumer: each message is compared with all of them."""
 
@@ -48,7 +48,7 @@ def check_consume(channel: "Channel", queue: "Queue", *, no_ack: bool, arguments
 def _what_is_wrong(offset: Any) -> str | None:
     if isinstance(offset, str):
         return None if offset in ("first", "last", "next") or age_ms(offset) is not None else INVALID
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= OFFSET_MAX:
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= STREAM_OFFSET_MAX:
         return "invalid_offset_arg"
     return None
 

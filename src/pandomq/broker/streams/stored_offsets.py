@@ -1,9 +1,7 @@
 """How far readers of a stream have come, as they said it, by name."""
 
 from pandomq.errors import ChannelFault, precondition_failed
-from pandomq.limits import SHORT_STRING_BYTES_MAX, STREAM_STORED_OFFSETS_MAX
-
-OFFSET_MAX = 2**63 - 1
+from pandomq.limits import SHORT_STRING_BYTES_MAX, STREAM_OFFSET_MAX, STREAM_STORED_OFFSETS_MAX
 
 
 class StoredOffsets:
@@ -19,7 +17,7 @@ class StoredOffsets:
         """Why this cannot be stored."""
         if not 0 < len(name.encode("utf-8", "surrogatepass")) <= SHORT_STRING_BYTES_MAX:
             return precondition_failed(f"the name of a stored offset has 1 to {SHORT_STRING_BYTES_MAX} bytes")
-        if not 0 <= offset <= OFFSET_MAX:
+        if not 0 <= offset <= STREAM_OFFSET_MAX:
             return precondition_failed(f"{offset} is not an offset")
         full = name not in self._rows and len(self._rows) >= STREAM_STORED_OFFSETS_MAX
         if full and not any(known < first_offset for known in self._rows.values()):

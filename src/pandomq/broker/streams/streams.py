@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pandomq.broker.commands import StoreOffset, encode_command
+from pandomq.broker.commands import StoreOffset
 from pandomq.errors import not_found
 
 if TYPE_CHECKING:
@@ -70,7 +70,5 @@ class Streams:
             on_done(refusal)
             return
         broker.now_ms = now_ms - broker.clock_ahead_ms
-        command = StoreOffset(vhost, stream, name, offset)
-        broker.state.apply(command)
-        broker.engine.log_command(encode_command(command))
+        broker.log(StoreOffset(vhost, stream, name, offset))
         broker.held.call_when_committed(lambda: on_done(None))
