@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pandomq.cli.failures import Refused
+from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import cell, print_table, say
+from pandomq.data_client.failures import BadUrl, DataFailure
 from pandomq.pipeline.report import render
 from pandomq.pipeline.session import spark_session
 from pandomq.spark.java import JavaMissing
@@ -24,18 +26,34 @@ if TYPE_CHECKING:
     from pandomq.pipeline.summary import Summary
 
 _console = Console(stderr=True)
+_OWN_WORDS: Final = re.compile(r"\bpandomq\.[\w.]+: (.+)")
+"""In what Spark makes of an error that one of its Python processes met."""
 
 
 @contextmanager
 def session_for(job: str, master: str) -> Iterator[SparkSession]:
-    """Raises Refused if Spark or its Java is missing."""
+    """Raises Refused if Spark or its Java is missing, or for what a job died of, and WrongUse for a bad url."""
     if importlib.util.find_spec("pyspark") is None:
         raise Refused("this needs Spark: pip install 'pandomq[spark]'")
+    from pyspark.errors import PySparkException
+
     try:
         with spark_session(job, master) as session:
             yield session
     except JavaMissing as missing:
         raise Refused(str(missing)) from missing
+    except BadUrl as bad:
+        raise WrongUse(str(bad)) from bad
+    except DataFailure as failure:
+        raise Refused(str(failure)) from failure
+    except PySparkException as failure:
+        raise Refused(reason_of(str(failure))) from failure
+
+
+def reason_of(text: str) -> str:
+    """What went wrong, without the way it went through Spark."""
+    own = _OWN_WORDS.findall(text)
+    return own[-1] if own else text.strip().partition("\n")[0]
 
 
 @contextmanager
