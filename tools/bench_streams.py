@@ -34,6 +34,19 @@ def measure(broker: PeerBroker, prefetch: int, directory: Path) -> dict[str, Any
     return measured
 
 
+def table(found: list[dict[str, Any]]) -> str:
+    """As docs/streams.md has it."""
+    lines = [
+        "| broker | prefetch | filled, messages/s | read, messages/s | broker's processor, µs a message read |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for row in found:
+        fill, read = row["fill"], row["read"]
+        figures = f"{fill['rate']:,.0f} | {read['rate']:,.0f} | {read['broker_cpu_us']:.1f}"
+        lines.append(f"| {row['server']} | {row['prefetch']:,} | {figures} |")
+    return "\n".join(lines)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="keep the figures in this file")
@@ -50,14 +63,7 @@ def main() -> int:
                 broker.close()
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
-    print("| broker | prefetch | filled, messages/s | read, messages/s | broker's processor, µs a message read |")
-    print("| --- | --- | --- | --- | --- |")
-    for row in found:
-        fill, read = row["fill"], row["read"]
-        print(
-            f"| {row['server']} | {row['prefetch']:,} | {fill['rate']:,.0f} | {read['rate']:,.0f} "
-            f"| {read['broker_cpu_us']:.1f} |"
-        )
+    print(table(found))
     return 0
 
 

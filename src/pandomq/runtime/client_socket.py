@@ -17,7 +17,21 @@ if TYPE_CHECKING:
     from pandomq.runtime.server import Server
 
 
-class ClientSocket(asyncio.BufferedProtocol):
+class PacedReading:
+    """A socket that is not read from for a while."""
+
+    _transport: asyncio.Transport | None
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+
+class ClientSocket(PacedReading, asyncio.BufferedProtocol):
     __slots__ = ("_place", "_server", "_through_proxy", "_transport", "link")
 
     def __init__(self, server: Server, *, through_proxy: bool = False, place: Place = Place.BOTH) -> None:
@@ -92,14 +106,6 @@ class ClientSocket(asyncio.BufferedProtocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-    def pause_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
 
 
 def address_of(transport: asyncio.BaseTransport, end: str) -> tuple[str, int]:

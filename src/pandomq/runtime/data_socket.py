@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from pandomq import limits
 from pandomq.node.data.effects import FileRange, Part
-from pandomq.runtime.client_socket import address_of
+from pandomq.runtime.client_socket import PacedReading, address_of
 
 if TYPE_CHECKING:
     from pandomq.node.data.client import DataClient
@@ -33,7 +33,7 @@ PIECE_BYTES: Final = 512 * limits.KIB
 """What is read at once of a file that has to be encrypted."""
 
 
-class DataSocket(asyncio.BufferedProtocol):
+class DataSocket(PacedReading, asyncio.BufferedProtocol):
     def __init__(self, listener: DataListener) -> None:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
@@ -124,14 +124,6 @@ class DataSocket(asyncio.BufferedProtocol):
                 self._plain.shutdown(socket.SHUT_RDWR)
         if self._transport is not None:
             self._transport.abort()
-
-    def pause_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
 
     # Sending.
 

@@ -11,13 +11,14 @@ from typing import Final
 
 import msgspec
 
+from pandomq.cli.config.data_port import PORTS
 from pandomq.cli.config.sources import read_secret
 from pandomq.cli.failures import Refused, WrongUse
 
 HOST: Final = "127.0.0.1"
 PORT_MAX: Final = 65535
 KEY_FILE: Final = "cluster.key"
-_DATA_PORT_STEP: Final = 8
+_DATA_PORT_STEP: Final = min(data - amqp for amqp, data in PORTS.items())
 """From AMQP's port to the data port that goes with it."""
 _OF_ONE_BROKER: Final = ("PANDOMQ_NODE_", "PANDOMQ_CLUSTER_")
 _OF_ALL: Final = (
