@@ -32,7 +32,10 @@ def simulate(
     simulate_job.run(seeds=seeds, nodes=nodes, log=log, mutant=mutant, master=master, json=json, report=report)
 
 
-Url = Annotated[str, typer.Option(help="Where the brokers are: amqp://user:password@host1,host2/vhost.")]
+Url = Annotated[
+    str,
+    typer.Option(envvar="PANDOMQ_AMQP_URL", help="Where the brokers are: amqp://user:password@host1,host2/vhost."),
+]
 LakeDirectory = Annotated[Path, typer.Argument(help="The lake's directory.")]
 
 
