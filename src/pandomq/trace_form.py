@@ -3,8 +3,8 @@
     body      head (64 bytes), columns, tables; all numbers little-endian
     head      "PTRC", version u8, 3 bytes of nothing, counts u32 of events, queues, routings, consumers and texts,
               term u64, dropped u64, number u64, sample f64, 4 bytes of nothing
-    columns   time_us i64, sequence u64, since_us i64; size u32, queue u32, routing u32, consumer u32; kind u8, reason u8:
-              each one contiguous, with as many values as there are events
+    columns   time_us i64, sequence u64, since_us i64; size u32, queue u32, routing u32, consumer u32; kind u8,
+              reason u8: each one contiguous, with as many values as there are events
     tables    broker: length u16, name; queues: id u64, length u16, name; routings: exchange and routing key as AMQP's
               short strings; consumers: length u16 and name of the connection, consumer tag as a short string; texts:
               length u32, JSON
@@ -54,7 +54,7 @@ EVENT_BYTES: Final = 42
 """Of one event in all columns."""
 
 SAMPLE_FACTOR: Final = 0x9E3779B97F4A7C15
-"""Sequences are spread by it: those that are sampled lie evenly, but with no period that a publisher could have, too."""
+"""Sequences are spread by it: those that are sampled lie evenly, with no period that a publisher could have, too."""
 SAMPLE_WHOLE: Final = 1 << 32
 
 _U16: Final = struct.Struct("<H")
@@ -280,15 +280,17 @@ def join_batch(
 def decode_events(body: bytes) -> Events:
     """Raises BadTrace."""
     try:
-        magic, version, count, queues, routings, consumers, texts, term, dropped, number, sample = HEAD.unpack_from(body)
+        magic, version, count, *tables_sizes, term, dropped, number, sample = HEAD.unpack_from(body)
+        queues, routings, consumers, texts = tables_sizes
         if magic != MAGIC or version != VERSION:
             raise BadTrace(f"a trace of version {version}" if magic == MAGIC else "not a trace")
         end = HEAD.size + count * EVENT_BYTES
         if end > len(body):
             raise BadTrace("ends within its columns")
-        columns = dict(_columns(body, count))
         tables = _Tables(body, end)
-        events = Events(tables.text(*tables.sized(_U16)), term, number, dropped, sample, **columns)
+        events = Events(tables.text(*tables.sized(_U16)), term, number, dropped, sample)
+        for name, column in _columns(body, count):
+            setattr(events, name, column)
         events.queues += [tables.queue() for _ in range(queues)]
         events.routings += [Routing(tables.short(), tables.short()) for _ in range(routings)]
         events.consumers += [ConsumerName(tables.text(*tables.sized(_U16)), tables.short()) for _ in range(consumers)]

@@ -1,6 +1,7 @@
 """Batches of trace events: what is decoded is what was encoded, and nothing else is taken for a batch."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -123,7 +124,7 @@ def test_samples_are_even() -> None:
     threshold = sample_threshold(0.01)
     sampled = [sequence for sequence in range(100_000) if is_sampled(sequence, threshold)]
     assert 990 <= len(sampled) <= 1010
-    gaps = {after - before for before, after in zip(sampled, sampled[1:], strict=False)}
+    gaps = {after - before for before, after in pairwise(sampled)}
     assert max(gaps) < 250
     assert len({sequence % 100 for sequence in sampled}) > 50
 

@@ -15,7 +15,15 @@ import pandomq
 
 PACKAGE: Final = Path(pandomq.__file__).parent
 ROOMS: Final = ("spark", "data_client")
-VOCABULARY: Final = ("__init__.py", "chunk_form.py", "data_form.py", "errors.py", "fieldtable.py", "limits.py")
+VOCABULARY: Final = (
+    "__init__.py",
+    "chunk_form.py",
+    "data_form.py",
+    "errors.py",
+    "fieldtable.py",
+    "limits.py",
+    "trace_form.py",
+)
 ENTRANCE: Final = "pyspark_pandomq.py"
 
 
