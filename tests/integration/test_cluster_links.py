@@ -98,7 +98,7 @@ def _connections(broker: ClusterBroker) -> dict[str, int]:
     return {member["name"]: member["connections"] for member in broker.status["members"] if member["connections"]}
 
 
-@pytest.mark.proves("R1")
+@pytest.mark.proves("R1", "R35")
 def test_a_broker_with_another_key_is_refused_and_both_say_so(pair: Cluster, tmp_path: Path) -> None:
     pair["n2"].configure({"cluster": {"key_file": str(write_key(tmp_path / "other key"))}})
     for broker in pair:
@@ -117,6 +117,7 @@ def test_an_address_of_its_own_is_noticed(pair: Cluster) -> None:
     pair["n1"].wait_for_line("no link to n2 at .*: n1 dialed itself: its own address is given for n2")
 
 
+@pytest.mark.proves("R35")
 def test_clients_and_brokers_may_have_ports_of_their_own_and_links_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")
     cluster = Cluster(tmp_path, sections=REDIRECT)
@@ -137,6 +138,7 @@ def test_clients_and_brokers_may_have_ports_of_their_own_and_links_tls(tmp_path:
                 channel.basic_publish("", "large", bytes(range(256)) * 10_000, PERSISTENT)
 
 
+@pytest.mark.proves("R35")
 def test_a_certificate_of_another_authority_makes_no_link(pair: Cluster, tmp_path: Path) -> None:
     ports = free_ports(2)
     primaries = [f"n{place + 1}=127.0.0.1:{port}" for place, port in enumerate(ports)]

@@ -9,6 +9,6 @@ import pytest
 from .crowd_case import crowd
 
 
-@pytest.mark.proves("R3", "R27", "R30", "R31")
+@pytest.mark.proves("R3", "R27", "R30", "R31", "R36")
 def test_subscribers_hear_each_message_once_wherever_a_broker_survives(tmp_path: Path) -> None:
     crowd(tmp_path, 400)

@@ -13,6 +13,7 @@ from .scene import Case, play
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
+@pytest.mark.proves("R20")
 @pytest.mark.parametrize("case", cases.SMALL_DISK_CASES)
 def test_a_full_disk(case: Case, on_small_disks: DiskCluster, chance: Random) -> None:
     play(case, on_small_disks, chance)

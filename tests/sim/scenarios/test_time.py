@@ -9,7 +9,7 @@ from tests.sim.scenarios.stage import Stage
 HOUR_MS = 3_600_000
 
 
-@pytest.mark.proves("R10")
+@pytest.mark.proves("R10", "R34")
 @pytest.mark.parametrize("shift_ms", [HOUR_MS, -HOUR_MS])
 def test_one_way_links_a_disk_stall_skewed_clocks_and_times_to_live(shift_ms: int) -> None:
     stage = Stage(lease_ms=300, drifts_permille=(45, -45, 20), start=False)

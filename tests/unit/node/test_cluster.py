@@ -110,6 +110,7 @@ def test_all_lose_power() -> None:
     assert world.client(root).channel().drain("q")[:50] == [b"%d" % number for number in range(50)]
 
 
+@pytest.mark.proves("C3", "C4", "C6")
 def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
     world = ClusterWorld()
     root = world.elect()
@@ -135,7 +136,7 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
     assert world.client(world.elect()).channel().counts("q")[0] == 40
 
 
-@pytest.mark.proves("R18", "L7")
+@pytest.mark.proves("R18", "L7", "C3", "C4", "C6")
 def test_a_backup_that_was_away_for_less_than_all_is_worth_gets_the_log() -> None:
     world = ClusterWorld(paging_bytes=100_000)
     channel = publisher(world, world.elect())

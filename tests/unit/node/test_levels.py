@@ -168,7 +168,7 @@ def test_levels_are_shown() -> None:
     }
 
 
-@pytest.mark.proves("R22")
+@pytest.mark.proves("R22", "C9")
 def test_the_last_man_standing_shows_what_it_can_keep() -> None:
     world = ClusterWorld(2, replica=ReplicaSettings(last_man_standing=True))
     channel = publisher(world)

@@ -20,7 +20,7 @@ def test_who_alone_serves_waits_for_nobody() -> None:
     assert leases.next_ms == NEVER_MS
 
 
-@pytest.mark.proves("R16")
+@pytest.mark.proves("R16", "C2")
 def test_a_change_is_settled_when_all_who_serve_have_it_or_had_their_time() -> None:
     leases = ServingLeases(LEASE_MS)
     assert leases.heard("a", Report(1, 5), 4, 0) == Grant(1, 4)

@@ -31,6 +31,7 @@ def test_messages_that_were_acquired_come_back_in_order() -> None:
         cluster.come_back()
 
 
+@pytest.mark.proves("C8", "R26")
 def test_a_last_value_queue_keeps_the_last_of_each_key() -> None:
     cluster = Cluster()
     cluster.declare(last_value_key="k")
@@ -48,6 +49,7 @@ def test_a_last_value_queue_keeps_the_last_of_each_key() -> None:
     assert cluster.drain() == [b"a2", b"c1", b"b2"]
 
 
+@pytest.mark.proves("C8", "R26")
 @pytest.mark.parametrize("priorities", [False, True])
 def test_a_ring_goes_round(priorities: bool) -> None:
     cluster = Cluster()
@@ -69,6 +71,7 @@ def test_a_ring_goes_round(priorities: bool) -> None:
     cluster.come_back()
 
 
+@pytest.mark.proves("C8", "R26")
 def test_priorities_order_what_comes_back() -> None:
     cluster = Cluster()
     cluster.declare(max_priority=9)
@@ -95,6 +98,7 @@ def test_a_full_queue_goes_on_to_refuse() -> None:
     assert cluster.drain() == [b"2", b"4"]
 
 
+@pytest.mark.proves("R34")
 @pytest.mark.parametrize("pause_ms", [0, 2_000])
 def test_time_goes_on_while_the_root_changes(pause_ms: int) -> None:
     cluster = Cluster()
@@ -141,6 +145,7 @@ def test_dead_letters_and_their_dead_are_one() -> None:
 # Who goes with a broker, and who stays.
 
 
+@pytest.mark.proves("R20")
 def test_exclusive_queues_go_with_their_connection() -> None:
     cluster = Cluster()
     cluster.channel.rpc("queue.declare", queue="mine", exclusive=True)
@@ -149,6 +154,21 @@ def test_exclusive_queues_go_with_their_connection() -> None:
     cluster.take_over()
     cluster.channel.rpc("queue.declare", queue="mine", exclusive=True)
     assert cluster.channel.counts("mine") == (0, 0)
+
+
+@pytest.mark.proves("R20")
+def test_connections_channels_and_consumers_are_the_business_of_one_broker() -> None:
+    cluster = Cluster()
+    cluster.declare()
+    cluster.world.client(cluster.root).channel().consume("q")
+    cluster.world.run(500)
+    views = cluster.world.node(cluster.root).views
+    assert (len(list(views.connections())), len(list(views.channels())), len(list(views.consumers()))) == (2, 2, 1)
+    for name in cluster.backups:
+        views = cluster.world.node(name).views
+        assert not [*views.connections(), *views.channels(), *views.consumers()]
+    cluster.take_over()
+    assert not list(cluster.world.node(cluster.root).views.consumers())
 
 
 def test_queues_that_are_not_durable_are_known_to_all_and_empty_after_a_takeover() -> None:

@@ -88,6 +88,7 @@ def test_with_two_brokers_and_one_gone_the_root_stays_and_confirms_nothing() -> 
     assert alarms(root) == [(AlarmKind.TOO_FEW_COPIES, False)]
 
 
+@pytest.mark.proves("C9")
 def test_the_last_man_standing_goes_on_with_an_alarm() -> None:
     world = World("ab", settings=ReplicaSettings(last_man_standing=True))
     root = world.elect("a")
@@ -99,6 +100,7 @@ def test_the_last_man_standing_goes_on_with_an_alarm() -> None:
     assert alarms(root) == [(AlarmKind.LAST_MAN_STANDING, True)]
 
 
+@pytest.mark.proves("C9")
 def test_the_last_man_standing_is_never_less_than_half() -> None:
     world = World("abcd", settings=ReplicaSettings(last_man_standing=True, min_copies=4))
     root = world.elect("a")
@@ -113,7 +115,7 @@ def test_the_last_man_standing_is_never_less_than_half() -> None:
     assert root.replica.commit_index < index
 
 
-@pytest.mark.proves("R9")
+@pytest.mark.proves("R9", "L1b")
 def test_a_surplus_tail_is_cut_to_the_logs_truth() -> None:
     world = World("abcde")
     old = world.elect("a")

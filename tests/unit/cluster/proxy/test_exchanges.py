@@ -8,7 +8,7 @@ from pandomq import methods
 from tests.unit.cluster.proxy.pipe_world import Cluster
 
 
-@pytest.mark.proves("R12", "R16")
+@pytest.mark.proves("R12", "R16", "C2")
 def test_what_is_declared_on_one_front_holds_on_the_other() -> None:
     cluster = Cluster("b", "c")
     here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
