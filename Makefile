@@ -105,8 +105,8 @@ fuzz: setup  ## a million hostile inputs
 
 # --- use --------------------------------------------------------------------------------------------------------------
 
-demo: setup  ## four brokers as one, under load: one joins, the root is killed, nothing is lost
-	$(BIN)/python tools/demo.py
+demo: setup  ## four brokers as one, under load, and Spark beside them: one joins, the root is killed, a report tells the story
+	$(BIN)/python -m tools.demo
 
 bench: setup  ## measure this machine's broker
 	$(BIN)/pandomq bench
@@ -131,6 +131,6 @@ build: setup  ## wheel and source distribution, in dist/
 	$(BIN)/python -m build --outdir dist
 
 clean:  ## remove all that was made, but not the virtual environment
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
+	rm -rf build dist demo-report.html .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
 	rm -f src/pandomq/kernel/_fast.*.so $(VENV)/.installed $(VENV)/.kernel $(VENV)/.java
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

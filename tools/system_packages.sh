@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need from the system: Python with venv and headers, a C compiler, node with npm,
-# and what makes networks for the tests to break.
+# what makes networks for the tests to break, and a browser in which reports are looked at.
 # Asks for nothing that is there already; without root or apt it only names what is missing.
 set -euo pipefail
 
@@ -20,6 +20,8 @@ command -v npm >/dev/null || missing+=(nodejs npm)
 command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
 command -v nft >/dev/null || missing+=(nftables)
 command -v mkfs.ext4 >/dev/null || missing+=(e2fsprogs)
+command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+    missing+=(chromium fonts-dejavu-core)
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

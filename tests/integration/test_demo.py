@@ -12,9 +12,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tools.demo_account import Account, Counters
-from tools.demo_clients import Heard, Progress, Published, Seen
-
 from .waiting import wait_until
 
 pytestmark = [
@@ -26,16 +23,19 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 120
 START_TIMEOUT_S = 60
-CLIENTS = 7
-"""A publisher and a consumer for each primary, and a process of subscribers."""
+REPORT = "report.html"
+CLIENTS = 8
+"""A publisher and a consumer for each primary, a process of subscribers, and a reader of the stream."""
 
 
 def start(*options: str, directory: Path) -> subprocess.Popen[str]:
-    """The demo, with its temporary files where the test can look at them."""
+    """The demo without Spark, with its temporary files where the test can look at them, and its report beside them."""
+    temporary = directory / "temporary"
+    temporary.mkdir()
     return subprocess.Popen(
-        [sys.executable, "tools/demo.py", *options],
+        [sys.executable, "-m", "tools.demo", "--without-spark", "--report", str(directory / REPORT), *options],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(directory)},
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -57,7 +57,9 @@ def test_the_root_is_killed_and_the_account_balances_and_everything_is_cleaned_u
         assert words in output
     heard = re.search(r"heard by subscribers, once each +([\d,]+)", output)
     assert heard is not None and int(heard[1].replace(",", "")) > 0
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "temporary").iterdir()) == []
+    report = (tmp_path / REPORT).read_text()
+    assert "is elected root" in report and "It balances" in report
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
@@ -68,7 +70,8 @@ def test_an_interrupted_demo_ends_what_it_started(tmp_path: Path, end: signal.Si
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 130, output
     wait_until(lambda: not any(process.is_running() for process in started), "the end of all that was started")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_broker_that_dies_by_itself_is_a_failure(tmp_path: Path) -> None:
@@ -78,6 +81,16 @@ def test_a_broker_that_dies_by_itself_is_a_failure(tmp_path: Path) -> None:
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 2, output
     assert "ended by itself" in output
+
+
+def test_a_subscriber_that_hears_nothing_is_in_the_account(tmp_path: Path) -> None:
+    with start("--seconds", "3", "--rate", "100", "--deaf", directory=tmp_path) as demo:
+        output, _ = demo.communicate(timeout=TIMEOUT_S)
+    assert demo.returncode == 1, output
+    unheard = re.search(r"not heard by one whose broker lived +([\d,]+)", output)
+    assert unheard is not None and int(unheard[1].replace(",", "")) > 0
+    assert "THE ACCOUNT DOES NOT BALANCE." in output
+    assert "It does not balance" in (tmp_path / REPORT).read_text()
 
 
 def is_broker(process: psutil.Process) -> bool:
@@ -95,67 +108,3 @@ def family_at_work(pid: int) -> list[psutil.Process]:
     clients = [child for child in children() if not is_broker(child)]
     wait_until(lambda: all(client.net_connections() for client in clients), "the clients' connections", START_TIMEOUT_S)
     return children()
-
-
-FIRST, SECOND = (0, 1), (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("unconfirmed", "seen", "lost", "redelivered", "unmarked", "balances"),
-    [
-        ((), [{FIRST: b"\x01\x01\x01"}], 0, 0, 0, True),
-        ((), [{FIRST: b"\x01\x00\x01\x00"}, {FIRST: b"\x00\x01"}], 0, 0, 0, True),
-        # The second attempt of a publisher that could not know is no redelivery.
-        ((), [{FIRST: b"\x01\x01\x01", SECOND: b"\x00\x01"}], 0, 0, 0, True),
-        ((), [{FIRST: b"\x01\x00\x01"}], 1, 0, 0, False),
-        ((1,), [{FIRST: b"\x01\x00\x01"}], 0, 0, 0, False),
-        # Twice without the mark, to two consumers: somebody was not told.
-        ((), [{FIRST: b"\x01\x01\x01"}, {FIRST: b"\x00\x00\x01"}], 0, 1, 1, False),
-    ],
-)
-def test_the_account_tells_lost_and_doubled(
-    unconfirmed: tuple[int, ...],
-    seen: list[dict[tuple[int, int], bytes]],
-    lost: int,
-    redelivered: int,
-    unmarked: int,
-    balances: bool,
-) -> None:
-    account = Account(published={0: Published(0, 3, unconfirmed, 0)}, seen=[Seen(times, times) for times in seen])
-    assert (account.lost, account.redelivered, account.unmarked) == (lost, redelivered, unmarked)
-    assert account.balances() is balances
-
-
-def test_a_marked_redelivery_is_fine() -> None:
-    account = Account(published={0: Published(0, 2, (), 0)}, seen=[Seen({FIRST: b"\x02\x01"}, {FIRST: b"\x01\x01"})])
-    assert (account.redelivered, account.unmarked) == (1, 0)
-    assert account.balances()
-
-
-@pytest.mark.parametrize(
-    ("heard", "doubled", "unheard"),
-    [
-        (Heard(True, {0: 0}, {FIRST: b"\x01\x00\x00\x01"}), 0, 0),
-        # It came later.
-        (Heard(True, {0: 3}, {FIRST: b"\x00\x00\x00\x01"}), 0, 0),
-        (Heard(True, {0: 0}, {FIRST: b"\x01"}), 0, 1),
-        # It came after all was published.
-        (Heard(True, {}, {}), 0, 0),
-        # Its broker was lost, and with it what was on its way.
-        (Heard(False, {0: 0}, {FIRST: b"\x01"}), 0, 0),
-        (Heard(False, {0: 0}, {FIRST: b"\x02"}), 1, 0),
-        # The publisher could not know, and published it again: that is another copy.
-        (Heard(True, {0: 0}, {FIRST: b"\x01\x00\x00\x01", SECOND: b"\x00\x00\x00\x01"}), 0, 0),
-    ],
-)
-def test_subscribers_hear_everything_once(heard: Heard, doubled: int, unheard: int) -> None:
-    account = Account(published={0: Published(0, 4, (), 0)}, seen=[Seen({FIRST: bytes([1] * 4)}, {})], heard=[heard])
-    assert (account.doubled, account.unheard) == (doubled, unheard)
-    assert account.balances() is (doubled == unheard == 0)
-
-
-def test_the_longest_pause_of_all_publishers_counts() -> None:
-    counters = Counters()
-    for pause_s in (0.1, 0.4, 0.2):
-        counters.add(Progress(pause_s=pause_s))
-    assert counters.longest_pause_s == 0.4

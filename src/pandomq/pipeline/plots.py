@@ -1,6 +1,8 @@
-"""Small plots as SVG, drawn without a library: lines over a common axis, bars, and marks on a time line.
+"""Small plots as SVG, drawn without a library: lines over a common axis, bars, lanes, and marks on a time line.
 
-Colours are the page's (`report.py`), so that a plot is readable on light and dark ground alike.
+They fit any width: what lies along it is in hundredths, what is read has a size of its own. Names of series, and what
+marks mean, stand beside the drawing as text that flows. Colours are the page's (`report.py`), so that a plot is
+readable on light and dark ground alike.
 """
 
 from __future__ import annotations
@@ -11,19 +13,27 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-WIDTH: Final = 720
-HEIGHT: Final = 260
-LEFT: Final = 72
-RIGHT: Final = 16
-TOP: Final = 12
-BOTTOM: Final = 40
-BAR_HEIGHT: Final = 22
-BARS_LEFT: Final = 220
+HEIGHT: Final = 240
+TOP: Final = 14
+MARKED_TOP: Final = 46
+"""With the numbers of marks above it."""
+BOTTOM: Final = 24
+BAR_ROW: Final = 34
+LANE_ROW: Final = 36
+LANE_HEIGHT: Final = 14
 TICKS: Final = 5
 COLOURS: Final = 6
 """Classes c0…c5 of the page."""
+NEAR: Final = 4.0
+"""Marks that are so many hundredths apart, or less, have their numbers one above the other."""
+MARK_ROWS: Final = 3
+LABEL_SHORT: Final = 8
+"""A label of so many letters stands at the axis, a longer one below."""
+NAME_SHOWN: Final = 38
+"""Letters of a bar's name; there has to be room for its figure, also on a phone."""
 
 Point = tuple[float, float]
+Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -40,57 +50,98 @@ class Mark:
     text: str
 
 
-def lines(series: Sequence[Series], x_label: str, y_label: str, marks: Sequence[Mark] = ()) -> str:
-    """One line for each series, from 0 upwards; marks are vertical."""
+@dataclass(frozen=True)
+class Span:
+    """From when to when something was so."""
+
+    begin: float
+    end: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    name: str
+    spans: Sequence[Span]
+
+
+def lines(
+    series: Sequence[Series], x_label: str, y_label: str, marks: Sequence[Mark] = (), *, logarithmic: bool = False
+) -> str:
+    """One line for each series, from 0 upwards, or with a logarithmic axis from the lowest; marks are vertical."""
     points = [point for one in series for point in one.points]
     if not points:
         return _nothing()
-    scale_x = _scale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT)
-    y_max = max(y for _, y in points) or 1.0
-    scale_y = _scale(0.0, y_max, HEIGHT - BOTTOM, TOP)
-    parts = [_axes(scale_x, scale_y, points, y_max, x_label, y_label)]
-    for number, one in enumerate(series):
-        path = " ".join(f"{scale_x(x):.1f},{scale_y(y):.1f}" for x, y in one.points)
-        parts.append(f'<polyline class="line c{number % COLOURS}" points="{path}"/>')
-        parts.append(_text(LEFT + 8 + 150 * number, TOP + 10, one.name, f"c{number % COLOURS}", "start"))
-    for mark in marks:
-        at = scale_x(mark.at)
-        parts.append(f'<line class="mark" x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(_text(at + 3, HEIGHT - BOTTOM - 6, mark.text, "note", "start"))
-    return _svg(HEIGHT, parts)
+    first, last = min(x for x, _ in points), max(x for x, _ in points)
+    scale_x = _scale(first, last, 0.0, 100.0)
+    shown = sorted((mark for mark in marks if first <= mark.at <= last), key=lambda mark: mark.at)
+    shown_y, scale_y = _upright([y for _, y in points], MARKED_TOP if shown else TOP, logarithmic)
+    short = x_label if len(x_label) <= LABEL_SHORT else ""
+    parts = [_grid(shown_y, scale_y), _uprights(shown, scale_x, HEIGHT - BOTTOM)]
+    parts += [_line(one.points, scale_x, scale_y, f"c{number % COLOURS}") for number, one in enumerate(series)]
+    parts += [_figures(shown_y, scale_y), _feet(ticks(first, last), scale_x, short)]
+    legend = _legend([(f"c{number % COLOURS}", one.name) for number, one in enumerate(series)])
+    before = f'<p class="unit">{escape(y_label)}</p>{legend}'
+    after = f'<p class="unit foot">{escape(x_label)}</p>' if not short and x_label else ""
+    return _plot(HEIGHT, parts, f"{y_label} over {x_label}", before, after + _said(shown))
 
 
 def bars(rows: Sequence[tuple[str, float]], unit: str = "") -> str:
-    """One bar a row, with its figure."""
+    """One bar a row, below its name and its figure."""
     if not rows:
         return _nothing()
     most = max(value for _, value in rows) or 1.0
-    scale = _scale(0.0, most, 0.0, WIDTH - BARS_LEFT - 110)
     parts = []
     for number, (name, value) in enumerate(rows):
-        top = TOP + number * BAR_HEIGHT
-        parts.append(_text(BARS_LEFT - 8, top + 14, name, "", "end"))
-        parts.append(
-            f'<rect class="bar c0" x="{BARS_LEFT}" y="{top}" width="{scale(value):.1f}" height="{BAR_HEIGHT - 6}"/>'
-        )
-        parts.append(_text(BARS_LEFT + scale(value) + 6, top + 14, f"{figure(value)} {unit}".strip(), "note", "start"))
-    return _svg(2 * TOP + len(rows) * BAR_HEIGHT, parts)
+        top = number * BAR_ROW
+        shown = name if len(name) <= NAME_SHOWN else f"{name[: NAME_SHOWN - 1]}…"
+        parts.append(f"<g><title>{escape(name)}</title>{_text(0, top + 14, shown, '', 'start')}</g>")
+        parts.append(_text(100, top + 14, f"{figure(value)} {unit}".strip(), "note", "end"))
+        parts.append(f'<rect class="ground" x="0" y="{top + 20}" width="100%" height="8" rx="4"/>')
+        width = max(0.0, value / most * 100)
+        parts.append(f'<rect class="bar c0" x="0" y="{top + 20}" width="{width:.2f}%" height="8" rx="4"/>')
+    return _plot(len(rows) * BAR_ROW, parts, ", ".join(f"{name}: {figure(value)}" for name, value in rows))
+
+
+def lanes(rows: Sequence[Lane], kinds: Sequence[str], end: float, marks: Sequence[Mark] = ()) -> str:
+    """What each was, from 0 to `end` seconds: a kind has the colour of its place in `kinds`, others have none."""
+    if not rows:
+        return _nothing()
+    scale = _scale(0.0, end, 0.0, 100.0)
+    shown = sorted(marks, key=lambda mark: mark.at)
+    first = MARKED_TOP if shown else TOP
+    bottom = first + len(rows) * LANE_ROW
+    parts = [_feet(ticks(0.0, end), scale, "seconds", bottom)]
+    for number, lane in enumerate(rows):
+        top = first + number * LANE_ROW
+        parts.append(f'<rect class="ground" x="0" y="{top + 16}" width="100%" height="{LANE_HEIGHT}" rx="3"/>')
+        for span in lane.spans:
+            if span.kind in kinds:
+                place = f'x="{scale(span.begin):.2f}%" y="{top + 16}" width="{scale(span.end - span.begin):.2f}%"'
+                colour = kinds.index(span.kind) % COLOURS
+                said = f"<title>{escape(f'{lane.name}: {span.kind}')}</title>"
+                parts.append(f'<rect class="bar c{colour}" {place} height="{LANE_HEIGHT}" rx="3">{said}</rect>')
+        parts.append(_text(0, top + 12, lane.name, "strong", "start"))
+    parts.append(_uprights(shown, scale, bottom))
+    seen = {span.kind for lane in rows for span in lane.spans}
+    legend = _legend([(f"c{number % COLOURS}", kind) for number, kind in enumerate(kinds) if kind in seen])
+    return _plot(bottom + BOTTOM, parts, "who was what, over time", legend, _said(shown))
 
 
 def time_line(marks: Sequence[Mark], end: float) -> str:
-    """What happened when, one below the other; times are seconds from 0 to `end`."""
+    """What happened when; times are seconds from 0 to `end`."""
     if not marks:
         return _nothing()
-    scale = _scale(0.0, max(end, *(mark.at for mark in marks)), LEFT, WIDTH / 2)
-    height = 2 * TOP + len(marks) * BAR_HEIGHT
-    parts = [f'<line class="axis" x1="{LEFT}" y1="{TOP}" x2="{LEFT}" y2="{height - TOP}"/>']
-    for number, mark in enumerate(sorted(marks, key=lambda one: one.at)):
-        middle = TOP + number * BAR_HEIGHT + BAR_HEIGHT / 2
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{middle}" x2="{scale(mark.at):.1f}" y2="{middle}"/>')
-        parts.append(f'<circle class="dot c0" cx="{scale(mark.at):.1f}" cy="{middle}" r="4"/>')
-        parts.append(_text(LEFT - 8, middle + 4, f"{mark.at:.1f} s", "note", "end"))
-        parts.append(_text(scale(mark.at) + 10, middle + 4, mark.text, "", "start"))
-    return _svg(height, parts)
+    shown = sorted(marks, key=lambda mark: mark.at)
+    last = max(end, shown[-1].at)
+    scale = _scale(0.0, last, 0.0, 100.0)
+    bottom = MARKED_TOP + 6
+    return _plot(
+        bottom + BOTTOM,
+        [_feet(ticks(0.0, last), scale, "seconds", bottom), _uprights(shown, scale, bottom)],
+        "what happened, over time",
+        after=_said(shown),
+    )
 
 
 def figure(value: float) -> str:
@@ -113,45 +164,102 @@ def ticks(lowest: float, highest: float, count: int = TICKS) -> list[float]:
     return [number * step for number in range(first, math.floor(highest / step + 1e-9) + 1)]
 
 
-def _scale(lowest: float, highest: float, start: float, end: float) -> Callable[[float], float]:
+def powers(lowest: float, highest: float) -> list[float]:
+    """Of ten, from the one at or below the lowest to the one at or above the highest."""
+    first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
+    return [10.0**power for power in range(first, max(last, first + 1) + 1)]
+
+
+def _scale(lowest: float, highest: float, start: float, end: float) -> Scale:
     span = (highest - lowest) or 1.0
     return lambda value: start + (value - lowest) / span * (end - start)
 
 
-def _axes(
-    scale_x: Callable[[float], float],
-    scale_y: Callable[[float], float],
-    points: Sequence[Point],
-    y_max: float,
-    x_label: str,
-    y_label: str,
-) -> str:
-    bottom = HEIGHT - BOTTOM
-    parts = [f'<line class="axis" x1="{LEFT}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}"/>']
-    for value in ticks(0.0, y_max):
-        at = scale_y(value)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}"/>')
-        parts.append(_text(LEFT - 6, at + 4, figure(value), "note", "end"))
-    for value in ticks(min(x for x, _ in points), max(x for x, _ in points)):
-        parts.append(_text(scale_x(value), bottom + 16, figure(value), "note", "middle"))
-    parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 6, x_label, "note", "middle"))
-    middle = (TOP + bottom) / 2
-    parts.append(
-        f'<text class="note" text-anchor="middle" transform="translate(14 {middle:.0f}) rotate(-90)">{escape(y_label)}'
-        "</text>"
-    )
+def _upright(values: Sequence[float], top: float, logarithmic: bool) -> tuple[list[float], Scale]:
+    """Which values the grid shows, and where values are."""
+    bottom = float(HEIGHT - BOTTOM)
+    positive = [value for value in values if value > 0]
+    if logarithmic and positive:
+        shown = powers(min(positive), max(positive))
+        scale = _scale(math.log10(shown[0]), math.log10(shown[-1]), bottom, top)
+        return shown, lambda value: scale(math.log10(max(value, shown[0])))
+    highest = max(*values, 0.0) or 1.0
+    return ticks(0.0, highest), _scale(0.0, highest, bottom, top)
+
+
+def _grid(shown: Sequence[float], scale: Scale) -> str:
+    """Lines across."""
+    return "".join(f'<line class="grid" x1="0" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>' for at in map(scale, shown))
+
+
+def _figures(shown: Sequence[float], scale: Scale) -> str:
+    """What the lines across mean; drawn at last, so that nothing hides them."""
+    return "".join(_text(0, scale(value) - 4, figure(value), "note", "start") for value in shown)
+
+
+def _feet(shown: Sequence[float], scale: Scale, label: str, bottom: float = HEIGHT - BOTTOM) -> str:
+    """The axis below, with its figures; the last of them says of what."""
+    parts = [f'<line class="axis" x1="0" y1="{bottom}" x2="100%" y2="{bottom}"/>']
+    for value in shown:
+        at = scale(value)
+        words = f"{figure(value)} {label}".strip() if value == shown[-1] else figure(value)
+        # On a phone a letter is two hundredths wide.
+        anchor = "start" if at < len(words) else "end" if at > 100 - len(words) else "middle"
+        parts.append(_text(at, bottom + 17, words, "note", anchor))
     return "".join(parts)
 
 
-def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _svg(height: float, parts: Sequence[str]) -> str:
+def _line(points: Sequence[Point], scale_x: Scale, scale_y: Scale, colour: str) -> str:
+    """In a drawing of its own, that is stretched to whatever width there is; a point alone is a dot."""
+    if len(points) == 1:
+        [(x, y)] = points
+        return f'<circle class="bar dot {colour}" cx="{scale_x(x):.2f}%" cy="{scale_y(y):.1f}" r="3.5"/>'
+    path = " ".join(f"{scale_x(x):.2f},{scale_y(y):.1f}" for x, y in points)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img">{"".join(parts)}</svg>'
+        f'<svg class="stretched" width="100%" height="{HEIGHT}" viewBox="0 0 100 {HEIGHT}" preserveAspectRatio="none">'
+        f'<polyline class="line {colour}" vector-effect="non-scaling-stroke" points="{path}"/></svg>'
+    )
+
+
+def _uprights(marks: Sequence[Mark], scale: Scale, bottom: float) -> str:
+    """Marks with their numbers, those that are near each other one above the other."""
+    parts = []
+    row, before = 0, -math.inf
+    for number, mark in enumerate(marks, start=1):
+        at = scale(mark.at)
+        row = (row + 1) % MARK_ROWS if at - before <= NEAR else 0
+        before = at
+        top = 8 + 14 * row
+        parts.append(f'<line class="mark" x1="{at:.2f}%" y1="{top}" x2="{at:.2f}%" y2="{bottom}"/>')
+        parts.append(f'<circle class="badge" cx="{at:.2f}%" cy="{top}" r="7"/>')
+        parts.append(_text(at, top + 3.5, str(number), "number", "middle"))
+    return "".join(parts)
+
+
+def _legend(names: Sequence[tuple[str, str]]) -> str:
+    items = "".join(f'<li><i class="swatch {colour}"></i>{escape(name)}</li>' for colour, name in names)
+    return f'<ul class="legend">{items}</ul>' if items else ""
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
+    return f'<text class="{kind}" x="{x:.2f}%" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _said(marks: Sequence[Mark]) -> str:
+    """What the numbers mean."""
+    items = "".join(
+        f'<li><b class="badge">{number}</b> <time>{mark.at:.1f} s</time> {escape(mark.text)}</li>'
+        for number, mark in enumerate(marks, start=1)
+    )
+    return f'<ol class="marks">{items}</ol>' if items else ""
+
+
+def _plot(height: float, parts: Sequence[str], label: str, before: str = "", after: str = "") -> str:
+    return (
+        f'<div class="plot">{before}<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{height:.0f}" '
+        f'role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>{after}</div>'
     )
 
 
 def _nothing() -> str:
-    return _svg(2 * BAR_HEIGHT, [_text(WIDTH / 2, BAR_HEIGHT, "nothing to show", "note", "middle")])
+    return _plot(2 * BAR_ROW, [_text(50, BAR_ROW, "nothing to show", "note", "middle")], "nothing to show")

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.plots import Mark, Series
+from pandomq.pipeline.plots import Lane, Mark, Series, Span
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -20,6 +20,11 @@ def texts(svg: str) -> list[str]:
     return ["".join(element.itertext()) for element in drawn(svg).iter(f"{SVG}text")]
 
 
+def beside(svg: str) -> list[str]:
+    """What is said of a drawing next to it."""
+    return ["".join(element.itertext()) for tag in ("p", "li") for element in drawn(svg).iter(tag)]
+
+
 def test_lines() -> None:
     svg = plots.lines(
         [Series("root <1>", [(0, 10), (1, 20), (2, 0)]), Series("backup", [(0, 5), (2, 5)])],
@@ -28,30 +33,85 @@ def test_lines() -> None:
         [Mark(1, "killed & gone")],
     )
     assert len(list(drawn(svg).iter(f"{SVG}polyline"))) == 2
-    assert {"root <1>", "backup", "seconds", "messages/s", "killed & gone"} <= set(texts(svg))
+    assert beside(svg) == ["messages/s", "root <1>", "backup", "1 1.0 s killed & gone"]
+    assert {"1", "2 seconds"} <= set(texts(svg))
+
+
+def test_a_long_label_stands_below_the_axis() -> None:
+    svg = plots.lines([Series("a", [(0, 1), (10, 1)])], "seconds since midnight", "rows")
+    assert beside(svg) == ["rows", "seconds since midnight", "a"]
+    assert "10" in texts(svg)
+
+
+def test_a_bar_with_a_long_name_shows_its_beginning() -> None:
+    svg = plots.bars([("x" * 200, 1.0)])
+    assert max(map(len, texts(svg))) == plots.NAME_SHOWN
+    assert [title.text for title in drawn(svg).iter(f"{SVG}title")] == ["x" * 200]
 
 
 def test_the_largest_value_is_at_the_top_and_zero_at_the_bottom() -> None:
-    line = drawn(plots.lines([Series("", [(0, 0), (1, 8)])], "", "")).find(f"{SVG}polyline")
+    line = drawn(plots.lines([Series("", [(0, 0), (1, 8)])], "", "")).find(f".//{SVG}polyline")
     assert line is not None
     points = [tuple(map(float, point.split(","))) for point in line.get("points", "").split()]
-    assert points == [(plots.LEFT, plots.HEIGHT - plots.BOTTOM), (plots.WIDTH - plots.RIGHT, plots.TOP)]
+    assert points == [(0, plots.HEIGHT - plots.BOTTOM), (100, plots.TOP)]
+
+
+def test_a_logarithmic_axis_shows_powers_of_ten_and_what_is_not_positive_at_its_foot() -> None:
+    svg = plots.lines([Series("", [(0, 0), (1, 3), (2, 10), (3, 2000)])], "", "", logarithmic=True)
+    assert {"1", "10", "100", "1000", "10k"} <= set(texts(svg))
+    line = drawn(svg).find(f".//{SVG}polyline")
+    assert line is not None
+    heights = [float(point.split(",")[1]) for point in line.get("points", "").split()]
+    foot, top = plots.HEIGHT - plots.BOTTOM, plots.TOP
+    assert heights[0] == foot
+    assert heights[2] == pytest.approx(foot - (foot - top) / 4, abs=0.1)
+
+
+def test_marks_outside_of_the_lines_are_left_out() -> None:
+    svg = plots.lines([Series("", [(5, 1), (6, 1)])], "", "", [Mark(1, "before"), Mark(5.5, "within")])
+    assert [words for words in beside(svg) if "within" in words or "before" in words] == ["1 5.5 s within"]
+
+
+def test_marks_that_are_near_each_other_have_their_numbers_one_above_the_other() -> None:
+    svg = plots.time_line([Mark(1, "a"), Mark(1.1, "b"), Mark(50, "c")], 100)
+    heights = [circle.get("cy") for circle in drawn(svg).iter(f"{SVG}circle")]
+    assert heights[0] != heights[1] and heights[0] == heights[2]
 
 
 def test_bars() -> None:
     svg = plots.bars([("a", 1.0), ("b", 4.0), ("c", 0.0)], "messages")
-    widths = [float(bar.get("width", "")) for bar in drawn(svg).iter(f"{SVG}rect")]
-    assert widths[1] == pytest.approx(4 * widths[0], rel=0.01)
-    assert widths[2] == 0
+    widths = [bar.get("width", "") for bar in drawn(svg).iter(f"{SVG}rect") if "bar" in bar.get("class", "")]
+    assert widths == ["25.00%", "100.00%", "0.00%"]
     assert "4 messages" in texts(svg)
 
 
 def test_a_time_line_is_in_order() -> None:
-    found = texts(plots.time_line([Mark(7.5, "second"), Mark(2, "first")], 10))
-    assert [text for text in found if text in ("first", "second")] == ["first", "second"]
+    assert beside(plots.time_line([Mark(7.5, "second"), Mark(2, "first")], 10)) == ["1 2.0 s first", "2 7.5 s second"]
 
 
-@pytest.mark.parametrize("svg", [plots.lines([], "", ""), plots.bars([]), plots.time_line([], 1)])
+def test_lanes_have_the_colour_of_their_kind_and_what_has_none_is_left_out() -> None:
+    rows = [
+        Lane("n1 & co", [Span(0, 4, "root"), Span(4, 6, "dead"), Span(6, 10, "backup")]),
+        Lane("n2", [Span(4, 10, "root")]),
+    ]
+    svg = plots.lanes(rows, ["root", "backup", "secondary"], 10, [Mark(4, "killed")])
+    found = [
+        (bar.get("class"), bar.get("x"), bar.get("width"))
+        for bar in drawn(svg).iter(f"{SVG}rect")
+        if "bar" in bar.get("class", "")
+    ]
+    assert found == [
+        ("bar c0", "0.00%", "40.00%"),
+        ("bar c1", "60.00%", "40.00%"),
+        ("bar c0", "40.00%", "60.00%"),
+    ]
+    assert {"n1 & co", "n2"} <= set(texts(svg))
+    assert beside(svg) == ["root", "backup", "1 4.0 s killed"]
+
+
+@pytest.mark.parametrize(
+    "svg", [plots.lines([], "", ""), plots.bars([]), plots.time_line([], 1), plots.lanes([], [], 1)]
+)
 def test_nothing_is_said_to_be_nothing(svg: str) -> None:
     assert texts(svg) == ["nothing to show"]
 

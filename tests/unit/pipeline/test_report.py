@@ -46,3 +46,19 @@ def test_json() -> None:
     document = json.loads(summary().to_json())
     assert document["tables"] == {"Queues": [{"name": HARMFUL, "messages": 12_345, "durable": True}]}
     assert document["good"] is True and document["facts"]["messages"] == 12_345
+    assert list(document["plots"]) == ["Rates"]
+
+
+def test_a_summary_comes_back_from_its_json() -> None:
+    there = summary(3)
+    back = Summary.from_json(there.to_json())
+    assert render("PandoMQ", [back]) == render("PandoMQ", [there])
+
+
+def test_several_jobs_have_ways_to_each() -> None:
+    bad = Summary("audit", "2 messages are lost", good=False)
+    page = parsed(render("PandoMQ", [summary(), bad], "What came of it."))
+    ways = [(way.get("class"), way.get("href"), way.text) for way in page.iter("a")]
+    assert ways == [("good", "#part0", "rollup"), ("bad", "#part1", "audit")]
+    assert {section.get("id") for section in page.iter("section")} == {"part0", "part1"}
+    assert "What came of it." in "".join(page.itertext())

@@ -1,8 +1,9 @@
-"""The demo's face: a live picture on a terminal, lines of text elsewhere."""
+"""The demo's face: a live picture on a terminal, lines of text elsewhere, and a short summary at the end."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -11,17 +12,21 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tools.demo_account import COUNTED, Account, Counters
-from tools.demo_grove import MemberRow, Sight
+from pandomq.pipeline.summary import Summary
+from tools.demo.account import Account
+from tools.demo.counters import COUNTED, Counters
+from tools.demo.grove import MemberRow, Sight
+from tools.demo.story import Story
 
-EVENTS_SHOWN = 8
+EVENTS_SHOWN = 12
 ROLE_STYLES = {"root": "bold green", "backup": "cyan", "secondary": "blue", "learner": "yellow", "dead": "bold red"}
 
 
 class Display:
-    def __init__(self, console: Console, counters: Counters, seconds: float) -> None:
+    def __init__(self, console: Console, counters: Counters, story: Story, seconds: float) -> None:
         self._console = console
         self._counters = counters
+        self._story = story
         self._seconds = seconds
         self._events: deque[str] = deque(maxlen=EVENTS_SHOWN)
         self._bar = ProgressBar(TextColumn("{task.description}"), BarColumn(bar_width=44), TimeElapsedColumn())
@@ -38,40 +43,53 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def tell(self, elapsed_s: float, what: str) -> None:
-        """Something happened."""
-        words = f"{elapsed_s:5.1f} s  {what}"
+    def tell(self, what: str) -> float:
+        """Something happened; it is part of the story. Says when."""
+        at_s = self._story.tell(what)
+        self.say(what)
+        return at_s
+
+    def say(self, what: str) -> None:
+        """For now only."""
+        words = f"{self._story.now_s:5.1f} s  {what}"
         self._events.append(words)
         if self._live is None:
             self._print(words)
 
-    def show(self, elapsed_s: float, phase: str, sight: Sight) -> None:
+    def show(self, published_s: float, phase: str, sight: Sight, archived_rows: int | None) -> None:
         rates = self._counters.rates()
         if self._live is not None:
-            self._bar.update(self._task, completed=min(elapsed_s, self._seconds), description=f"{phase:<10}")
+            self._bar.update(self._task, completed=min(published_s, self._seconds), description=f"{phase:<10}")
             events = Text("\n".join(self._events))
-            self._live.update(Group(self._bar, members_table(sight), "", self._counts(rates), "", events))
-        elif elapsed_s >= self._next_line_s:
-            self._next_line_s = int(elapsed_s) + 1.0
-            self._print(self._line(elapsed_s, phase, rates, sight))
+            counts = self._counts(rates, archived_rows)
+            self._live.update(Group(self._bar, members_table(sight), "", counts, "", events))
+        elif self._story.now_s >= self._next_line_s:
+            self._next_line_s = int(self._story.now_s) + 1.0
+            self._print(self._line(phase, rates, sight, archived_rows))
 
     def _print(self, words: str) -> None:
         self._console.print(words, highlight=False, markup=False, soft_wrap=True)
 
-    def _counts(self, rates: dict[str, float]) -> Table:
+    def _counts(self, rates: dict[str, float], archived_rows: int | None) -> Table:
         table = plain_table("", "per second", "total")
         for name in COUNTED:
             table.add_row(name, f"{rates[name]:,.0f}", f"{self._counters.totals[name]:,}")
+        if archived_rows is not None:
+            table.add_row("archived by Spark", "", f"{archived_rows:,}")
         table.add_row("latency p50 / p99", "", self._latency())
         table.add_row("longest pause between confirms", "", f"{self._counters.longest_pause_s:.2f} s")
         return table
 
-    def _line(self, elapsed_s: float, phase: str, rates: dict[str, float], sight: Sight) -> str:
+    def _line(self, phase: str, rates: dict[str, float], sight: Sight, archived_rows: int | None) -> str:
         roles = " ".join(f"{row.name}={row.role}" for row in sight.rows)
         counts = "  ".join(
             f"{name} {self._counters.totals[name]:,}" for name in ("published", "confirmed", "acked", "heard")
         )
-        return f"{elapsed_s:5.1f} s  {phase:<10}  {roles}  {rates['confirmed']:,.0f}/s  {counts}  {self._latency()}"
+        archived = "" if archived_rows is None else f"  archived {archived_rows:,}"
+        return (
+            f"{self._story.now_s:5.1f} s  {phase:<10}  {roles}  {rates['confirmed']:,.0f}/s  {counts}{archived}"
+            f"  {self._latency()}"
+        )
 
     def _latency(self) -> str:
         return f"{self._counters.latency_ms(0.5):.1f} / {self._counters.latency_ms(0.99):.1f} ms"
@@ -98,7 +116,17 @@ def plain_table(*headings: str, title: str | None = None) -> Table:
 
 def print_account(account: Account, console: Console) -> None:
     table = plain_table("", "messages", title="Account")
-    for name, words in account.lines():
-        table.add_row(name, words)
+    for name, count in account.lines():
+        table.add_row(name, f"{count:,}")
+    table.add_row("longest pause between confirms", f"{account.counters.longest_pause_s:.2f} s")
     console.print(table)
     console.print("The account balances." if account.balances() else "THE ACCOUNT DOES NOT BALANCE.", highlight=False)
+
+
+def print_jobs(summaries: Sequence[Summary], taken_s: dict[str, float], console: Console) -> None:
+    table = plain_table("", "seconds", title="\nJobs on Spark")
+    table.add_column("")
+    for summary in summaries:
+        style = "" if summary.good else "bold red"
+        table.add_row(summary.job, f"{taken_s[summary.job]:.0f}", Text(summary.verdict, style=style))
+    console.print(table)

@@ -1,7 +1,7 @@
 """The demo's subscribers, one for each broker: each has a private queue there, and hears a third of what is published.
 
-They are threads of one process. A subscriber whose broker is lost subscribes at another one: what its queue there is
-to hear begins with the first message that comes. So each queue has an account of its own.
+They are threads of one process. A subscriber whose broker is lost subscribes at another one. Each private queue has an
+account of its own: it is to hear all that was published after it was there, also if it heard nothing at all.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 from pika.spec import Basic
 
-from tools.demo_clients import (
+from tools.demo.connecting import Broker, close, connect, name_of
+from tools.demo.words import (
     BODY,
     EXCHANGE,
-    QUEUES,
     QUIET_S,
     REPORT_EVERY_S,
     Copy,
@@ -31,20 +31,21 @@ from tools.demo_clients import (
     Progress,
     Report,
     Subscribed,
-    close,
-    connect,
     count,
     frozen,
 )
 
-HEARD_KEY = QUEUES[0]
 TURN_S = 0.02
 
 
-def subscribe(places: Sequence[Sequence[str]], stop: Event, end: Event, reports: Queue[Report]) -> None:
-    """A subscriber for each list of addresses; all of them listen until told to stop and nothing more comes."""
+Place = tuple[Sequence[Broker], str]
+"""Brokers, of which the first is meant, and the key to bind with."""
+
+
+def subscribe(places: Sequence[Place], stop: Event, end: Event, reports: Queue[Report]) -> None:
+    """A subscriber for each place; all of them listen until told to stop and nothing more comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    subscribers = [threading.Thread(target=_listen, args=(urls, stop, end, reports)) for urls in places]
+    subscribers = [threading.Thread(target=_listen, args=(*place, stop, end, reports)) for place in places]
     for subscriber in subscribers:
         subscriber.start()
     for subscriber in subscribers:
@@ -52,11 +53,11 @@ def subscribe(places: Sequence[Sequence[str]], stop: Event, end: Event, reports:
     reports.put(Listened())
 
 
-def _listen(urls: Sequence[str], stop: Event, end: Event, reports: Queue[Report]) -> None:
+def _listen(brokers: Sequence[Broker], key: str, stop: Event, end: Event, reports: Queue[Report]) -> None:
     try:
-        while not _Subscription(urls, end, reports).lasts(stop):
+        while not _Subscription(brokers, key, end, reports).lasts(stop):
             # Somewhere else, then, if there is anywhere else.
-            urls = [*urls[1:], urls[0]]
+            brokers = [*brokers[1:], brokers[0]]
     except Exception as error:
         reports.put(Failed("a subscriber", repr(error)))
 
@@ -64,14 +65,16 @@ def _listen(urls: Sequence[str], stop: Event, end: Event, reports: Queue[Report]
 class _Subscription:
     """A private queue, from its beginning to its end."""
 
-    def __init__(self, urls: Sequence[str], end: Event, reports: Queue[Report]) -> None:
+    def __init__(self, brokers: Sequence[Broker], key: str, end: Event, reports: Queue[Report]) -> None:
+        self.key = key
         self.end = end
         self.reports = reports
-        self.first: dict[int, int] = {}
         self.times: dict[Copy, bytearray] = {}
         self.heard = 0
         self.moved_at = time.monotonic()
-        self.connection = connect(urls, end)
+        self.connection = connect(brokers, end)
+        self.broker = name_of(self.connection, brokers)
+        self.since = time.time()
 
     def lasts(self, stop: Event) -> bool:
         """Whether it lasted until the end."""
@@ -82,7 +85,7 @@ class _Subscription:
         except (AMQPError, OSError):
             whole = False
         self.report()
-        self.reports.put(Heard(whole, self.first, frozen(self.times)))
+        self.reports.put(Heard(self.broker, whole, self.since, frozen(self.times)))
         if whole:
             close(self.connection)
         return whole
@@ -90,8 +93,9 @@ class _Subscription:
     def open(self) -> None:
         channel = self.connection.channel()
         queue = channel.queue_declare("", exclusive=True).method.queue
-        channel.queue_bind(queue, EXCHANGE, HEARD_KEY)
+        channel.queue_bind(queue, EXCHANGE, self.key)
         channel.basic_consume(queue, self.on_message, auto_ack=True)
+        self.since = time.time()
         self.reports.put(Subscribed())
 
     def listen(self, stop: Event) -> None:
@@ -106,7 +110,6 @@ class _Subscription:
 
     def on_message(self, _: BlockingChannel, __: Basic.Deliver, ___: pika.BasicProperties, body: bytes) -> None:
         publisher, attempt, number, _sent = BODY.unpack_from(body)
-        self.first.setdefault(publisher, number)
         count(self.times, (publisher, attempt), number)
         self.heard += 1
         self.moved_at = time.monotonic()

@@ -15,10 +15,11 @@ from typing import Any
 import pika
 
 from pandomq.bench.clusters.disks import Disk
-from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.member import PASSWORD, USER, Member
 from pandomq.bench.clusters.pando import PandoCluster
 from pandomq.bench.clusters.places import Place, places
-from tools.demo_clients import EXCHANGE, QUEUES
+from tools.demo.connecting import Broker
+from tools.demo.words import EXCHANGE, QUEUES, STREAM
 
 PRIMARIES = 3
 LOOK_EVERY_S = 0.25
@@ -47,6 +48,8 @@ class Sight:
     term: int = 0
     rows: list[MemberRow] = field(default_factory=list)
     in_sync: frozenset[str] = frozenset()
+    elections: list[dict[str, Any]] = field(default_factory=list)
+    """That any of them has heard of."""
 
 
 class Grove:
@@ -63,15 +66,21 @@ class Grove:
     def everybody(self) -> list[Member]:
         return [*self.cluster.members, *self.cluster.secondaries]
 
-    def urls_from(self, number: int) -> list[str]:
-        """Of all primaries, beginning with another one for each number."""
+    def primaries_from(self, number: int) -> list[Broker]:
+        """All of them, beginning with another one for each number."""
         first = number % PRIMARIES
         members = self.cluster.members
-        return [f"{member.address}%2F" for member in (*members[first:], *members[:first])]
+        return [_broker(member) for member in (*members[first:], *members[:first])]
 
     @property
-    def secondary_url(self) -> str:
-        return f"{self.cluster.secondaries[0].address}%2F"
+    def secondary(self) -> Broker:
+        return _broker(self.cluster.secondaries[0])
+
+    @property
+    def url(self) -> str:
+        """All primaries in one, as jobs take it."""
+        hosts = ",".join(member.place.amqp for member in self.cluster.members)
+        return f"amqp://{USER}:{PASSWORD}@{hosts}/%2F"
 
     def begin(self) -> None:
         try:
@@ -94,6 +103,9 @@ class Grove:
         for name in QUEUES:
             channel.queue_declare(name, durable=True, arguments={"x-queue-type": "quorum"})
             channel.queue_bind(name, EXCHANGE, name)
+        channel.queue_declare(STREAM, durable=True, arguments={"x-queue-type": "stream"})
+        for name in QUEUES:
+            channel.queue_bind(STREAM, EXCHANGE, name)
         connection.close()
 
     def root(self) -> Member:
@@ -136,7 +148,8 @@ class Grove:
         view = views.get(name) or newest
         rows = [self._row(member, view) for member in self.everybody]
         in_sync = {member["name"] for member in view.get("members", []) if member.get("in_sync")}
-        return Sight(name, view.get("term") or 0, rows, frozenset(in_sync) if name else frozenset())
+        elections = [election for heard in views.values() for election in heard.get("elections", [])]
+        return Sight(name, view.get("term") or 0, rows, frozenset(in_sync) if name else frozenset(), elections)
 
     def _row(self, member: Member, view: dict[str, Any]) -> MemberRow:
         if not member.alive:
@@ -153,6 +166,10 @@ class Grove:
             f"{found.get('log_index') or 0:,}",
             f"{found.get('lag_bytes') or 0:,} B",
         )
+
+
+def _broker(member: Member) -> Broker:
+    return Broker(member.name, f"{member.address}%2F")
 
 
 @contextmanager

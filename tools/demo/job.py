@@ -1,0 +1,123 @@
+"""One `pandomq pipeline …` as a process of its own: started, asked to end, or ended.
+
+Whatever Spark writes is in the demo's directory, so that nothing is left of a job that was ended the hard way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from pandomq.pipeline.summary import Summary
+from tools.demo.grove import DemoFailed
+
+NICENESS = 3
+"""Brokers and clients go first: Spark would take all there is."""
+MEMORY = "768m"
+END_TIMEOUT_S = 60.0
+LAST_WORDS = 1500
+INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Job:
+    def __init__(self, name: str, arguments: Sequence[str], directory: Path) -> None:
+        """`directory` is for all it writes, and there already."""
+        self.name = name
+        self._directory = directory
+        self._log = directory / f"{name}.log"
+        self._json = directory / f"{name}.json"
+        self._command = [
+            *("nice", "-n", str(NICENESS)),
+            str(Path(sys.executable).with_name("pandomq")),
+            *("pipeline", name, *arguments),
+            *("--json", str(self._json)),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, url: str) -> None:
+        with self._log.open("wb") as log, uninterrupted():
+            self._process = subprocess.Popen(
+                self._command,
+                env={**os.environ, "PANDOMQ_AMQP_URL": url, **_surroundings(self._directory)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def insist(self) -> None:
+        """Raises DemoFailed if it has ended, and not well."""
+        code = None if self._process is None else self._process.poll()
+        if code is not None and (code not in (0, 1) or not self._json.exists()):
+            raise DemoFailed(f"{self.name} ended by itself, with {code}:\n{self.last_words()}")
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def ask_to_end(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+
+    def summary(self) -> Summary:
+        """What came of it, once it has ended. Raises DemoFailed if there is nothing."""
+        self.insist()
+        return Summary.from_json(self._json.read_text())
+
+    def last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-LAST_WORDS:]
+
+    def end(self) -> None:
+        """Now, with all that it started itself: Java, and Python processes of that."""
+        if self._process is None or not self.runs:
+            return
+        family = [psutil.Process(self._process.pid)]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family += family[0].children(recursive=True)
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait()
+        psutil.wait_procs(family, END_TIMEOUT_S)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """An interruption waits until it is known that there is one more to be ended. The child's signals are its own."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in INTERRUPTIONS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            raise KeyboardInterrupt
+
+
+def _surroundings(directory: Path) -> dict[str, str]:
+    """Where Spark finds its settings, and puts its files."""
+    settings = directory / "spark-defaults.conf"
+    if not settings.exists():
+        scratch = directory / "scratch"
+        scratch.mkdir()
+        settings.write_text(
+            f"spark.driver.memory {MEMORY}\n"
+            f"spark.driver.extraJavaOptions -Djava.io.tmpdir={scratch} -XX:-UsePerfData\n"
+            "spark.sql.shuffle.partitions 4\n"
+            f"spark.sql.warehouse.dir {directory / 'warehouse'}\n"
+        )
+    return {
+        "SPARK_CONF_DIR": str(directory),
+        "SPARK_LOCAL_DIRS": str(directory / "scratch"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(directory / "scratch"),
+    }

@@ -1,0 +1,133 @@
+"""One run: clients work while the play goes on and Spark reads along; then all is drained, and the jobs end."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from tools.demo.account import Account
+from tools.demo.crew import Crew
+from tools.demo.display import Display
+from tools.demo.grove import DemoFailed, Grove
+from tools.demo.jobs import Jobs
+from tools.demo.play import Play
+from tools.demo.story import Story
+from tools.demo.words import Heard, Listened, Progress, Published, Read, Report, Seen, Subscribed
+
+PATIENCE_S = 150.0
+"""For all that is not publishing: clients begin, a broker catches up, queues are drained."""
+REFRESH_S = 0.2
+
+
+class Run:
+    def __init__(
+        self,
+        grove: Grove,
+        jobs: Jobs | None,
+        story: Story,
+        options: argparse.Namespace,
+        directory: Path,
+        console: Console,
+    ) -> None:
+        self._grove = grove
+        self._jobs = jobs
+        self._story = story
+        self._seconds: float = options.seconds
+        self._account = Account()
+        self._crew = Crew(grove, options, directory / "ledgers")
+        self._display = Display(console, self._account.counters, story, options.seconds)
+        self._archived_rows: int | None = None
+
+    def to_its_end(self) -> Account:
+        """Raises DemoFailed."""
+        with self._display:
+            self._display.tell("three brokers are one")
+            if self._jobs is not None:
+                self._jobs.begin()
+                self._display.tell("Spark is started, to archive the stream")
+            with at_work(self._crew):
+                self._work()
+            if self._jobs is not None:
+                self._finish(self._jobs)
+        return self._account
+
+    def _work(self) -> None:
+        """Lets the clients work until all has happened, and until each has had its last word."""
+        account, crew = self._account, self._crew
+        play = Play(self._grove, crew, account, self._story, self._seconds, self._display, self._archive_at_work)
+        started = began = time.monotonic()
+        while not crew.all_reported(account):
+            # Clients need a moment to begin, on a busy machine a long one: the play is for those who are there.
+            began = began if crew.at_work(account) else time.monotonic()
+            published_s = time.monotonic() - began
+            if time.monotonic() - started >= self._seconds + PATIENCE_S:
+                raise DemoFailed("the play and its clients do not come to an end")
+            play.go_on(published_s)
+            if published_s >= self._seconds and play.over:
+                crew.stop_publishing.set()
+            if crew.all_published(account):
+                crew.stop_consuming.set()
+            self._take_reports()
+            self._look("draining" if crew.stop_publishing.is_set() else "publishing", published_s)
+
+    def _archive_at_work(self) -> bool:
+        return self._jobs is None or bool(self._archived_rows)
+
+    def _look(self, phase: str, published_s: float) -> None:
+        if self._jobs is not None:
+            self._jobs.insist()
+            self._archived_rows = self._jobs.archived_rows
+            self._story.note_archived(self._archived_rows)
+        self._story.look(self._grove.sight)
+        self._story.measure(self._account.counters)
+        self._display.show(published_s, phase, self._grove.sight, self._archived_rows)
+
+    def _finish(self, jobs: Jobs) -> None:
+        rows = max(reader.end_offset for reader in self._account.read)
+        self._account.archived = jobs.end_archive(rows, lambda: self._look("archive", self._seconds))
+        self._display.tell(f"the archive is complete: {self._account.archived.rows:,} rows")
+
+    def _take_reports(self) -> None:
+        """All that have come, after waiting for one of them for a moment."""
+        deadline = time.monotonic() + REFRESH_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            try:
+                self._take(self._crew.reports.get(timeout=left_s))
+            except queue.Empty:
+                return
+
+    def _take(self, report: Report) -> None:
+        account = self._account
+        match report:
+            case Progress():
+                account.counters.add(report)
+            case Published():
+                account.published[report.publisher] = report
+            case Seen():
+                account.seen.append(report)
+            case Subscribed():
+                account.subscribed += 1
+            case Heard():
+                account.heard.append(report)
+            case Listened():
+                account.listened += 1
+            case Read():
+                account.read.append(report)
+            case _:
+                raise DemoFailed(f"{report.who} failed: {report.error}")
+
+
+@contextmanager
+def at_work(crew: Crew) -> Iterator[None]:
+    try:
+        crew.begin()
+        yield
+        crew.join()
+    finally:
+        crew.end()
