@@ -40,6 +40,7 @@ from pandomq.journal.reading import Reading
 from pandomq.journal.reclaimer import Reclaimer
 from pandomq.journal.recovery import Opened, settle
 from pandomq.journal.replacement import Arrivals, finish_replacement
+from pandomq.journal.retained import Retained
 from pandomq.journal.snapshot_sender import SnapshotSender
 from pandomq.journal.snapshot_writer import SnapshotWriter
 from pandomq.journal.snapshots import Snapshots
@@ -67,20 +68,18 @@ class Journal:
         """A new store gets `cluster_id`, or `new_cluster_id` if that is not known; one that is there must have
         `cluster_id`, if that is known, and the node's name. If the id is empty it has no log yet (`charter`)."""
         self._settings = settings
-        self._expected = Expected(cluster_id, node_name)
         self._boot_id, self._has_peers = boot_id, has_peers
         self._new_state = StoreState(cluster_id or new_cluster_id, node_name, store_id=new_store_id)
         self._outbox = Outbox()
         self._events: list[Event] = []
         self._fault: StoreFault | None = None
-        self._examination = Examination(settings, self._expected, self._events.append)
+        self._examination = Examination(settings, Expected(cluster_id, node_name), self._events.append)
         self._catalogue = self._examination.catalogue
         self._space = Space(settings, self._outbox, self._events.append)
         self.pages = Pages(settings, self._outbox, self._space, self._events.append)
         self._sweeper = PageSweeper(self._outbox, self.pages, self._events.append)
         self._damage: Damage | None = None
-        self._commit_index = 0
-        self._settled_index = 0
+        self._commit_index = self._settled_index = 0
         self._is_open = False
         self._identity: Identity
         self._numbers: Iterator[int]
@@ -133,7 +132,7 @@ class Journal:
         if self._space.tick(now_ms):
             self.pages.tick()
             self._sweeper.step()
-            self._reclaimer.step()
+            self._reclaimer.tick(now_ms)
 
     def _check(self) -> None:
         if self._fault is not None:
@@ -142,7 +141,7 @@ class Journal:
     # Opening.
 
     def _recover(self) -> Work[Opened]:
-        yield from finish_replacement()
+        yield from finish_replacement(retain=self._settings.retain_bytes > 0)
         if self._has_peers:
             yield from set_unreadable_aside(self._examination.flaws)
         yield from self._examination.run(self._surveyed)
@@ -174,6 +173,7 @@ class Journal:
         self._reclaimer = Reclaimer(
             outbox, self._catalogue, self._space, lambda: appender.opened_number, self.pages.release, self._has_peers
         )
+        self._reclaimer.retained = Retained(settings, self._space, survey.sizes)
         self._reclaimer.snapshots = [head.last_index for head in survey.snapshots]
         self._reading = Reading(outbox, self._catalogue, appender, emit, self._reclaimer.free)
         self.pages.on_written = self._pages_written

@@ -100,6 +100,10 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Below this much free space publishers are to be held back."""
     reserve_bytes: int = 64 * MIB
     """Kept in a file that is given up when the disk is full, for acks and deletes; 0 keeps none."""
+    retain_bytes: int = 0
+    """Segments that would be deleted are kept for an audit, so much of them; 0 keeps none."""
+    retain_ms: int = 0
+    """And none for longer than this; 0: age does not matter."""
     replay_chunk_bytes: int = 4 * MIB
     bulk_chunk_bytes: int = 256 * KIB
     """What snapshots read or write in one step."""
@@ -126,6 +130,7 @@ class JournalSettings(msgspec.Struct, frozen=True, kw_only=True):
             slot_share_bytes=SECONDARY_SLOT_SHARE_BYTES,
             snapshot_log_bytes=min(self.snapshot_log_bytes, SECONDARY_LOG_BYTES),
             reserve_bytes=0,
+            retain_bytes=0,
             fsync=Fsync.INTERVAL if self.fsync is Fsync.ALWAYS else self.fsync,
         )
 

@@ -18,6 +18,7 @@ _SEGMENT = re.compile(r"segment-(\d{12})\.log")
 _PAGES = re.compile(r"pages-(\d{12})\.page")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snap")
 _ASIDE = re.compile(r"aside-\d{20}-(\d{12})\.log")
+_RETAINED = re.compile(r"retained-(\d{12})\.log")
 _ARRIVING = "arriving-"
 
 
@@ -39,6 +40,11 @@ def snapshot_file(index: int) -> FileName:
 def aside_file(index: int, number: int) -> FileName:
     """Kept for a person: what was cut off the log at this index; the number tells apart cuts at the same one."""
     return FileName(f"aside-{index:020d}-{number:012d}.log")
+
+
+def retained_file(number: int) -> FileName:
+    """A segment that is kept for an audit, and for nothing else."""
+    return FileName(f"retained-{number:012d}.log")
 
 
 def unfinished(file: FileName) -> FileName:
@@ -79,6 +85,10 @@ def snapshot_index(file: str) -> int | None:
 
 def aside_number(file: str) -> int | None:
     return _number(_ASIDE, file)
+
+
+def retained_number(file: str) -> int | None:
+    return _number(_RETAINED, file)
 
 
 def _number(pattern: re.Pattern[str], file: str) -> int | None:

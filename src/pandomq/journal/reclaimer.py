@@ -1,4 +1,5 @@
-"""Gives back the disk: segments that snapshots cover are deleted, and snapshots that newer ones replace.
+"""Gives back the disk: segments that snapshots cover are deleted or put aside (`retained`), and snapshots that newer
+ones replace are deleted.
 
 Only what two snapshots cover goes, so that a restart is possible without the newest one; if the disk is nearly full one
 has to do. Entries that someone still needs are pinned; those that someone reads who is far behind stay as long as there
@@ -14,6 +15,7 @@ from pandomq.journal.effects import Delete, Effect, FileName, Lane, SyncDirector
 from pandomq.journal.limits import CATCH_UP_LOG_BYTES_MAX, SNAPSHOTS_KEPT
 from pandomq.journal.names import snapshot_file
 from pandomq.journal.outbox import Outbox
+from pandomq.journal.retained import Retained
 from pandomq.journal.segment import Catalogue, Segment
 from pandomq.journal.space import Space
 from pandomq.journal.work import Task, Work, perform
@@ -30,6 +32,7 @@ class Reclaimer:
         "_on_gone",
         "_opened_number",
         "_outbox",
+        "_overdue",
         "_pin_index",
         "_read",
         "_retained_bytes",
@@ -37,6 +40,7 @@ class Reclaimer:
         "_wanted_from",
         "kept_index",
         "ready",
+        "retained",
         "snapshots",
     )
 
@@ -59,7 +63,8 @@ class Reclaimer:
         self._pin_index: int | None = None
         self._retained_bytes = EVERYTHING if has_peers else 0
         self._wanted_from = EVERYTHING
-        self._doomed: list[FileName] = []
+        self._doomed: list[Segment] = []
+        self._overdue: list[FileName] = []
         self._doomed_snapshots: list[int] = []
         self._read: set[Segment] = set()
         """Files to be deleted once their readers are done."""
@@ -68,6 +73,8 @@ class Reclaimer:
         """A snapshot that somebody reads: it stays, and so does the log after it."""
         self.snapshots: list[int] = []
         """Their indexes, newest first."""
+        self.retained: Retained | None = None
+        """Where segments are put that may go; without it they are deleted."""
         self.ready = False
         """The owner has replayed the log."""
 
@@ -104,6 +111,11 @@ class Reclaimer:
         self.snapshots.insert(0, index)
         self.step()
 
+    def tick(self, now_ms: int) -> None:
+        if self.retained is not None:
+            self.retained.tick(now_ms)
+        self.step()
+
     def step(self) -> None:
         """Whatever may go goes."""
         if not self.ready:
@@ -113,33 +125,44 @@ class Reclaimer:
             if segment.readers:
                 self._read.add(segment)
             else:
-                self._doomed.append(segment.file)
+                self._doomed.append(segment)
         # With the log before it partly gone, an older snapshot is of no use.
         for index in self.snapshots[1 if self._space.low else SNAPSHOTS_KEPT :]:
             if index != self.kept_index:
                 self.snapshots.remove(index)
                 self._doomed_snapshots.append(index)
+        self._note_overdue()
         self._delete()
 
     def free(self, segment: Segment) -> None:
         """The last read of a file is done."""
         if segment in self._read:
             self._read.discard(segment)
-            self._doomed.append(segment.file)
+            self._doomed.append(segment)
             self._delete()
 
     def _delete(self) -> None:
-        if (self._doomed or self._doomed_snapshots) and not self._deleting:
+        if (self._doomed or self._doomed_snapshots or self._overdue) and not self._deleting:
             self._deleting = True
             Task(self._outbox, Lane.BULK, self._delete_all(), lambda _: None).start()
 
     def _delete_all(self) -> Work[None]:
-        while self._doomed or self._doomed_snapshots:
-            files, self._doomed = self._doomed, []
+        while self._doomed or self._doomed_snapshots or self._overdue:
+            segments, self._doomed = self._doomed, []
             snapshots, self._doomed_snapshots = self._doomed_snapshots, []
+            files, self._overdue = self._overdue, []
             effects: list[Effect] = [Delete(file) for file in (*files, *map(snapshot_file, snapshots))]
+            effects += map(self._put_away, segments)
+            self._note_overdue()
             yield from perform(*effects, SyncDirectory())
             # What a snapshot refers to may go only when the disk has forgotten the snapshot.
             for index in snapshots:
                 self._on_gone(index)
         self._deleting = False
+
+    def _note_overdue(self) -> None:
+        if self.retained is not None:
+            self._overdue += self.retained.take_overdue()
+
+    def _put_away(self, segment: Segment) -> Effect:
+        return Delete(segment.file) if self.retained is None else self.retained.put_away(segment)

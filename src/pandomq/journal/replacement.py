@@ -33,7 +33,17 @@ from pandomq.journal.hard_state import StateStore, StoreState
 from pandomq.journal.inventory import Inventory
 from pandomq.journal.layout import Identity
 from pandomq.journal.limits import ARRIVING_SYNC_BYTES, SECTOR_BYTES, JournalSettings
-from pandomq.journal.names import STATE, arriving, arriving_name, is_kept, outlived, page_file, snapshot_file
+from pandomq.journal.names import (
+    STATE,
+    arriving,
+    arriving_name,
+    is_kept,
+    outlived,
+    page_file,
+    retained_file,
+    segment_number,
+    snapshot_file,
+)
 from pandomq.journal.outbox import Outbox
 from pandomq.journal.page_file import Place, encode_head, is_whole
 from pandomq.journal.recipe import Bodies, Known, read_recipe
@@ -228,8 +238,9 @@ class Arrivals:
             raise SnapshotBad(0, f"the page at {place.offset} of {file} is damaged")
 
 
-def finish_replacement() -> Work[None]:
-    """Before a store is opened: what was noted is carried out. Whatever a crash cuts short is begun again."""
+def finish_replacement(*, retain: bool = False) -> Work[None]:
+    """Before a store is opened: what was noted is carried out. Whatever a crash cuts short is begun again. The segments
+    of the old store are put aside for an audit if so wanted."""
     found = yield from list_files()
     noted = yield from read_state(found)
     if noted is not None:
@@ -249,7 +260,7 @@ def finish_replacement() -> Work[None]:
         yield from write_state(emptied, counter + 1)
         return
     if not state.cleared:
-        old: list[Effect] = [Delete(file) for file in files if is_kept(file)]
+        old = [_put_away(file, retain=retain) for file in files if is_kept(file)]
         yield from perform(*old, SyncDirectory())
         state = msgspec.structs.replace(state, cleared=True, segment_newest=0, cut_from=0)
         counter += 1
@@ -259,3 +270,8 @@ def finish_replacement() -> Work[None]:
     renames = [Rename(file, snapshot if name == SNAPSHOT else name) for file, name in names.items() if name is not None]
     yield from perform(*renames, SyncDirectory())
     yield from write_state(msgspec.structs.replace(state, replaced_by=0, cleared=False), counter + 1)
+
+
+def _put_away(file: FileName, *, retain: bool) -> Effect:
+    number = segment_number(file)
+    return Rename(file, retained_file(number)) if retain and number is not None else Delete(file)

@@ -43,6 +43,7 @@ from pandomq.journal.names import (
     arriving_name,
     aside_number,
     page_number,
+    retained_number,
     segment_number,
     snapshot_index,
 )
@@ -122,7 +123,7 @@ class Survey:
         self.sizes = {info.file: info.size_bytes for info in files}
         self.leftovers += [info.file for info in files if info.file.endswith(UNFINISHED) or arriving_name(info.file)]
         self.reserve_held = any(info.file == RESERVE for info in files)
-        numbers = [f(info.file) for info in files for f in (segment_number, page_number, aside_number)]
+        numbers = [f(info.file) for info in files for f in (segment_number, page_number, aside_number, retained_number)]
         self.number_last = max((number for number in numbers if number is not None), default=0)
         yield from self._read_state(files)
         if self.state is None:

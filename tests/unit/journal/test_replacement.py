@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 
 from pandomq.ids import LogIndex
@@ -75,6 +76,23 @@ def test_it_takes_the_place_of_what_was_there() -> None:
     target.save()
     target.crash(Loss.ALL)
     target.check()
+
+
+def test_the_log_that_was_there_is_kept_for_an_audit_if_so_wanted() -> None:
+    source, target = filled(1, 60, b"s"), filled(2, 90, b"t")
+    target.settings = msgspec.structs.replace(target.settings, retain_bytes=10**6)
+    parts, _ = all_parts(source)
+    for number, part in enumerate(parts):
+        take(target, number, part.data)
+    target.journal.arrivals.install(parts[0].index, parts[0].term)
+    target.pump()
+    target.settle()
+    segments = [file for file in target.disk.sizes() if file.startswith("segment")]
+    contents = [target.disk.content(file) for file in segments]
+    target.crash(Loss.NONE)
+    target.open()
+    kept = [file for file in target.disk.sizes() if file.startswith("retained")]
+    assert [target.disk.content(file) for file in kept] == contents
 
 
 @pytest.mark.parametrize("seed", range(80))

@@ -75,6 +75,8 @@ class Loaded(msgspec.Struct, frozen=True):
             snapshot_log_bytes=log.snapshot_bytes,
             disk_free_bytes_min=log.free_bytes_min,
             reserve_bytes=log.reserve_bytes,
+            retain_bytes=log.retain_for_audit_bytes,
+            retain_ms=log.retain_for_audit_ms,
         )
         return settings.of_secondary() if cluster_settings(self.configuration).observer else settings
 

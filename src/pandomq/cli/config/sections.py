@@ -160,6 +160,12 @@ class Log(Section, frozen=True):
     reserve_bytes: Annotated[
         int, Meta(ge=0, description="Of the disk, kept for acks and clearing up when it is full.")
     ] = _JOURNAL.reserve_bytes
+    retain_for_audit_bytes: Annotated[
+        int, Meta(ge=0, description="Of the log, kept for an audit when nobody else needs it any more; 0: nothing.")
+    ] = _JOURNAL.retain_bytes
+    retain_for_audit_ms: Annotated[
+        int, Meta(ge=0, description="And for how long; 0: as long as it is not too much.")
+    ] = _JOURNAL.retain_ms
 
 
 class Auth(Section, frozen=True):
