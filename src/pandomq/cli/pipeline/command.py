@@ -104,3 +104,38 @@ def replay(
         json=json,
         report=report,
     )
+
+
+@pipeline_app.command()
+def audit(
+    data: Annotated[list[Path], typer.Option(help="A broker's data directory, or its store; of each broker one.")],
+    ledger: Annotated[
+        list[Path] | None, typer.Option(help="What a publisher or consumer wrote down; of each of them one.")
+    ] = None,
+    first: Annotated[str | None, typer.Option("--from", help="Judge from this time on, as 2026-11-16T04:30.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Judge before this time.")] = None,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Seconds by which clocks may differ.")] = 5.0,
+    notes: Annotated[
+        Path | None, typer.Option(help="A directory for notes: an audit that was broken off goes on with them.")
+    ] = None,
+    master: Master = "local[*]",
+    json: Json = None,
+    report: Report = None,
+) -> None:
+    """Prove or refute from brokers' logs and clients' ledgers that promises were kept.
+
+    Ends with 0 if all of them are proven, with 1 if one is refuted, with 3 if none is, but not all could be judged.
+    """
+    from pandomq.cli.pipeline import audit_job
+
+    audit_job.run(
+        data,
+        ledger or [],
+        first=first,
+        end=end,
+        tolerance_s=tolerance,
+        notes=notes,
+        master=master,
+        json=json,
+        report=report,
+    )

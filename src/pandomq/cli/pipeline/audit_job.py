@@ -1,0 +1,54 @@
+"""Runs `pandomq pipeline audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.pipeline.lake_jobs import micros
+from pandomq.cli.pipeline.running import finish, progress, session_for
+from pandomq.pipeline.audit.job import Audit, Wish
+from pandomq.pipeline.audit.stores import NoStore
+from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
+
+
+def run(
+    directories: list[Path],
+    ledgers: list[Path],
+    *,
+    first: str | None,
+    end: str | None,
+    tolerance_s: float,
+    notes: Path | None,
+    master: str,
+    json: Path | None,
+    report: Path | None,
+) -> None:
+    missing = [str(path) for path in ledgers if not path.is_file()]
+    if missing:
+        raise WrongUse(f"there is no ledger {', '.join(missing)}")
+    wish = Wish(
+        [directory.resolve() for directory in directories],
+        ledgers,
+        _millis(first),
+        _millis(end),
+        round(tolerance_s * 1000),
+        notes,
+    )
+    with session_for("audit", master) as session, progress("files", None) as advance:
+        try:
+            audit = Audit(session, wish, advance)
+        except NoStore as none:
+            raise Refused(str(none)) from none
+        audit.run()
+        summary = summarize(audit)
+    finish(summary, json, report)
+    if exit_code(audit.findings) is ExitCode.NOT_JUDGED:
+        raise typer.Exit(ExitCode.NOT_JUDGED)
+
+
+def _millis(text: str | None) -> int | None:
+    time_us = micros(text)
+    return None if time_us is None else time_us // 1000

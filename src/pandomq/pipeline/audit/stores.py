@@ -1,0 +1,189 @@
+"""Which files there are: the stores of brokers, by their directories, as they are at this moment.
+
+A running broker goes on meanwhile. What it writes from now on is none of this audit's; what it puts aside is found
+under its other name, and what it deletes was either read before or is said to be gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from pandomq.broker.commands import Command, decode_command
+from pandomq.broker.snapshot import CommandPart, Head, read_parts
+from pandomq.journal.chain import ChainPoints
+from pandomq.journal.effects import Effect, FileName, Read
+from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy
+from pandomq.journal.limits import STATE_COPY_BYTES
+from pandomq.journal.names import STATE, aside_number, retained_file, retained_number, segment_number, snapshot_index
+from pandomq.journal.snapshot import KIND_CHAIN, OWN_KINDS, SnapshotBad, read_pieces
+from pandomq.journal.window import Window
+from pandomq.journal.work import Work
+from pandomq.pipeline.audit.survey import SegmentPlace
+from pandomq.replica.record import decode_record
+from pandomq.runtime.disk_tools import store_in
+
+T = TypeVar("T")
+
+_OUTLIVED: Final = re.compile(r"outlived-(\d+)-segment-(\d{12})\.log")
+_CHUNK_BYTES: Final = 1024 * 1024
+SET_ASIDE: Final = " (set aside)"
+"""Behind the name of a broker: a store that it had before a forced promotion."""
+
+
+class NoStore(Exception):
+    """The directory holds no store that can be audited; says why."""
+
+
+class StoreFiles(msgspec.Struct, frozen=True):
+    directory: str
+    broker: str
+    cluster_id: str
+    epoch: int
+    voters: tuple[str, ...]
+    """Of the newest set of members that it knows; both sets while that changes."""
+    places: tuple[SegmentPlace, ...]
+    asides: tuple[str, ...]
+    """Files with what was cut off the log."""
+    snapshots: tuple[str, ...]
+    """Newest first."""
+    excerpts: bool = False
+    """Its log is that of a secondary, and cannot be compared."""
+
+
+def list_stores(directories: list[Path]) -> list[StoreFiles]:
+    """Raises NoStore, also if they are not of one cluster or one broker is named twice."""
+    found = [files for directory in directories for files in list_store(directory)]
+    clusters = sorted({files.cluster_id for files in found})
+    if len(clusters) > 1:
+        raise NoStore(f"these stores are of different clusters: {', '.join(clusters)}")
+    names = [files.broker for files in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise NoStore(f"two of these stores are those of {name}")
+    return found
+
+
+def list_store(directory: Path) -> Iterator[StoreFiles]:
+    """The store that is in use, and those of the same broker that were set aside. Raises NoStore."""
+    store = store_in(directory)
+    if not store.is_dir():
+        raise NoStore(f"{directory} is not a directory")
+    state = _read_state(store)
+    record = decode_record(state.hard.membership) if state.hard.membership else None
+    membership = None if record is None else record.membership
+    names = sorted(path.name for path in store.iterdir())
+    yield StoreFiles(
+        str(directory),
+        state.node_name,
+        state.cluster_id,
+        state.hard.epoch,
+        () if membership is None else tuple(sorted(membership.names)),
+        tuple(_places(store, state.node_name, names)),
+        tuple(str(store / name) for name in names if aside_number(name) is not None),
+        tuple(str(store / name) for name in reversed(names) if snapshot_index(name) is not None),
+        record is not None and record.excerpts,
+    )
+    outlived = [(name, found) for name in names if (found := _OUTLIVED.fullmatch(name)) is not None]
+    if outlived:
+        broker = f"{state.node_name}{SET_ASIDE}"
+        places = tuple(_place(store, broker, name, name, int(found[2])) for name, found in outlived)
+        # Whatever epoch it was of: it was left behind by a later one.
+        yield StoreFiles(str(directory), broker, state.cluster_id, -1, (), places, (), ())
+
+
+def _read_state(store: Path) -> StoreState:
+    try:
+        data = (store / STATE).read_bytes()
+    except OSError as error:
+        raise NoStore(f"{store} holds no store: {error.strerror} ({STATE})") from error
+    copies = [decode_copy(data[offset : offset + STATE_COPY_BYTES]) for offset in COPY_OFFSETS]
+    good = [copy for copy in copies if copy is not None]
+    if not good:
+        raise NoStore(f"{store / STATE} is damaged: whose store it is cannot be told")
+    return max(good, key=lambda copy: copy[0])[1]
+
+
+def _places(store: Path, broker: str, names: list[str]) -> Iterator[SegmentPlace]:
+    for name in names:
+        number = segment_number(name)
+        if number is not None:
+            yield _place(store, broker, name, retained_file(number), number)
+            continue
+        number = retained_number(name)
+        if number is not None:
+            yield _place(store, broker, name, name, number)
+
+
+def _place(store: Path, broker: str, name: str, other: str, number: int) -> SegmentPlace:
+    try:
+        about = (store / name).stat()
+        size_bytes, changed_ns = about.st_size, about.st_mtime_ns
+    except FileNotFoundError:
+        size_bytes = changed_ns = 0
+    return SegmentPlace(broker, str(store / name), str(store / other), number, size_bytes, changed_ns)
+
+
+# Snapshots.
+
+
+def chain_points(path: Path) -> ChainPoints | None:
+    """What a snapshot tells of the log before it; None if it cannot be read."""
+    points: list[ChainPoints] = []
+
+    def take(kind: int, data: bytes) -> bool:
+        if kind == KIND_CHAIN:
+            points.append(ChainPoints.decode(data))
+        return not points
+
+    return points[0] if _read(path, take) and points else None
+
+
+def commands_in(path: Path) -> list[Command] | None:
+    """The configuration as a snapshot has it; None if it cannot be read. No further than that is read."""
+    commands: list[Command] = []
+    waiting = bytearray()
+
+    def take(kind: int, data: bytes) -> bool:
+        if kind >= OWN_KINDS:
+            return True
+        waiting.extend(data)
+        for part in read_parts(waiting):
+            if isinstance(part, CommandPart):
+                commands.append(decode_command(part.command))
+            elif not isinstance(part, Head):
+                return False
+        return True
+
+    return commands if _read(path, take) else None
+
+
+def _read(path: Path, take: Callable[[int, bytes], bool]) -> bool:
+    try:
+        with path.open("rb") as file:
+            window = Window(FileName(path.name), path.stat().st_size, _CHUNK_BYTES)
+
+            def answer(effect: Effect) -> bytes:
+                assert isinstance(effect, Read)
+                file.seek(effect.offset)
+                return file.read(effect.length)
+
+            _carry_out(read_pieces(window, take), answer)
+    except (OSError, SnapshotBad, ValueError):
+        return False
+    return True
+
+
+def _carry_out(work: Work[T], answer: Callable[[Effect], bytes]) -> T:
+    """Work that does nothing but read."""
+    try:
+        effects = next(work)
+        while True:
+            effects = work.send([answer(effect) for effect in effects])
+    except StopIteration as end:
+        value: T = end.value
+        return value

@@ -1,0 +1,141 @@
+"""What came of an audit, as a summary: the verdict on each promise first, then what breaks it, message by message."""
+
+from __future__ import annotations
+
+import enum
+from datetime import UTC, datetime
+
+from pandomq.pipeline import plots
+from pandomq.pipeline.audit import spans
+from pandomq.pipeline.audit.findings import Findings, Statement, Verdict
+from pandomq.pipeline.audit.job import Account, Audit
+from pandomq.pipeline.summary import Plot, Summary, Table
+
+
+class ExitCode(enum.IntEnum):
+    PROVEN = 0
+    REFUTED = 1
+    NOT_JUDGED = 3
+    """Nothing is refuted, but not everything could be judged."""
+
+
+def exit_code(findings: Findings) -> ExitCode:
+    if findings.refuted:
+        return ExitCode.REFUTED
+    return ExitCode.PROVEN if findings.proven else ExitCode.NOT_JUDGED
+
+
+def summarize(audit: Audit) -> Summary:
+    findings, account = audit.findings, audit.account
+    statements = list(findings.statements.values())
+    tables = [
+        Table(
+            "Promises",
+            ("promise", "verdict", "judged", "violations", "not judged"),
+            [(one.promise.value, one.verdict.value, one.judged, one.count, _reasons(one)) for one in statements],
+        )
+    ]
+    violations = [violation for one in statements for violation in one.violations]
+    if violations:
+        tables.append(
+            Table(
+                "Violations",
+                ("promise", "message", "queue", "offset", "entry", "brokers", "what happened", "expected"),
+                [
+                    (
+                        one.promise.value,
+                        one.message or "-",
+                        one.queue or "-",
+                        "-" if one.offset is None else one.offset,
+                        "-" if one.index is None else one.index,
+                        one.brokers or "all",
+                        one.text,
+                        one.expected,
+                    )
+                    for one in violations
+                ],
+            )
+        )
+    if findings.cut_off_count:
+        rows = [
+            (one.message or "-", one.queue, one.offset, one.index, one.broker, one.file) for one in findings.cut_off
+        ]
+        headers = ("message", "queue", "offset", "entry", "broker", "kept in")
+        tables.append(Table(f"Cut off by force: {findings.cut_off_count}", headers, rows))
+    tables.append(_brokers(audit))
+    if findings.notes:
+        tables.append(Table("Also found", ("what",), [(note,) for note in findings.notes]))
+    held = [(name, float(entries)) for name, entries, *_ in rows_of_brokers(audit)]
+    return Summary(
+        "audit",
+        _words(findings, account),
+        not findings.refuted,
+        _facts(account),
+        tables,
+        [Plot("Entries that can be read", plots.bars(held, "entries"))] if held else [],
+    )
+
+
+def _words(findings: Findings, account: Account) -> str:
+    first, last = account.index_span
+    where = f"entries {first} to {last}" if last else "nothing: there are no entries"
+    if findings.refuted:
+        broken = [one.promise.value for one in findings.statements.values() if one.count]
+        return f"refuted for {where}: {'; '.join(broken)}"
+    if findings.proven:
+        return f"proven for {where}: every promise was kept"
+    open_ = [one.promise.value for one in findings.statements.values() if one.verdict is not Verdict.PROVEN]
+    return f"no promise was broken in {where}, but not all could be judged: {'; '.join(open_)}"
+
+
+def _reasons(statement: Statement) -> str:
+    return "; ".join(f"{reason}: {count:,}" if count else reason for reason, count in statement.reasons.items()) or "-"
+
+
+def _facts(account: Account) -> dict[str, object]:
+    first, last = account.index_span
+    facts: dict[str, object] = {
+        "entries of the log": f"{first} to {last}",
+        "time": " to ".join(map(_time, account.time_span)),
+        "entries read": account.entries,
+        "bytes read": account.bytes_read,
+        "messages": account.messages,
+        "entered queues": account.entered,
+        "left queues": account.left,
+    }
+    if account.gaps:
+        facts["entries that nobody has or can read"] = spans.words(account.gaps)
+    facts |= {f"lines of ledgers: {kind}": count for kind, count in sorted(account.lines.items())}
+    taken_s = sum(account.seconds.values())
+    facts |= {f"seconds for {name}": seconds for name, seconds in account.seconds.items()}
+    facts["entries a second"] = round(account.entries / taken_s) if taken_s else 0
+    return facts
+
+
+def rows_of_brokers(audit: Audit) -> list[tuple[str, int, int, int, int, int, int, str]]:
+    """Of each broker what its files hold."""
+    rows = []
+    for store in audit.stores:
+        held = [one for one in audit.account.segments if one.place.broker == store.broker and not one.empty]
+        rows.append(
+            (
+                store.broker,
+                sum(one.entries for one in held),
+                min((one.first_index for one in held), default=0),
+                max((one.last_index for one in held), default=0),
+                store.epoch,
+                len(held),
+                sum(one.bytes_read for one in held),
+                store.directory,
+            )
+        )
+    return rows
+
+
+def _brokers(audit: Audit) -> Table:
+    headers = ("broker", "entries", "first", "last", "epoch", "files", "bytes", "directory")
+    return Table("Logs", headers, rows_of_brokers(audit))
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds") if ms else "-"
