@@ -4,8 +4,9 @@ PYTHON   ?= $(shell command -v python3.11 || command -v python3)
 VENV     := .venv
 BIN      := $(VENV)/bin
 PYTEST   := $(BIN)/python -m pytest
-# Tests bind port 0 and share nothing, so they may run side by side; a file stays in one process for its fixtures' sake.
-PARALLEL := -n 2 --dist loadfile
+# Tests bind port 0 and share nothing, so they may run side by side; a file stays in one process for its fixtures' sake,
+# and tests/support/order.py says which files begin first.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # A Spark session uses all cores by itself, and takes long to start: these tests share one, in a process of their own.
 SPARK    := tests/spark
 

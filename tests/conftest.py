@@ -12,14 +12,26 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.support import against
+from tests.support import against, order
 
 if TYPE_CHECKING:
     from tests.integration.cluster.under_test import ClusterUnderTest
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE.parent / "docs" / "requirements.toml"
-WHOLE_ON_BOTH_KERNELS = (HERE / "unit", HERE / "spec")
+WHOLE_ON_BOTH_KERNELS = tuple(
+    HERE / place
+    for place in (
+        "spec",
+        "unit/broker",
+        "unit/cluster",
+        "unit/journal",
+        "unit/kernel/test_twins.py",
+        "unit/node",
+        "unit/wire",
+    )
+)
+"""Rooms that work on a kernel. The kernel's own tests have both twins in each run; other rooms use neither."""
 
 # A time limit for a single example fails on a busy machine and finds no bug: the test's own time-out bounds the whole.
 # In CI the examples are the same in each run, so that a red build is red for a reason in its change.
@@ -63,6 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if any(item.path.is_relative_to(directory) for directory in WHOLE_ON_BOTH_KERNELS):
             item.add_marker(pytest.mark.both_kernels)
+    order.put_long_ones_first(items)
     refuse_unknown_claims(items)
 
 

@@ -24,6 +24,7 @@ import pika
 import psutil
 
 from tests.support.client import Address, Connection
+from tests.support.http import NO_TLS
 
 from .waiting import PATIENCE_S, wait_until
 from .watched_broker import UNHANDLED_SIGNS
@@ -153,7 +154,7 @@ class ConfiguredBroker:
 
     def api(self, user: str = "guest", password: str = "guest") -> httpx.Client:
         """Its paths are relative to /api/."""
-        return httpx.Client(base_url=f"{self.http_url}/api/", auth=(user, password), timeout=PATIENCE_S)
+        return httpx.Client(base_url=f"{self.http_url}/api/", auth=(user, password), timeout=PATIENCE_S, verify=NO_TLS)
 
     def define(self, **definitions: list[dict[str, Any]]) -> None:
         """Users, vhosts, permissions and the like, all at once."""

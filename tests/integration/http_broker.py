@@ -13,6 +13,7 @@ import httpx
 import pika
 from pika.exceptions import AMQPError
 
+from tests.support.http import NO_TLS
 from tests.support.ports import free_port
 
 from .watched_broker import WatchedBroker
@@ -38,14 +39,17 @@ class HttpBroker:
     def client(self, user: str = "guest", password: str = "guest") -> httpx.Client:
         """Its paths are relative to /api/."""
         client = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.http_port}/api/", auth=(user, password), timeout=PATIENCE_S
+            base_url=f"http://127.0.0.1:{self.http_port}/api/",
+            auth=(user, password),
+            timeout=PATIENCE_S,
+            verify=NO_TLS,
         )
         self._opened.append(client)
         return client
 
     def fetch(self, path: str, **more: Any) -> httpx.Response:
         """Without a login."""
-        return httpx.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=PATIENCE_S, **more)
+        return httpx.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=PATIENCE_S, verify=NO_TLS, **more)
 
     @contextlib.contextmanager
     def amqp(

@@ -18,6 +18,8 @@ import pika
 import psutil
 import pytest
 
+from tests.support.http import NO_TLS
+
 from .waiting import PATIENCE_S, wait_until
 
 NAMES = ("n1", "n2", "n3")
@@ -75,7 +77,7 @@ class Grove:
 
     def get(self, name: str, path: str) -> httpx.Response | None:
         try:
-            return httpx.get(self.url(name) + path, auth=("guest", "guest"), timeout=PATIENCE_S)
+            return httpx.get(self.url(name) + path, auth=("guest", "guest"), timeout=PATIENCE_S, verify=NO_TLS)
         except httpx.HTTPError:
             return None
 

@@ -55,10 +55,10 @@ KeyFile = Annotated[
 
 
 class Api:
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, key: bytes = b"") -> None:
+    def __init__(self, url: str, timeout_s: float | None = None, key: bytes = b"") -> None:
         """Raises ValueError if that is not the URL of an HTTP API. A key is the login, in place of the URL's."""
         self._key = key
-        self._timeout_s = timeout_s
+        self._timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
         parts = urlsplit(url)
         if parts.scheme not in PORTS or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("the URL is not that of an HTTP API: expected http://user:password@host:15672")

@@ -19,6 +19,7 @@ import pandomq
 from tests.integration.configured_broker import toml
 from tests.integration.waiting import wait_until
 from tests.integration.watched_broker import UNHANDLED_SIGNS
+from tests.support.http import NO_TLS
 
 USER, PASSWORD = "proof", "of the pudding"
 START_PATIENCE_S = 60.0
@@ -202,6 +203,7 @@ class ClusterBroker:
                 auth=self.login,
                 content=None if body is None else json.dumps(body),
                 timeout=ASK_PATIENCE_S,
+                verify=NO_TLS,
             )
         except httpx.TransportError:
             return None
