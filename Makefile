@@ -9,11 +9,15 @@ PYTEST   := $(BIN)/python -m pytest
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # A Spark session uses all cores by itself, and takes long to start: these tests share one, in a process of their own.
 SPARK    := tests/spark
+# Where the plain kernel makes a difference: whatever has the mark `both_kernels` is in here.
+KERNEL_TESTS := tests/spec tests/unit
 
 KERNEL_SOURCES := $(wildcard src/pandomq/kernel/_fast.pyx src/pandomq/kernel/fast/*.pxi src/pandomq/kernel/fast/*.pxd)
 NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests start hundreds of processes, each of which would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark docs build clean
 
@@ -56,7 +60,7 @@ build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it ca
 # --- proof ------------------------------------------------------------------------------------------------------------
 
 test: setup lint types  ## lint, types, and the tests on both kernels
-	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" --ignore=$(SPARK) tests
+	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" $(KERNEL_TESTS)
 	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" --ignore=$(SPARK) tests
 	$(PYTEST) --kernel=fast -m "not slow" $(SPARK)
 	$(PYTEST) --kernel=fast --against random --telling tests/spec tests/integration

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-TESTS: Final = Path(__file__).parents[1]
+TESTS: Final = f"{Path(__file__).parents[1]}/"
 
 FIRST: Final = (
     "sim/test_brokers.py",
@@ -27,7 +27,7 @@ FIRST: Final = (
 
 def put_long_ones_first(items: list[pytest.Item]) -> None:
     """Needs `--no-loadscope-reorder`, without which files with many tests go before those with long ones."""
-    items.sort(key=lambda item: _rank(item.path.relative_to(TESTS).as_posix()))
+    items.sort(key=lambda item: _rank(str(item.path).removeprefix(TESTS)))
 
 
 def _rank(place: str) -> int:
