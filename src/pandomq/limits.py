@@ -149,6 +149,8 @@ STREAM_CHUNK_AGE_MS_MIN: Final = 1_000
 STREAM_SEGMENT_BYTES: Final = 500_000_000
 """What leaves a stream at a time, unless it says otherwise, as in RabbitMQ."""
 STREAM_SEGMENT_BYTES_MAX: Final = 3_000_000_000
+STREAM_UNARCHIVED_BYTES_MAX: Final = 100_000_000_000
+"""A stream that waits for its archive is not larger than this, unless it says otherwise: then the oldest goes."""
 STREAM_CACHE_BYTES_MAX: Final = 32 * MIB
 """Chunks of all streams that are kept in memory for whoever reads them, and will read them next."""
 STREAM_AHEAD_BYTES_MAX: Final = 8 * MIB

@@ -257,7 +257,7 @@ class Broker:
             engine.deliver(now_ms)
             if not engine.dead and not engine.returned:
                 break
-        if engine.full_chunks or engine.wanted_chunks:
+        if self.streams.is_wanted:
             self.streams.turn()
         if engine.waiting_for_time:
             for queue in engine.waiting_for_time:

@@ -1,7 +1,7 @@
 """What a policy may say, in RabbitMQ's words if it may not, and how two policies and a queue's arguments come together.
 
 Known is what RabbitMQ 4 knows, what its 3.x line knew about mirrored queues (kept, without effect, so that definitions
-can be imported), and `replicate`.
+can be imported), `replicate`, and what streams keep for their archive.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from typing import Any, Final
 from pandomq.broker.field_text import term
 from pandomq.broker.queue_arguments import CLASSIC, OVERFLOWS, QUORUM, REPLICATIONS, STREAM
 from pandomq.broker.streams.ages import age_ms
-from pandomq.limits import EXCHANGE_NAME_BYTES_MAX, ROUTING_KEY_BYTES_MAX
+from pandomq.limits import EXCHANGE_NAME_BYTES_MAX, ROUTING_KEY_BYTES_MAX, SHORT_STRING_BYTES_MAX
 
 Definition = Mapping[str, Any]
 
@@ -33,6 +33,10 @@ def _age(value: Any) -> bool:
     return isinstance(value, str) and age_ms(value) is not None
 
 
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value.encode("utf-8", "surrogatepass")) <= SHORT_STRING_BYTES_MAX
+
+
 def _anything(value: Any) -> bool:
     return True
 
@@ -53,6 +57,7 @@ _CHECKS: Final[Mapping[str, tuple[_Check, str]]] = {
     "ha-sync-mode": (_one_of("automatic", "manual"), "ha-sync-mode value"),
     "initial-cluster-size": (_integer(0), "cluster size"),
     "max-age": (_age, "max age"),
+    "max-unarchived-bytes": (_integer(0), "maximum of bytes that are not archived"),
     "max-in-memory-bytes": (_integer(0), "maximum memory in bytes"),
     "max-in-memory-length": (_integer(0), "maximum memory in bytes"),
     "max-length": (_integer(0), "maximum length"),
@@ -66,6 +71,7 @@ _CHECKS: Final[Mapping[str, tuple[_Check, str]]] = {
     "queue-master-locator": (_text(255), "queue master locator"),
     "queue-mode": (_one_of("default", "lazy"), "queue-mode value"),
     "queue-version": (_one_of(1, 2), "queue-version value"),
+    "retain-until-archived": (_name, "name of a stored offset"),
     "replicate": (_one_of(*REPLICATIONS), "replicate value"),
     "stream-max-segment-size-bytes": (_integer(0), "segment size"),
     "target-group-size": (_integer(1), "qq target count value"),
@@ -77,7 +83,15 @@ _SMALLEST: Final = frozenset(
 )
 OPERATOR_KEYS: Final = _SMALLEST | {"delivery-limit", "overflow", "queue-version", "target-group-size"}
 
-_STREAMS_ONLY: Final = frozenset(("max-age", "stream-max-segment-size-bytes", "initial-cluster-size"))
+_STREAMS_ONLY: Final = frozenset(
+    (
+        "max-age",
+        "stream-max-segment-size-bytes",
+        "initial-cluster-size",
+        "retain-until-archived",
+        "max-unarchived-bytes",
+    )
+)
 _NOT_FOR: Final = {
     CLASSIC: _STREAMS_ONLY
     | {"dead-letter-strategy", "delivery-limit", "max-in-memory-length", "max-in-memory-bytes", "target-group-size"},

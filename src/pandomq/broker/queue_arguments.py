@@ -1,7 +1,8 @@
 """What queue.declare may ask for in its arguments, in RabbitMQ's words if it may not.
 
 RabbitMQ lets pass what it does not know, and so do we. Beyond RabbitMQ's own there are `x-replicate` (also
-`qpid.replicate`) and `x-last-value-key`, and `x-delivery-limit` is not for quorum queues only.
+`qpid.replicate`), `x-last-value-key`, and what streams keep for their archive; and `x-delivery-limit` is not for quorum
+queues only.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,6 +102,11 @@ def _age(value: Any, arguments: Arguments) -> str | None:
     return _string(value, arguments) or (None if age_ms(value) is not None else INVALID)
 
 
+def _offset_name(value: Any, arguments: Arguments) -> str | None:
+    wrong = _string(value, arguments)
+    return wrong or (None if 0 < len(value.encode()) <= SHORT_STRING_BYTES_MAX else "invalid_offset_name")
+
+
 _CHECKS: Final[Mapping[str, _Check]] = {
     "x-expires": _expires,
     "x-message-ttl": _duration,
@@ -123,6 +129,8 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "x-max-age": _age,
     of_streams.SEGMENT_BYTES: _not_negative,
     of_streams.FILTER_SIZE: _not_negative,
+    of_streams.ARCHIVE: _offset_name,
+    of_streams.UNARCHIVED_BYTES: _not_negative,
     "x-initial-cluster-size": _not_negative,
 }
 

@@ -13,7 +13,7 @@ from pandomq import kernel
 from pandomq.broker.policy_definition import Definition, stricter_delivery_limit
 from pandomq.broker.queue_arguments import QUORUM, STREAM, queue_type
 from pandomq.broker.streams.ages import age_ms
-from pandomq.broker.streams.arguments import SEGMENT_BYTES
+from pandomq.broker.streams.arguments import SEGMENT_BYTES, UNARCHIVED_BYTES
 from pandomq.limits import (
     EXPIRATION_MS_MAX,
     STREAM_CHUNK_AGE_MS,
@@ -22,6 +22,7 @@ from pandomq.limits import (
     STREAM_CHUNKS_PER_AGE,
     STREAM_SEGMENT_BYTES,
     STREAM_SEGMENT_BYTES_MAX,
+    STREAM_UNARCHIVED_BYTES_MAX,
 )
 
 DELIVERY_LIMIT: Final = 20
@@ -57,6 +58,10 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
     max_age_ms: int = -1
     """Of messages in a stream."""
     segment_bytes: int = STREAM_SEGMENT_BYTES
+    archive: str | None = None
+    """The name under which an archive stores how far it has come: what it has not got yet stays in the stream,"""
+    unarchived_bytes_max: int = STREAM_UNARCHIVED_BYTES_MAX
+    """unless the stream is larger than this."""
 
     @property
     def _chunk_age_ms(self) -> int:
@@ -123,6 +128,8 @@ def settings_of(arguments: Mapping[str, Any], definition: Definition = _NO_POLIC
         replicate=_replicate(arguments, definition),
         max_age_ms=_max_age(arguments, definition),
         segment_bytes=_segment_bytes(arguments, definition),
+        archive=_argument_first("retain-until-archived", arguments, definition),
+        unarchived_bytes_max=_unarchived_bytes(arguments, definition),
     )
 
 
@@ -155,6 +162,11 @@ def _segment_bytes(arguments: Mapping[str, Any], definition: Definition) -> int:
     # As in RabbitMQ, here the policy comes first.
     asked = definition.get("stream-max-segment-size-bytes", arguments.get(SEGMENT_BYTES, STREAM_SEGMENT_BYTES))
     return max(1, min(int(asked), STREAM_SEGMENT_BYTES_MAX))
+
+
+def _unarchived_bytes(arguments: Mapping[str, Any], definition: Definition) -> int:
+    asked = _least(UNARCHIVED_BYTES.removeprefix("x-"), arguments, definition, LENGTH_MAX)
+    return STREAM_UNARCHIVED_BYTES_MAX if asked < 0 else asked
 
 
 def _replicate(arguments: Mapping[str, Any], definition: Definition) -> str | None:

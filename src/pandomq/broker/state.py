@@ -52,6 +52,7 @@ class State:
         "_engine",
         "_limits",
         "_random",
+        "archived_queues",
         "changed_queues",
         "had_users",
         "leases",
@@ -81,6 +82,8 @@ class State:
         self.producers = ProducerTable()
         self.named_producers = NamedProducers()
         self.staged = Decisions()
+        self.archived_queues: list[Queue] = []
+        """Of streams whose archive has come further: at the end of the batch they drop what waited for that."""
         self.changed_queues: list[Queue] = []
         """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
 
@@ -129,6 +132,8 @@ class State:
         queue = None if vhost is None else vhost.queues.get(command.stream)
         if queue is not None and queue.stream is not None:
             queue.stream.offsets.store(command.name, command.offset, queue.stream.first_offset)
+            if command.name == queue.settings.archive:
+                self.archived_queues.append(queue)
 
     def unbind(self, vhost: Vhost, binding: Binding) -> None:
         """By itself this is for bindings to private queues, which no other broker knows of."""

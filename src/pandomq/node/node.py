@@ -20,6 +20,7 @@ from pandomq.broker.commands import StartBroker
 from pandomq.errors import connection_forced
 from pandomq.ids import LogIndex
 from pandomq.node.administered import Administered
+from pandomq.node.archive_warnings import warn_of_archives
 from pandomq.node.data.desk import DataDesk
 from pandomq.node.data.services import Services
 from pandomq.node.desk import Desk
@@ -207,6 +208,7 @@ class Node:
         self._reception.tick(now_ms)
         self._links.tick(now_ms)
         self.data.tick(now_ms)
+        warn_of_archives(self._broker)
         if self._disk is not None:
             self._disk.tick(now_ms, now_ms if monotonic_ms is None else monotonic_ms)
             self.retirement.tick(now_ms if monotonic_ms is None else monotonic_ms)

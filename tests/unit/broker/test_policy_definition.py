@@ -53,6 +53,7 @@ def test_definitions_that_are_refused_as_rabbitmq_does(definition: dict[str, Any
         {"queue-mode": "lazy", "queue-version": 2},
         {"queue-master-locator": "min-masters", "queue-leader-locator": "balanced"},
         {"max-age": "1D", "initial-cluster-size": 3, "stream-max-segment-size-bytes": 5},
+        {"retain-until-archived": "archive", "max-unarchived-bytes": 0},
         {"max-in-memory-length": 1, "max-in-memory-bytes": 1, "target-group-size": 3},
     ],
 )

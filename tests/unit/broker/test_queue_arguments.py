@@ -73,6 +73,8 @@ def test_quorum_queues_are_durable_and_shared(traits: dict[str, bool], name: str
         ("quorum", "x-max-priority", Int32(3)),
         ("quorum", "x-queue-mode", "lazy"),
         ("classic", "x-max-age", "1h"),
+        ("classic", "x-retain-until-archived", "archive"),
+        ("quorum", "x-max-unarchived-bytes", 5),
         ("classic", "x-dead-letter-strategy", "at-most-once"),
     ],
 )

@@ -25,10 +25,19 @@ steps = st.one_of(
     st.tuples(st.just("commit"), names, st.integers(1, 5)),
     st.tuples(st.just("pass"), st.sampled_from((1, 700, STREAM_CHUNK_AGE_MS, 40_000))),
     st.tuples(
-        st.just("policy"), st.sampled_from((b'{"max-age": "30s"}', b'{"stream-max-segment-size-bytes": 90}', None))
+        st.just("policy"),
+        st.sampled_from(
+            (
+                b'{"max-age": "30s"}',
+                b'{"stream-max-segment-size-bytes": 90}',
+                b'{"retain-until-archived": "a", "max-unarchived-bytes": 3500}',
+                b'{"retain-until-archived": "a", "max-age": "30s"}',
+                None,
+            )
+        ),
     ),
     st.tuples(st.just("delete"), names),
-    st.tuples(st.just("store"), names, st.sampled_from(("a", "b")), st.integers(0, 9)),
+    st.tuples(st.just("store"), names, st.sampled_from(("a", "b")), st.integers(0, 30)),
     st.tuples(st.just("read"), names),
 )
 

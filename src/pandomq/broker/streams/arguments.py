@@ -8,6 +8,8 @@ from pandomq.limits import STREAM_SEGMENT_BYTES_MAX
 
 SEGMENT_BYTES: Final = "x-stream-max-segment-size-bytes"
 FILTER_SIZE: Final = "x-stream-filter-size-bytes"
+ARCHIVE: Final = "x-retain-until-archived"
+UNARCHIVED_BYTES: Final = "x-max-unarchived-bytes"
 ALLOWED: Final = frozenset(
     (
         "x-queue-type",
@@ -15,13 +17,15 @@ ALLOWED: Final = frozenset(
         "x-max-age",
         SEGMENT_BYTES,
         FILTER_SIZE,
+        ARCHIVE,
+        UNARCHIVED_BYTES,
         "x-initial-cluster-size",
         "x-queue-leader-locator",
         "x-replicate",
         "qpid.replicate",
     )
 )
-ONLY: Final = ("x-max-age", SEGMENT_BYTES, FILTER_SIZE, "x-initial-cluster-size")
+ONLY: Final = ("x-max-age", SEGMENT_BYTES, FILTER_SIZE, ARCHIVE, UNARCHIVED_BYTES, "x-initial-cluster-size")
 """Nothing that other queues have."""
 
 _FILTER_SIZE_MIN: Final = 16

@@ -11,6 +11,7 @@ import msgspec
 
 from pandomq import kernel
 from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
+from pandomq.broker.streams.retention import is_awaited, is_too_much
 from pandomq.broker.streams.stored_offsets import StoredOffsets
 from pandomq.limits import STREAM_AHEAD_BYTES_MAX
 
@@ -31,13 +32,17 @@ class ChunkRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stream:
-    __slots__ = ("_shelf", "index", "name", "offsets", "queue")
+    __slots__ = ("_shelf", "held_back", "index", "name", "offsets", "queue", "warned_of")
 
     def __init__(self, name: str, queue: kernel.Queue, shelf: "Shelf") -> None:
         self.name = name
         self.queue = queue
         self.index = ChunkIndex()
         self.offsets = StoredOffsets()
+        self.held_back = False
+        """Something would have left it, and waits for an archive."""
+        self.warned_of = False
+        """People were told that it keeps much for that."""
         self._shelf = shelf
 
     # What there is.
@@ -179,8 +184,8 @@ class Stream:
 
     # What changes.
 
-    def sealed(self, chunk: kernel.Chunk, settings: "QueueSettings", now_us: int) -> None:
-        """The kernel has begun another one. What is too much, or too old, goes."""
+    def sealed(self, chunk: kernel.Chunk, settings: "QueueSettings", now_us: int) -> int:
+        """The kernel has begun another one. What is too much, or too old, goes; as in `retain`."""
         self.index.add(
             SealedChunk(
                 chunk.first_offset,
@@ -193,20 +198,24 @@ class Stream:
                 self._shelf.put(chunk),
             )
         )
-        self._retain(settings, now_us)
+        return self.retain(settings, now_us)
 
-    def _retain(self, settings: "QueueSettings", now_us: int) -> None:
-        """The last segment always stays."""
-        index = self.index
-        while index.segment_count > 1:
-            too_large = 0 <= settings.bytes_max < index.size_bytes
-            too_old = settings.max_age_ms >= 0 and index.first_segment()[-1].last_time_us <= (
-                now_us - settings.max_age_ms * 1000
-            )
-            if not too_large and not too_old:
+    def retain(self, settings: "QueueSettings", now_us: int) -> int:
+        """Says how many messages it has dropped that were not archived, though they should have been."""
+        index, lost = self.index, 0
+        archived_end = None if settings.archive is None else self.offsets.get(settings.archive)
+        self.held_back = False
+        while is_too_much(index, settings, now_us):
+            awaited = is_awaited(index.first_segment(), settings, archived_end)
+            if awaited and index.size_bytes <= settings.unarchived_bytes_max:
+                self.held_back = True
                 break
-            for row in index.drop_first_segment():
+            dropped = index.drop_first_segment()
+            for row in dropped:
                 self._shelf.free(row)
+            if awaited:
+                lost += dropped[-1].last_offset + 1 - max(dropped[0].first_offset, archived_end or 0)
+        return lost
 
     def begin_at(self, offset: int) -> None:
         """Its first message will have this offset. To be said while it has had none, on every broker."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pandomq.broker.commands import StoreOffset
+from pandomq.broker.streams.retention import Notices
 from pandomq.errors import not_found
 
 if TYPE_CHECKING:
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class Streams:
-    __slots__ = ("_broker",)
+    __slots__ = ("_broker", "notices")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self.notices = Notices()
 
     def find(self, vhost: str, name: str) -> "Stream | None":
         """Also one of the broker's own."""
@@ -35,16 +37,29 @@ class Streams:
         depends on all that the batch does."""
         return [chunk for place, chunk in self._broker.engine.full_chunks if place is stream.queue]
 
+    @property
+    def is_wanted(self) -> bool:
+        """`turn` has something to do."""
+        engine = self._broker.engine
+        return bool(engine.full_chunks or engine.wanted_chunks or self._broker.state.archived_queues)
+
     def turn(self) -> None:
         """After `Engine.deliver`, and after each entry that was replayed: chunks that became full go where they are
         kept, and readers get those they want. What they get now they deliver in another batch."""
-        engine = self._broker.engine
+        engine, now_us = self._broker.engine, self._broker.now_ms * 1000
         if engine.full_chunks:
             for place, chunk in engine.full_chunks:
                 queue: Queue = place.owner
                 if not place.deleted and queue.stream is not None:
-                    queue.stream.sealed(chunk, queue.settings, self._broker.now_ms * 1000)
+                    lost = queue.stream.sealed(chunk, queue.settings, now_us)
+                    if queue.settings.archive is not None:
+                        self.notices.look_at(queue, lost)
             engine.full_chunks.clear()
+        if self._broker.state.archived_queues:
+            for queue in self._broker.state.archived_queues:
+                if not queue.kernel.deleted and queue.stream is not None:
+                    self.notices.look_at(queue, queue.stream.retain(queue.settings, now_us))
+            self._broker.state.archived_queues.clear()
         if engine.wanted_chunks:
             wanted = list(engine.wanted_chunks)
             engine.wanted_chunks.clear()
