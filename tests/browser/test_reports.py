@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.archive import contents
-from pandomq.pipeline.lake import LakeFile
+from pandomq.pipeline.lake_contents import contents
+from pandomq.pipeline.lake_records import LakeFile
 from pandomq.pipeline.plots import Series
 from pandomq.pipeline.report import render
 from pandomq.pipeline.simulate import World, summarize

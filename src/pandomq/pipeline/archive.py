@@ -1,35 +1,38 @@
 """`pandomq pipeline archive`: streams to a lake of Parquet files, each row once.
 
 A streaming query reads all streams that match, also those that appear later. Each of its batches is written to the
-lake's staging directory by executors, and becomes part of the lake in one step. If the job dies, the query goes on from
-its checkpoint: a batch that the lake has is passed over, one that it has not is read again, the same rows.
+lake's staging directory by executors, and becomes part of the lake in one step; then brokers are told how far the
+archive has come. If the job dies, the query goes on from its checkpoint: a batch that the lake has is passed over, one
+that it has not is read again, the same rows.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pandomq.data_client.urls import parse_urls
 from pandomq.pipeline import plots
+from pandomq.pipeline.archive_progress import ArchiveProgress
+from pandomq.pipeline.delta_log import PARTITIONS
+from pandomq.pipeline.lake_contents import contents
+from pandomq.pipeline.lake_records import LakeFault, Record
 from pandomq.pipeline.plots import Series
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.summary import Plot, Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pandomq.pipeline.lake import Lake, LakeFile
+    from pandomq.pipeline.lake import Lake
 
 ROWS_PER_BATCH: Final = 1_000_000
 BYTES_PER_BATCH: Final = 1024**3
 """A batch has no more than either."""
 LOOK_S: Final = 1
-PARTITIONS: Final = ["vhost", "stream", "date"]
 
 
 @dataclass(frozen=True)
@@ -41,61 +44,123 @@ class Wish:
     """Between two batches of an archive that goes on."""
     once: bool = False
     """End when all that is there now is archived."""
+    name: str = "archive"
+    """Under which brokers are told how far it has come."""
+    allow_loss: bool = False
+    """Go on when a stream is deleted, or has dropped what was not archived."""
+    rows_per_batch: int = ROWS_PER_BATCH
+
+
+class Interrupted(Exception):
+    """No other batch is begun."""
 
 
 class Archive:
-    """One run. `stop` may be called from elsewhere, such as a signal."""
+    """One run. `stop` may be called from elsewhere, such as a signal: the batch that is being written is finished, and
+    what it may fail of is told. A second `stop` does not wait."""
 
     def __init__(self, session: SparkSession, lake: Lake, wish: Wish) -> None:
         self._session = session
         self._lake = lake
         self._wish = wish
         self._vhost = parse_urls(wish.url).login.vhost
-        self._stopped = threading.Event()
+        self._gate = threading.RLock()
+        self._stopped = False
+        self._hurried = False
+        self._writing = False
+        self._failed = False
+        """A batch could not be written."""
+        self._refused = False
+        """A batch came too late to be begun."""
         self._begun_s = time.monotonic()
         self._rates: list[tuple[float, float]] = []
+        self._progress = ArchiveProgress(wish.url, wish.name)
         self.rows = 0
         """Archived by this run."""
         self.files = 0
         self.bytes = 0
 
     def stop(self) -> None:
-        self._stopped.set()
+        with self._gate:
+            self._hurried = self._stopped
+            self._stopped = True
 
     def run(self, advance: Callable[[int], None] = lambda _: None) -> Summary:
-        """`advance` hears how many rows more are in the lake. Raises what the query died of."""
+        """`advance` hears how many rows more are in the lake. Raises what the query died of, and LakeFault."""
         # Statistics of a file's times need times that Parquet can compare.
         self._session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # Without this each task would sort its rows by their directories.
         self._session.conf.set("spark.sql.maxConcurrentOutputFileWriters", "64")
-        with self._lake.writing():
-            query = self._start()
-            told = 0
-            while query.isActive and not self._stopped.is_set():
+        with self._lake.writing(), self._progress:
+            self._check()
+            self._progress.begin(self._lake.files())
+            self._wait(self._start(), advance)
+        return self._summary()
+
+    def _check(self) -> None:
+        """Raises LakeFault if the lake is of something else."""
+        lake = self._lake
+        if any(record.batch is not None for record in lake.records) and not lake.checkpoint.exists():
+            raise LakeFault(f"{lake.checkpoint} is missing: how far the archive had come is not known")
+        others = {file.vhost for file in lake.files()} - {self._vhost}
+        if others:
+            raise LakeFault(f"{lake.directory} has streams of vhost '{others.pop()}': take another lake for this one")
+
+    def _wait(self, query: StreamingQuery, advance: Callable[[int], None]) -> None:
+        from pyspark.errors import StreamingQueryException
+
+        told = 0
+        failure: Exception | None
+        try:
+            while query.isActive and (not self._stopped or (self._writing and not self._hurried)):
                 query.awaitTermination(LOOK_S)
                 told, more = self.rows, self.rows - told
                 advance(more)
+            died = not query.isActive
             query.stop()
             failure = query.exception()
-            if failure is not None and not self._stopped.is_set():
-                raise failure
-        return self._summary()
+        except StreamingQueryException as error:
+            failure, died = error, True
+        # A query that is stopped while it looks for news, or before its next batch, may call that a failure.
+        if failure is not None and (died or self._failed) and not (self._refused or self._hurried):
+            raise failure
 
     def _start(self) -> StreamingQuery:
-        source = self._session.readStream.format("pandomq").option("url", self._wish.url)
-        source = source.option("streamPattern", self._wish.pattern).option("startingOffsets", "earliest")
-        source = source.option("maxOffsetsPerTrigger", ROWS_PER_BATCH).option("maxBytesPerTrigger", BYTES_PER_BATCH)
+        wish = self._wish
+        source = self._session.readStream.format("pandomq").option("url", wish.url)
+        source = source.option("streamPattern", wish.pattern).option("startingOffsets", "earliest")
+        source = source.option("maxOffsetsPerTrigger", wish.rows_per_batch).option(
+            "maxBytesPerTrigger", BYTES_PER_BATCH
+        )
+        source = source.option("failOnDataLoss", str(not wish.allow_loss).lower())
         writer = source.load().writeStream.foreachBatch(self._take).queryName("archive")
         writer = writer.option("checkpointLocation", str(self._lake.checkpoint))
-        if self._wish.once:
+        if wish.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{round(self._wish.every_s * 1000)} milliseconds").start()
+        return writer.trigger(processingTime=f"{round(wish.every_s * 1000)} milliseconds").start()
 
     def _take(self, frame: DataFrame, batch: int) -> None:
+        with self._gate:
+            if self._stopped:
+                # Nobody needs to read what Spark makes of this.
+                self._session.sparkContext.setLogLevel("OFF")
+                self._refused = True
+                raise Interrupted
+            self._writing = True
+        try:
+            record = self._lake.record_of(batch)
+            if record is None:
+                record = self._write(frame, batch)
+            self._progress.archived(record.adds)
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            self._writing = False
+
+    def _write(self, frame: DataFrame, batch: int) -> Record:
         from pyspark.sql import functions
 
-        if self._lake.has_batch(batch):
-            return
         begun_s = time.monotonic()
         dated = frame.withColumn("vhost", functions.lit(self._vhost)).withColumn("date", functions.to_date("time"))
         dated.write.partitionBy(*PARTITIONS).mode("overwrite").parquet(str(self._lake.staging))
@@ -106,6 +171,7 @@ class Archive:
         self.files += len(record.adds)
         self.bytes += sum(file.bytes for file in record.adds)
         self.rows += rows
+        return record
 
     def _summary(self) -> Summary:
         taken_s = time.monotonic() - self._begun_s
@@ -118,27 +184,12 @@ class Archive:
             "rows a second": round(self.rows / taken_s),
             "rows in the lake": sum(file.rows for file in self._lake.files()),
         }
+        if self._lake.delta is not None:
+            facts["version of the Delta table"] = self._lake.delta.version
+        facts |= self._progress.facts()
         table = contents(self._lake.files())
         rate = plots.lines([Series("rows a second", self._rates)], "seconds", "rows a second")
         verdict = f"{self.rows:,} rows more are in the lake" if self.rows else "there was nothing new"
+        if self._progress.missing:
+            verdict += f"; {self._progress.missing:,} messages were gone before they could be archived"
         return Summary("archive", verdict, True, facts, [table], [Plot("Rows a second, batch by batch", rate)])
-
-
-def contents(files: list[LakeFile]) -> Table:
-    """What a lake holds, by stream."""
-    streams: dict[tuple[str, str], list[LakeFile]] = defaultdict(list)
-    for file in files:
-        streams[file.vhost, file.stream].append(file)
-    rows = [
-        (
-            vhost,
-            stream,
-            sum(file.rows for file in some),
-            min(file.first_offset for file in some),
-            max(file.last_offset for file in some),
-            len(some),
-            sum(file.bytes for file in some),
-        )
-        for (vhost, stream), some in sorted(streams.items())
-    ]
-    return Table("Streams", ("vhost", "stream", "rows", "first offset", "last offset", "files", "bytes"), rows)

@@ -12,7 +12,8 @@ from pandomq.pipeline.summary import Summary, Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pandomq.pipeline.lake import Lake, LakeFile
+    from pandomq.pipeline.lake import Lake
+    from pandomq.pipeline.lake_records import LakeFile
 
 FILE_BYTES: Final = 256 * 1024**2
 """What a file should be; one of half that is left alone."""

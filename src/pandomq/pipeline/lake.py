@@ -4,78 +4,44 @@
     LAKE/_pandomq/records/00000012.json        one step: which files it added, and which it took away
     LAKE/_pandomq/staging/…                    files of a step that is not decided
     LAKE/_pandomq/checkpoint/…                 how far the archive has come; Spark's
+    LAKE/_delta_log/…                          the same steps for others, if the lake is a Delta table
 
 A step is decided by its record, which appears under its name at once or not at all. Files that no record names are
-what a crash left behind: nobody reads them, and the next step removes them. One process at a time writes to a lake.
-It is on a file system that the driver and all executors see under the same path.
+what a crash left behind: nobody reads them, and the next step removes them. When there are many records, one more says
+what they come to, and they go. One process at a time writes to a lake. It is on a file system that the driver and all
+executors see under the same path.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
-from pyarrow import parquet
+from pandomq.pipeline.delta_log import DIRECTORY as DELTA
+from pandomq.pipeline.delta_log import DeltaLog
+from pandomq.pipeline.lake_records import LakeFault, LakeFile, Record, decode, encode
+
+__all__ = ["INNER", "Lake", "LakeFault", "LakeFile", "Record"]
 
 INNER: Final = "_pandomq"
-VERSION: Final = 1
-
-
-class LakeFault(Exception):
-    """The directory is no lake, or cannot be written to now."""
-
-
-@dataclass(frozen=True)
-class LakeFile:
-    path: str
-    """From the lake's directory on."""
-    rows: int
-    bytes: int
-    first_offset: int
-    last_offset: int
-    first_time_us: int
-    last_time_us: int
-
-    def _part(self, name: str) -> str:
-        parts = (part.partition("=") for part in Path(self.path).parts)
-        return unquote(next(value for key, _, value in parts if key == name))
-
-    @property
-    def vhost(self) -> str:
-        return self._part("vhost")
-
-    @property
-    def stream(self) -> str:
-        return self._part("stream")
-
-    @property
-    def date(self) -> str:
-        return self._part("date")
-
-
-@dataclass(frozen=True)
-class Record:
-    number: int
-    batch: int | None
-    """Of the archive; None for a compaction."""
-    adds: tuple[LakeFile, ...]
-    removes: tuple[str, ...] = ()
+RECORDS_MAX: Final = 1000
+"""More are put together in one."""
 
 
 class Lake:
-    def __init__(self, directory: Path) -> None:
-        """Raises LakeFault."""
+    def __init__(self, directory: Path, *, delta: bool = False) -> None:
+        """`delta`: it is a Delta table from now on; one that was is so in any case. Raises LakeFault."""
         self.directory = directory
         self._records = directory / INNER / "records"
         self._read()
+        self.delta: DeltaLog | None = None
+        if delta or (directory / DELTA).is_dir():
+            self.delta = DeltaLog(directory)
 
     def _read(self) -> None:
         self.records: list[Record] = []
@@ -84,7 +50,14 @@ class Lake:
                 raise LakeFault(f"{self.directory} holds something else than a lake: name an empty or a new directory")
             return
         for path in sorted(self._records.glob("*.json")):
-            self.records.append(_decode(path))
+            try:
+                record = decode(path)
+            except FileNotFoundError:
+                # Whoever writes to the lake has put records together meanwhile.
+                return self._read()
+            if record.base:
+                self.records.clear()
+            self.records.append(record)
 
     @classmethod
     def existing(cls, directory: Path) -> Lake:
@@ -111,11 +84,14 @@ class Lake:
             except OSError:
                 raise LakeFault(f"another process writes to {self.directory}") from None
             self._read()
+            self._follow()
             self._remove_strays()
             yield
 
-    def has_batch(self, batch: int) -> bool:
-        return any(record.batch == batch for record in self.records)
+    def record_of(self, batch: int) -> Record | None:
+        """With what this batch of the archive brought, or more; None if it is not in the lake."""
+        known = (record for record in self.records if record.batch is not None and record.batch >= batch)
+        return next(known, None)
 
     def files(self) -> list[LakeFile]:
         """Those that count, by stream and offset."""
@@ -127,7 +103,7 @@ class Lake:
 
     def take_in(self, batch: int | None, removes: Iterable[LakeFile] = ()) -> Record:
         """Files in `staging` become part of the lake, in place of others: one step."""
-        number = len(self.records)
+        number = self._next_number
         adds = []
         for count, staged in enumerate(sorted(self.staging.rglob("*.parquet"))):
             directory = self.directory / staged.parent.relative_to(self.staging)
@@ -140,15 +116,39 @@ class Lake:
         record = Record(number, batch, tuple(adds), tuple(file.path for file in removes))
         self._write(record)
         self.records.append(record)
+        self._follow()
         shutil.rmtree(self.staging, ignore_errors=True)
         for path in record.removes:
             (self.directory / path).unlink(missing_ok=True)
+        if len(self.records) > RECORDS_MAX:
+            self._put_together()
         return record
 
+    @property
+    def _next_number(self) -> int:
+        return self.records[-1].number + 1 if self.records else 0
+
+    def _put_together(self) -> None:
+        old = self.records
+        batch = max((record.batch for record in old if record.batch is not None), default=None)
+        base = Record(self._next_number, batch, tuple(self.files()), base=True)
+        self._write(base)
+        self.records = [base]
+        for record in old:
+            # If this is broken off, who reads them begins with the last base.
+            self._path_of(record).unlink(missing_ok=True)
+
+    def _follow(self) -> None:
+        if self.delta is not None:
+            self.delta.follow(self.records, self.files)
+
+    def _path_of(self, record: Record) -> Path:
+        return self._records / f"{record.number:08d}.json"
+
     def _write(self, record: Record) -> None:
-        path = self._records / f"{record.number:08d}.json"
+        path = self._path_of(record)
         draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps({"version": VERSION} | asdict(record)))
+        draft.write_text(encode(record))
         _sync(draft)
         draft.replace(path)
         _sync(self._records)
@@ -159,8 +159,14 @@ class Lake:
         for path in self.directory.glob("vhost=*/stream=*/date=*/*"):
             if path.relative_to(self.directory).as_posix() not in known:
                 path.unlink()
+        for path in self._records.glob("*.json"):
+            if self.records and path.name < self._path_of(self.records[0]).name:
+                # One that was put together with others.
+                path.unlink()
 
     def _describe(self, path: Path) -> LakeFile:
+        from pyarrow import parquet
+
         facts = parquet.read_metadata(path)
         names = {facts.schema.column(number).path: number for number in range(facts.num_columns)}
         groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
@@ -175,20 +181,6 @@ class Lake:
             min(_micros(one.min) for one in times),
             max(_micros(one.max) for one in times),
         )
-
-
-def _decode(path: Path) -> Record:
-    try:
-        fields = json.loads(path.read_text())
-        version = fields.pop("version")
-        adds = tuple(LakeFile(**file) for file in fields.pop("adds"))
-        removes = tuple(fields.pop("removes"))
-        record = Record(adds=adds, removes=removes, **fields)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise LakeFault(f"{path} cannot be read: {error}") from error
-    if version != VERSION:
-        raise LakeFault(f"{path} is of version {version}, which is not known here")
-    return record
 
 
 def _micros(time: object) -> int:

@@ -9,7 +9,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from pandomq.pipeline.lake import Lake, LakeFault
+from pandomq.pipeline import lake as lakes
+from pandomq.pipeline.lake import Lake, LakeFault, Record
 
 DAY = "date=2026-11-16"
 
@@ -39,7 +40,8 @@ def test_a_step(tmp_path: Path) -> None:
     assert (file.first_offset, file.last_offset) == (5, 8)
     assert (file.first_time_us, file.last_time_us) == (1_800_000_005_000_000, 1_800_000_008_000_000)
     again = Lake.existing(tmp_path / "lake")
-    assert again.files() == [file] and again.has_batch(0) and not again.has_batch(1)
+    assert again.files() == [file]
+    assert again.record_of(0) == lake.records[0] and again.record_of(1) is None
 
 
 def test_what_a_crash_left_is_not_counted_and_goes(tmp_path: Path) -> None:
@@ -101,3 +103,23 @@ def test_a_record_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "lake" / "_pandomq" / "records" / "00000000.json").write_text(text)
     with pytest.raises(LakeFault, match=r"00000000\.json"):
         Lake(tmp_path / "lake")
+
+
+def test_who_reads_while_records_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pandomq.pipeline.lake.RECORDS_MAX", 2)
+    lake = Lake(tmp_path / "lake")
+    decoded = lakes.decode
+
+    def decode_late(path: Path) -> Record:
+        monkeypatch.setattr("pandomq.pipeline.lake.decode", decoded)
+        stage(lake, range(8, 12))
+        lake.take_in(2)
+        return decoded(path)
+
+    with lake.writing():
+        for batch in range(2):
+            stage(lake, range(batch * 4, batch * 4 + 4))
+            lake.take_in(batch)
+        monkeypatch.setattr("pandomq.pipeline.lake.decode", decode_late)
+        assert offsets_of(Lake(tmp_path / "lake")) == list(range(12))
+    assert [path.name for path in (tmp_path / "lake" / "_pandomq" / "records").iterdir()] == ["00000003.json"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,12 @@ import typer
 pipeline_app = typer.Typer(
     name="pipeline", help="Jobs on Spark: on this machine, or on a cluster.", no_args_is_help=True
 )
+
+
+class LakeForm(StrEnum):
+    PARQUET = "parquet"
+    DELTA = "delta"
+
 
 Master = Annotated[str, typer.Option(help="Spark's master, as spark://host:7077.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write the summary to this file, as JSON.")]
@@ -46,6 +53,13 @@ def archive(
     streams: Annotated[str, typer.Option(help="Which streams, as a regular expression; also those to come.")] = ".*",
     once: Annotated[bool, typer.Option("--once", help="End when all that is there now is archived.")] = False,
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between two batches.")] = 10.0,
+    form: Annotated[LakeForm, typer.Option("--format", help="Parquet files, or these as a Delta table.")] = (
+        LakeForm.PARQUET
+    ),
+    name: Annotated[str, typer.Option(help="Brokers are told by this name how far the archive has come.")] = "archive",
+    allow_loss: Annotated[
+        bool, typer.Option("--allow-loss", help="Go on if a stream was deleted, or has dropped what was not archived.")
+    ] = False,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
@@ -54,7 +68,8 @@ def archive(
     from pandomq.cli.pipeline import lake_jobs
     from pandomq.pipeline.archive import Wish
 
-    lake_jobs.run_archive(Wish(url, streams, every, once), lake, master, json, report)
+    wish = Wish(url, streams, every, once, name, allow_loss)
+    lake_jobs.run_archive(wish, lake, form is LakeForm.DELTA, master, json, report)
 
 
 @pipeline_app.command()

@@ -28,9 +28,11 @@ def refusing() -> Iterator[None]:
         raise Refused(str(fault)) from fault
 
 
-def run_archive(wish: Wish, directory: Path, master: str, json: Path | None, report: Path | None) -> None:
+def run_archive(wish: Wish, directory: Path, delta: bool, master: str, json: Path | None, report: Path | None) -> None:
+    with refusing():
+        lake = Lake(directory.resolve(), delta=delta)
     with refusing(), session_for("archive", master) as session:
-        archive = Archive(session, Lake(directory.resolve()), wish)
+        archive = Archive(session, lake, wish)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: archive.stop())
         with progress("rows", None) as advance:

@@ -1,0 +1,27 @@
+"""What a lake holds, by stream."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from pandomq.pipeline.lake_records import LakeFile
+from pandomq.pipeline.summary import Table
+
+
+def contents(files: list[LakeFile]) -> Table:
+    streams: dict[tuple[str, str], list[LakeFile]] = defaultdict(list)
+    for file in files:
+        streams[file.vhost, file.stream].append(file)
+    rows = [
+        (
+            vhost,
+            stream,
+            sum(file.rows for file in some),
+            min(file.first_offset for file in some),
+            max(file.last_offset for file in some),
+            len(some),
+            sum(file.bytes for file in some),
+        )
+        for (vhost, stream), some in sorted(streams.items())
+    ]
+    return Table("Streams", ("vhost", "stream", "rows", "first offset", "last offset", "files", "bytes"), rows)
