@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark docs build clean
+.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -127,6 +127,9 @@ bench-cluster: setup  ## measure three beside three of RabbitMQ, and break them;
 
 bench-spark: setup  ## measure Spark reading and writing streams; writes docs/benchmarks.md
 	$(BIN)/python tools/bench_spark.py
+
+bench-pipelines: setup  ## archive, roll up and audit what three brokers hold, 1 and 10 million messages; writes docs/benchmarks.md
+	$(BIN)/python tools/bench_pipelines.py
 
 docs: setup  ## write the generated pages
 	$(BIN)/python tools/requirements_page.py

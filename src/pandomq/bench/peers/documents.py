@@ -1,5 +1,6 @@
-"""What was measured, as files: JSON for each comparison, and one page written from them all."""
+"""What was measured, as files: JSON for each comparison, a page written from all of them, and a plan computed."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -7,15 +8,21 @@ import msgspec
 from pandomq.bench.clusters.comparison import ClusterComparison
 from pandomq.bench.peers.comparison import Comparison
 from pandomq.bench.peers.page import page
+from pandomq.bench.pipelines.figures import PipelineFigures
+from pandomq.bench.scaling import page as scaling_page
+from pandomq.bench.scaling.measured import NotMeasured, measured
+from pandomq.bench.scaling.plan import Demand, Plan
 from pandomq.bench.spark.figures import SparkFigures
 
 ONE_BROKER = "benchmarks.json"
 CLUSTERS = "clusters.json"
 SPARK = "spark.json"
+PIPELINES = "pipelines.json"
 PAGE = "benchmarks.md"
+PLAN = "scaling.md"
 
 
-def write_figures(path: Path, figures: Comparison | ClusterComparison | SparkFigures) -> None:
+def write_figures(path: Path, figures: Comparison | ClusterComparison | SparkFigures | PipelineFigures) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
 
@@ -26,11 +33,17 @@ def write_page(directory: Path, docs: Path) -> str:
     def found(name: str) -> Path | None:
         return next((path for path in (directory / name, docs / name) if path.exists()), None)
 
-    alone, together, spark = found(ONE_BROKER), found(CLUSTERS), found(SPARK)
+    alone, together, spark, jobs = found(ONE_BROKER), found(CLUSTERS), found(SPARK), found(PIPELINES)
     if alone is None:
         raise RuntimeError(f"there is no {ONE_BROKER}: make bench-peers")
     clusters = None if together is None else msgspec.json.decode(together.read_bytes(), type=ClusterComparison)
     figures = None if spark is None else msgspec.json.decode(spark.read_bytes(), type=SparkFigures)
-    text = page(msgspec.json.decode(alone.read_bytes(), type=Comparison), clusters, figures)
+    pipelines = None if jobs is None else msgspec.json.decode(jobs.read_bytes(), type=PipelineFigures)
+    peers = msgspec.json.decode(alone.read_bytes(), type=Comparison)
+    text = page(peers, clusters, figures, pipelines)
     (directory / PAGE).write_text(text)
+    if clusters is not None and figures is not None:
+        with suppress(NotMeasured):
+            plan = Plan(Demand(), measured(peers, clusters, figures, pipelines))
+            (directory / PLAN).write_text(scaling_page.page(plan))
     return text

@@ -7,11 +7,18 @@ from pandomq.bench.peers import cells, works
 from pandomq.bench.peers.comparison import Comparison
 from pandomq.bench.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
 from pandomq.bench.peers.targets import targets
+from pandomq.bench.pipelines import page as pipelines_page
+from pandomq.bench.pipelines.figures import PipelineFigures
 from pandomq.bench.spark import page as spark_page
 from pandomq.bench.spark.figures import SparkFigures
 
 
-def page(comparison: Comparison, clusters: ClusterComparison | None = None, spark: SparkFigures | None = None) -> str:
+def page(
+    comparison: Comparison,
+    clusters: ClusterComparison | None = None,
+    spark: SparkFigures | None = None,
+    pipelines: PipelineFigures | None = None,
+) -> str:
     ledger = comparison.ledger
     sections = [
         _introduction(comparison),
@@ -23,6 +30,7 @@ def page(comparison: Comparison, clusters: ClusterComparison | None = None, spar
         "## What queue arguments cost\n\n" + _features(ledger),
         *([section(clusters)] if clusters is not None else []),
         *([spark_page.section(spark)] if spark is not None else []),
+        *([pipelines_page.section(pipelines)] if pipelines is not None else []),
         _reproduction(comparison),
     ]
     return "\n\n".join(section.rstrip() for section in sections) + "\n"

@@ -1,0 +1,1 @@
+"""A plan on paper for a large cluster, computed from what was measured: docs/scaling.md."""

@@ -1,0 +1,161 @@
+"""`make bench-pipelines`: the jobs of `pandomq pipeline` on what three brokers hold; writes docs/pipelines.json and
+docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pandomq.bench.clusters.disks import Disk
+from pandomq.bench.clusters.member import Member
+from pandomq.bench.clusters.pando import PandoCluster
+from pandomq.bench.clusters.places import places
+from pandomq.bench.peers import documents
+from pandomq.bench.peers.machine import this_machine
+from pandomq.bench.peers.other_work import OtherWork
+from pandomq.bench.pipelines import filling
+from pandomq.bench.pipelines.figures import ARCHIVE, Filling, JobRun, PipelineFigures
+from pandomq.bench.pipelines.filling import STREAM
+from pandomq.bench.session import Session
+from pandomq.pipeline.archive import Archive, Wish
+from pandomq.pipeline.lake import Lake
+from pandomq.pipeline.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DOCS: Final = Path(__file__).parent.parent / "docs"
+WARM_UP: Final = 20_000
+"""Messages for a first time of each job, which does not count: Spark compiles meanwhile."""
+DISK_BYTES_PER_MESSAGE: Final = 1500
+"""Beyond twelve times the body: logs, chunks, what is kept for the audit, of three brokers, and the lake."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    sizes = [1_000_000, 10_000_000]
+    parser.add_argument("--messages", type=int, nargs="+", default=sizes, help="one round for each (1 and 10 million)")
+    parser.add_argument("--body", type=int, default=100, help="bytes of a body (100)")
+    parser.add_argument("--minutes", type=float, default=14.0, help="no round begins that would end later (14)")
+    parser.add_argument("--work", type=Path, help="where brokers and lakes are meanwhile (a temporary directory)")
+    parser.add_argument("--out", type=Path, default=DOCS, help="where pipelines.json and benchmarks.md go (docs/)")
+    parser.add_argument("--page", action="store_true", help="only write the page anew from the JSON")
+    options = parser.parse_args()
+    if not options.page:
+        # Brokers are in sessions of their own: whoever ends us means them, too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        with tempfile.TemporaryDirectory(prefix="bench-pipelines-", dir=options.work) as work:
+            figures = Bench(Path(work), options).measure()
+        documents.write_figures(options.out / documents.PIPELINES, figures)
+    documents.write_page(options.out, DOCS)
+    return 0
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+    sys.stderr.flush()
+
+
+class Bench:
+    def __init__(self, work: Path, options: argparse.Namespace) -> None:
+        self._work = work
+        self._options = options
+        self._begun_s = time.monotonic()
+        self._fillings: list[Filling] = []
+        self._runs: list[JobRun] = []
+        self._lake_bytes = 0
+        self._version = ""
+
+    def measure(self) -> PipelineFigures:
+        others = OtherWork()
+        with spark_session("bench", settings={"spark.driver.memory": "3g"}) as session:
+            version = session.version
+            self._round(session, WARM_UP, counts=False)
+            before_s = 0.0
+            for messages in sorted(self._options.messages):
+                if not self._has_room(messages, before_s):
+                    break
+                begun_s = time.monotonic()
+                self._round(session, messages, counts=True)
+                before_s = (time.monotonic() - begun_s) / messages
+        return PipelineFigures(
+            day=datetime.now(UTC).date().isoformat(),
+            minutes=round((time.monotonic() - self._begun_s) / 60, 1),
+            versions={"broker": self._version, "spark": f"Spark {version}"},
+            machine=this_machine(),
+            others_share=others.share(),
+            fillings=self._fillings,
+            runs=self._runs,
+            lake_bytes=self._lake_bytes,
+        )
+
+    def _has_room(self, messages: int, message_s: float) -> bool:
+        """In time, by what a message took in the round before, and on the disk."""
+        left_s = self._options.minutes * 60 - (time.monotonic() - self._begun_s)
+        if messages * message_s > left_s:
+            say(f"{messages:,} messages are left out: they would take {messages * message_s:.0f} s of {left_s:.0f}")
+            return False
+        wanted: int = messages * (12 * self._options.body + DISK_BYTES_PER_MESSAGE)
+        free = shutil.disk_usage(self._work).free
+        if wanted > free:
+            say(f"{messages:,} messages are left out: they want {wanted / 1e9:.0f} GB of disk of {free / 1e9:.0f}")
+        return wanted <= free
+
+    def _round(self, session: SparkSession, messages: int, *, counts: bool) -> None:
+        directory = self._work / str(messages)
+        with cluster(directory) as brokers:
+            root = brokers.leader(0)
+            with Session(root.url) as asked:
+                self._version = asked.server_version
+            filling.declare(root.url)
+            seconds = filling.fill(root.url, messages, self._options.body)
+            say(f"{messages:,} messages: published and consumed in {seconds:.1f} s, {messages / seconds:,.0f} a second")
+            if counts:
+                self._fillings.append(Filling(messages, self._options.body, seconds))
+            self._archive(session, brokers, directory / "lake", messages, counts=counts)
+        shutil.rmtree(directory)
+
+    def _archive(
+        self, session: SparkSession, brokers: PandoCluster, directory: Path, messages: int, *, counts: bool
+    ) -> None:
+        url = ",".join(f"{member.address}%2F" for member in brokers.members)
+        begun_s = time.monotonic()
+        summary = Archive(session, Lake(directory), Wish(url, STREAM, once=True)).run()
+        self._note(JobRun(ARCHIVE, messages, self._options.body, messages, "rows", time.monotonic() - begun_s), counts)
+        if summary.facts["rows in the lake"] != messages:
+            raise RuntimeError(f"{summary.facts['rows in the lake']} rows are in the lake, not {messages}")
+        if counts:
+            self._lake_bytes = sum(file.bytes for file in Lake(directory).files())
+
+    def _note(self, run: JobRun, counts: bool) -> None:
+        went = f"{run.items:,} {run.unit} in {run.seconds:.1f} s, {run.rate:,.0f} a second"
+        say(f"{run.messages:,} messages: {run.job} of {went}")
+        if counts:
+            self._runs.append(run)
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[PandoCluster]:
+    with places(3, apart=False) as found:
+        members = [
+            Member(f"n{number}", place, Disk(directory / f"n{number}")) for number, place in enumerate(found, start=1)
+        ]
+        brokers = PandoCluster(members)
+        try:
+            brokers.start()
+            yield brokers
+        finally:
+            brokers.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
