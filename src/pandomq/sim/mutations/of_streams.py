@@ -35,10 +35,11 @@ def _forget_open_chunk(patch: Patch) -> None:
 def _drop_first_chunk(patch: Patch) -> None:
     sealed = Stream.sealed
 
-    def wasteful(stream: Stream, chunk: kernel.Chunk, settings: QueueSettings, now_us: int) -> None:
-        sealed(stream, chunk, settings, now_us)
+    def wasteful(stream: Stream, chunk: kernel.Chunk, settings: QueueSettings, now_us: int) -> int:
+        lost = sealed(stream, chunk, settings, now_us)
         if len(stream.index.rows) > 1:
             stream.drop_before(stream.index.rows[1].first_offset)
+        return lost
 
     patch.set(Stream, "sealed", wasteful)
 
