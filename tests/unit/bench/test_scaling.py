@@ -88,7 +88,7 @@ def test_jobs_that_were_measured_are_planned_with() -> None:
     assert plan.lake_tb_a_day == pytest.approx((1024 + 23.4567) / 1000)
     assert plan.audit_core_hours == pytest.approx(6e9 / 75_000 / 3600)
     shown = page(plan)
-    assert "The archive does 62,500 rows a second and core: 2 cores" in shown and "not measured" not in shown
+    assert "The archive does 62,500 rows a second and core:\n2 cores" in shown and "not measured" not in shown
     without = Plan(Demand(), measured(*parts(), None))
     assert without.archive_cores is without.lake_tb_a_day is without.audit_core_hours is None
     assert "The archive is not measured yet" in page(without)

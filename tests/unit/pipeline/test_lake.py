@@ -9,8 +9,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from pandomq.pipeline import lake as lakes
 from pandomq.pipeline.lake import Lake, LakeFault, Record
+from pandomq.pipeline.lake_records import decode
 
 DAY = "date=2026-11-16"
 
@@ -108,13 +108,12 @@ def test_a_record_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 def test_who_reads_while_records_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pandomq.pipeline.lake.RECORDS_MAX", 2)
     lake = Lake(tmp_path / "lake")
-    decoded = lakes.decode
 
     def decode_late(path: Path) -> Record:
-        monkeypatch.setattr("pandomq.pipeline.lake.decode", decoded)
+        monkeypatch.setattr("pandomq.pipeline.lake.decode", decode)
         stage(lake, range(8, 12))
         lake.take_in(2)
-        return decoded(path)
+        return decode(path)
 
     with lake.writing():
         for batch in range(2):
