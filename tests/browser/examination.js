@@ -39,6 +39,7 @@
     inner: innerWidth,
     whole: document.documentElement.scrollWidth,
     title: document.title,
+    parts: all("section h2").map((element) => element.textContent),
     ground: getComputedStyle(document.body).backgroundColor,
     drawings: all(".plot > svg").map(shown),
     drawn: all("svg polyline, svg .dot, svg .badge").map(shown),

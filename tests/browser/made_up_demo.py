@@ -45,6 +45,7 @@ def story() -> Story:
             told.rates[name].append((at_s, rate * share))
         told.middle_ms.append((at_s, 500.0 if gone else 3 + math.sin(step)))
         told.slow_ms.append((at_s, 900.0 if gone else 20 + 9 * math.sin(step)))
+    told.confirmed = [(at_s, at_s * 540.0) for at_s in range(5, 60)]
     told.archived = [(at_s, at_s * 500.0) for at_s in range(16, 60, 3)]
     return told
 

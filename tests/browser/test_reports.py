@@ -59,6 +59,7 @@ def everything_else() -> Summary:
     return Summary("audit", f"{LONG} is lost", False, {LONG: LONG * 2}, [table], drawn)
 
 
+@pytest.mark.proves("S7")
 @pytest.mark.parametrize("make", [archive, simulate, everything_else])
 def test_a_job(page: Page, tmp_path: Path, pictures: Path, make: Callable[[], Summary]) -> None:
     summary = make()

@@ -127,6 +127,13 @@ def test_the_story_is_told_by_what_the_cluster_says(monkeypatch: pytest.MonkeyPa
     assert story.takeover_s == pytest.approx(0.4)
 
 
+def test_what_is_archived_comes_in_steps() -> None:
+    story = Story()
+    for rows in (0, 0, 100, 100, 250):
+        story.note_archived(rows)
+    assert [rows for _, rows in story.archived] == [0, 0, 0, 100, 100, 250]
+
+
 def test_a_deaf_subscriber_has_a_line_in_the_report() -> None:
     account = Account(
         published=published(4),

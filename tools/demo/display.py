@@ -43,11 +43,10 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def tell(self, what: str) -> float:
-        """Something happened; it is part of the story. Says when."""
-        at_s = self._story.tell(what)
+    def tell(self, what: str, at_s: float | None = None) -> None:
+        """Something happened; it is part of the story."""
+        self._story.tell(what, at_s)
         self.say(what)
-        return at_s
 
     def say(self, what: str) -> None:
         """For now only."""

@@ -6,7 +6,7 @@ They are started, watched, one of them is killed and started again, and all of t
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from tools.demo.words import EXCHANGE, QUEUES, STREAM
 
 PRIMARIES = 3
 LOOK_EVERY_S = 0.25
+RETAINED_BYTES = 4 * 2**30
 
 
 class DemoFailed(Exception):
@@ -52,6 +53,14 @@ class Sight:
     """That any of them has heard of."""
 
 
+class AuditedCluster(PandoCluster):
+    """Nothing of its logs goes before it was audited."""
+
+    def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
+        command, variables = super().command(member)
+        return command, {**variables, "PANDOMQ_LOG_RETAIN_FOR_AUDIT_BYTES": str(RETAINED_BYTES)}
+
+
 class Grove:
     def __init__(self, cluster: PandoCluster, directory: Path) -> None:
         self.cluster = cluster
@@ -75,6 +84,11 @@ class Grove:
     @property
     def secondary(self) -> Broker:
         return _broker(self.cluster.secondaries[0])
+
+    @property
+    def data(self) -> list[Path]:
+        """Where the primaries have their logs."""
+        return [member.disk.directory / "data" for member in self.cluster.members]
 
     @property
     def url(self) -> str:
@@ -114,11 +128,9 @@ class Grove:
             raise DemoFailed("there is no root")
         return root
 
-    def kill_root(self) -> Member:
-        root = self.root()
-        self.killed.add(root.name)
-        root.kill()
-        return root
+    def kill(self, member: Member) -> None:
+        self.killed.add(member.name)
+        member.kill()
 
     def join(self) -> Member:
         """Its ports are looked for only now: those that nobody listens on do not stay free."""
@@ -179,7 +191,7 @@ def grove(directory: Path) -> Iterator[Grove]:
         members = [
             Member(f"n{number}", place, Disk(directory / f"n{number}")) for number, place in enumerate(found, start=1)
         ]
-        here = Grove(PandoCluster(members), directory)
+        here = Grove(AuditedCluster(members), directory)
         try:
             here.begin()
             yield here

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +23,12 @@ from tools.demo.grove import DemoFailed
 NICENESS = 3
 """Brokers and clients go first: Spark would take all there is."""
 MEMORY = "768m"
+JAVA_OPTIONS = "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For programs that end before a better compiler would pay."""
 END_TIMEOUT_S = 60.0
 LAST_WORDS = 1500
+CODES = (0, 1, 3)
+"""All is well, something is wrong, something could not be judged: the summary says what."""
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -41,6 +46,7 @@ class Job:
             *("--json", str(self._json)),
         ]
         self._process: subprocess.Popen[bytes] | None = None
+        self.began = time.monotonic()
 
     def start(self, url: str) -> None:
         with self._log.open("wb") as log, uninterrupted():
@@ -56,7 +62,7 @@ class Job:
     def insist(self) -> None:
         """Raises DemoFailed if it has ended, and not well."""
         code = None if self._process is None else self._process.poll()
-        if code is not None and (code not in (0, 1) or not self._json.exists()):
+        if code is not None and (code not in CODES or not self._json.exists()):
             raise DemoFailed(f"{self.name} ended by itself, with {code}:\n{self.last_words()}")
 
     @property
@@ -111,7 +117,7 @@ def _surroundings(directory: Path) -> dict[str, str]:
         scratch.mkdir()
         settings.write_text(
             f"spark.driver.memory {MEMORY}\n"
-            f"spark.driver.extraJavaOptions -Djava.io.tmpdir={scratch} -XX:-UsePerfData\n"
+            f"spark.driver.extraJavaOptions -Djava.io.tmpdir={scratch} {JAVA_OPTIONS}\n"
             "spark.sql.shuffle.partitions 4\n"
             f"spark.sql.warehouse.dir {directory / 'warehouse'}\n"
         )

@@ -1,9 +1,13 @@
-"""The demo's jobs on Spark: one archives the stream from the beginning on, others come when there is more to see."""
+"""The demo's jobs on Spark, each a step of its own.
+
+The archive reads the stream from the beginning on, while clients work. When all is quiet the audit reads the brokers'
+logs, and the ledgers of publishers and consumers.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +18,9 @@ from tools.demo.grove import DemoFailed, Grove
 from tools.demo.job import Job
 from tools.demo.words import STREAM
 
-ARCHIVE_EVERY_S = 2.0
-JOB_TIMEOUT_S = 180.0
+EVERY_S = 2.0
+"""Between two batches of a job that goes on."""
+JOB_TIMEOUT_S = 300.0
 LOOK_EVERY_S = 0.2
 
 
@@ -25,15 +30,14 @@ class Jobs:
         self._directory.mkdir()
         self.lake = directory / "lake"
         self._grove = grove
-        self._running: list[Job] = []
+        self._running: dict[str, Job] = {}
         self.summaries: list[Summary] = []
         """Of those that have ended."""
         self.taken_s: dict[str, float] = {}
 
-    def begin(self) -> None:
+    def begin_archive(self) -> None:
         pattern = STREAM.replace(".", r"\.")
-        self._archive = self._start("archive", str(self.lake), "--streams", pattern, "--every", str(ARCHIVE_EVERY_S))
-        self._archive_began = time.monotonic()
+        self._start("archive", str(self.lake), "--streams", pattern, "--every", str(EVERY_S))
 
     @property
     def archived_rows(self) -> int:
@@ -41,44 +45,42 @@ class Jobs:
 
     def insist(self) -> None:
         """Raises DemoFailed if one of them has died."""
-        for job in self._running:
+        for job in self._running.values():
             job.insist()
 
     def end_archive(self, rows: int, meanwhile: Callable[[], None]) -> Archived:
         """When it has so many rows, which is all there are."""
         self._wait(lambda: self.archived_rows >= rows, "the archive to be complete", meanwhile)
-        self._archive.ask_to_end()
-        self._finish(self._archive, self._archive_began, meanwhile)
+        self._running["archive"].ask_to_end()
+        self._finish("archive", meanwhile)
         return lake.take_stock(self.lake)
 
-    def run(self, name: str, arguments: Sequence[str], meanwhile: Callable[[], None]) -> Summary:
-        """A job that ends by itself."""
-        began = time.monotonic()
-        return self._finish(self._start(name, *arguments), began, meanwhile)
+    def audit(self, ledgers: Path, meanwhile: Callable[[], None]) -> None:
+        stores = [argument for directory in self._grove.data for argument in ("--data", str(directory))]
+        notes = [argument for path in sorted(ledgers.iterdir()) for argument in ("--ledger", str(path))]
+        self._start("audit", *stores, *notes)
+        self._finish("audit", meanwhile)
 
     def end(self) -> None:
-        for job in self._running:
+        for job in self._running.values():
             job.end()
 
-    def _start(self, name: str, *arguments: str) -> Job:
-        job = Job(name, arguments, self._directory)
-        self._running.append(job)
+    def _start(self, name: str, *arguments: str) -> None:
+        job = self._running[name] = Job(name, arguments, self._directory)
         job.start(self._grove.url)
-        return job
 
-    def _finish(self, job: Job, began: float, meanwhile: Callable[[], None]) -> Summary:
-        self._wait(lambda: not job.runs, f"{job.name} to end", meanwhile)
-        summary = job.summary()
-        self.summaries.append(summary)
-        self.taken_s[job.name] = time.monotonic() - began
-        return summary
+    def _finish(self, name: str, meanwhile: Callable[[], None]) -> None:
+        job = self._running[name]
+        self._wait(lambda: not job.runs, f"{name} to end", meanwhile)
+        self.summaries.append(job.summary())
+        self.taken_s[name] = time.monotonic() - job.began
 
     def _wait(self, condition: Callable[[], bool], what: str, meanwhile: Callable[[], None]) -> None:
         end = time.monotonic() + JOB_TIMEOUT_S
         while not condition():
             self.insist()
             if time.monotonic() > end:
-                words = "\n".join(job.last_words() for job in self._running if job.runs)
+                words = "\n".join(job.last_words() for job in self._running.values() if job.runs)
                 raise DemoFailed(f"waited too long for {what}:\n{words}")
             meanwhile()
             time.sleep(LOOK_EVERY_S)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tools.demo.account import Account
 from tools.demo.crew import Crew
 from tools.demo.display import Display
 from tools.demo.grove import PRIMARIES, Grove
+from tools.demo.jobs import Jobs
 from tools.demo.story import Story
 
 MOMENT_S = 0.5
@@ -26,14 +27,14 @@ class Play:
         story: Story,
         seconds: float,
         display: Display,
-        archive_at_work: Callable[[], bool],
+        jobs: Jobs | None,
     ) -> None:
         self._grove = grove
         self._crew = crew
         self._account = account
         self._story = story
         self._tell, self._say = display.tell, display.say
-        self._archive_at_work = archive_at_work
+        self._jobs = jobs
         self._join_at_s, self._kill_at_s, self._return_at_s = (
             share * seconds for share in (JOIN_AT, KILL_AT, RETURN_AT)
         )
@@ -60,15 +61,17 @@ class Play:
         while not self._crew.at_work_everywhere(self._account) or self._elapsed_s < self._kill_at_s:
             yield
         late_s = self._elapsed_s + SPARK_PATIENCE_S
-        while not self._archive_at_work() and self._elapsed_s < late_s:
+        while self._jobs and not self._jobs.archived_rows and self._elapsed_s < late_s:
             yield
         # For a moment all of them work.
         moment_s = self._elapsed_s + MOMENT_S
         while self._elapsed_s < moment_s:
             yield
-        killed = self._grove.kill_root()
-        killed_s = self._elapsed_s
-        self._story.killed_s = self._tell(f"kill -9 {killed.name}, the root")
+        killed, killed_s = self._grove.root(), self._elapsed_s
+        # Its death is known here only when others may have noticed already.
+        self._story.killed_s = self._story.now_s
+        self._grove.kill(killed)
+        self._tell(f"kill -9 {killed.name}, the root", self._story.killed_s)
         while self._grove.sight.root in ("", killed.name):
             yield
         self._say(f"{self._grove.sight.root} is the root, term {self._grove.sight.term}")

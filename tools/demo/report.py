@@ -61,7 +61,6 @@ def _rates(story: Story, marks: Sequence[Mark]) -> str:
         "confirmed": "confirmed to publishers",
         "delivered": "delivered from shared queues",
         "heard": "heard by subscribers",
-        "read": "read from the stream",
     }
     return plots.lines([Series(words, story.rates[name]) for name, words in names.items()], "s", "messages/s", marks)
 
@@ -74,14 +73,14 @@ def _latencies(story: Story, marks: Sequence[Mark]) -> str:
 def _archived(story: Story, marks: Sequence[Mark]) -> list[Plot]:
     if not story.archived:
         return []
-    drawing = plots.lines([Series("in the lake", story.archived)], "s", "rows", marks)
-    return [Plot("Rows of the stream in the lake, written by Spark meanwhile", drawing)]
+    series = [Series("confirmed, and in the stream", story.confirmed), Series("in the lake", story.archived)]
+    return [Plot("What Spark archives meanwhile", plots.lines(series, "s", "messages", marks))]
 
 
 def the_account(account: Account) -> Summary:
     good = account.balances()
     queues = [
-        (line.broker, _lasted(line), line.wanted, line.once, line.doubled, line.unheard if line.whole else None)
+        (line.broker, _lasted(line), _known(line, line.wanted), line.once, line.doubled, _known(line, line.unheard))
         for line in account.subscriptions()
     ]
     readers = [
@@ -103,6 +102,11 @@ def the_account(account: Account) -> Summary:
             Table("Readers of the stream", ("broker, at last", "read", "out of order", "missing"), readers),
         ],
     )
+
+
+def _known(line: Subscription, count: int) -> int | None:
+    """What a queue was to hear after its broker was lost is nobody's business."""
+    return count if line.whole else None
 
 
 def _lasted(line: Subscription) -> str:

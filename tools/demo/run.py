@@ -40,7 +40,8 @@ class Run:
         self._story = story
         self._seconds: float = options.seconds
         self._account = Account()
-        self._crew = Crew(grove, options, directory / "ledgers")
+        self._ledgers = directory / "ledgers"
+        self._crew = Crew(grove, options, self._ledgers)
         self._display = Display(console, self._account.counters, story, options.seconds)
         self._archived_rows: int | None = None
 
@@ -49,7 +50,7 @@ class Run:
         with self._display:
             self._display.tell("three brokers are one")
             if self._jobs is not None:
-                self._jobs.begin()
+                self._jobs.begin_archive()
                 self._display.tell("Spark is started, to archive the stream")
             with at_work(self._crew):
                 self._work()
@@ -60,7 +61,7 @@ class Run:
     def _work(self) -> None:
         """Lets the clients work until all has happened, and until each has had its last word."""
         account, crew = self._account, self._crew
-        play = Play(self._grove, crew, account, self._story, self._seconds, self._display, self._archive_at_work)
+        play = Play(self._grove, crew, account, self._story, self._seconds, self._display, self._jobs)
         started = began = time.monotonic()
         while not crew.all_reported(account):
             # Clients need a moment to begin, on a busy machine a long one: the play is for those who are there.
@@ -76,22 +77,22 @@ class Run:
             self._take_reports()
             self._look("draining" if crew.stop_publishing.is_set() else "publishing", published_s)
 
-    def _archive_at_work(self) -> bool:
-        return self._jobs is None or bool(self._archived_rows)
-
     def _look(self, phase: str, published_s: float) -> None:
         if self._jobs is not None:
             self._jobs.insist()
             self._archived_rows = self._jobs.archived_rows
             self._story.note_archived(self._archived_rows)
         self._story.look(self._grove.sight)
-        self._story.measure(self._account.counters)
+        if not self._crew.all_reported(self._account):
+            self._story.measure(self._account.counters)
         self._display.show(published_s, phase, self._grove.sight, self._archived_rows)
 
     def _finish(self, jobs: Jobs) -> None:
         rows = max(reader.end_offset for reader in self._account.read)
         self._account.archived = jobs.end_archive(rows, lambda: self._look("archive", self._seconds))
         self._display.tell(f"the archive is complete: {self._account.archived.rows:,} rows")
+        jobs.audit(self._ledgers, lambda: self._look("audit", self._seconds))
+        self._display.tell("the audit is complete")
 
     def _take_reports(self) -> None:
         """All that have come, after waiting for one of them for a moment."""

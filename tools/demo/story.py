@@ -27,6 +27,8 @@ class Story:
     rates: dict[str, list[Point]] = field(default_factory=lambda: {name: [] for name in COUNTED})
     middle_ms: list[Point] = field(default_factory=list)
     slow_ms: list[Point] = field(default_factory=list)
+    confirmed: list[Point] = field(default_factory=list)
+    """Messages, all together until then."""
     archived: list[Point] = field(default_factory=list)
     """Rows in the lake."""
     killed_s: float | None = None
@@ -39,11 +41,9 @@ class Story:
     def now_s(self) -> float:
         return time.monotonic() - self.began
 
-    def tell(self, what: str) -> float:
-        """Something was done, or seen to be so. Says when."""
-        now_s = self.now_s
-        self.marks.append(Mark(now_s, what))
-        return now_s
+    def tell(self, what: str, at_s: float | None = None) -> None:
+        """Something was done, or seen to be so; just now if nothing else is said."""
+        self.marks.append(Mark(self.now_s if at_s is None else at_s, what))
 
     def look(self, sight: Sight) -> None:
         now_s = self.now_s
@@ -64,6 +64,7 @@ class Story:
         elapsed_s = now_s - self._measured_s
         if elapsed_s < BIN_S:
             return
+        self.confirmed.append((now_s, float(counters.totals["confirmed"])))
         for name, points in self.rates.items():
             points.append((now_s, (counters.totals[name] - self._totals[name]) / elapsed_s))
         self._measured_s, self._totals = now_s, dict(counters.totals)
@@ -73,8 +74,10 @@ class Story:
             self.slow_ms.append((now_s, quantile(latencies, 0.99)))
 
     def note_archived(self, rows: int) -> None:
-        if not self.archived or self.archived[-1][1] != rows:
-            self.archived.append((self.now_s, float(rows)))
+        """A batch comes at once: the line has steps."""
+        now_s, before = self.now_s, self.archived[-1][1] if self.archived else 0.0
+        if not self.archived or before != rows:
+            self.archived += [(now_s, before), (now_s, float(rows))]
 
     def lanes(self) -> list[Lane]:
         return [Lane(name, spans) for name, spans in sorted(self._roles.items())]
