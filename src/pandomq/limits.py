@@ -158,6 +158,19 @@ STREAM_AHEAD_BYTES_MAX: Final = 8 * MIB
 STREAM_OFFSET_MAX: Final = 2**63 - 1
 STREAM_STORED_OFFSETS_MAX: Final = 1024
 """Names under which offsets of one stream are stored."""
+TRACE_BATCH_BYTES: Final = 256 * KIB
+"""What was traced in a vhost is written when it takes as much as this,"""
+TRACE_BATCH_AGE_MS: Final = 500
+"""or when the first of it is as old as this: a broker that dies takes so much with it."""
+TRACE_HELD_BYTES_MAX: Final = 4 * MIB
+"""What waits to be written, of one vhost; what comes on top is dropped, and counted."""
+TRACE_BATCHES_UNCOMMITTED_MAX: Final = 4
+"""Batches of one vhost that were written, and wait for their commit: the next one waits, too."""
+TRACE_NOTICES_MAX: Final = 256
+"""Events of the cluster that wait, the same way."""
+TRACE_STREAM_BYTES_MAX: Final = 1024 * MIB
+"""Of the stream of traces, unless somebody has declared another one; the oldest segments go."""
+TRACE_STREAM_SEGMENT_BYTES: Final = 64 * MIB
 TRANSACTION_BYTES_MAX: Final = 256 * MIB
 CONSUMER_TIMEOUT_MS: Final = 30 * 60 * 1000
 """A delivery unacknowledged for longer closes its channel."""
@@ -202,5 +215,6 @@ assert 2 * HANDSHAKE_READ_BYTES < HANDSHAKE_HELD_BYTES_MAX, "two reads during th
 assert HANDSHAKES_MAX * HANDSHAKE_HELD_BYTES_MAX <= 128 * MIB, "however many come, and whatever they send ahead"
 assert CROWDED_HANDSHAKE_MS_MAX <= HANDSHAKE_MS_MAX
 assert MESSAGE_BYTES_MAX <= TRANSACTION_BYTES_MAX
+assert TRACE_BATCH_BYTES < TRACE_HELD_BYTES_MAX < MESSAGE_BYTES_MAX
 assert EXPIRATION_MS_MAX >= 2**27 * 1000
 assert 4 * STREAM_AHEAD_BYTES_MAX <= STREAM_CACHE_BYTES_MAX, "who reads ahead leaves room for others"

@@ -277,6 +277,23 @@ def join_batch(
     )
 
 
+def with_cluster_events(columns: bytes, count: int, events: Sequence[Event]) -> bytes:
+    """Columns of so many events, with these after them; the table of texts begins with theirs."""
+    if not events:
+        return columns
+    added = Events("", 0)
+    for event in events:
+        added.add(event)
+    parts: list[bytes] = []
+    start = 0
+    for name, _ in COLUMNS:
+        column = getattr(added, name)
+        end = start + column.itemsize * count
+        parts += columns[start:end], _little_endian(column)
+        start = end
+    return b"".join(parts)
+
+
 def decode_events(body: bytes) -> Events:
     """Raises BadTrace."""
     try:

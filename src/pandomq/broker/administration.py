@@ -6,14 +6,22 @@ has a password hashes it first (see `passwords`): none enters a command.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pandomq.broker.administration_checks import check
 from pandomq.broker.administration_views import UserView, user_view
-from pandomq.broker.commands import AdministrativeCommand, DeleteUser, DeleteVhost, PutPermissions, PutUser
+from pandomq.broker.commands import (
+    AdministrativeCommand,
+    DeleteUser,
+    DeleteVhost,
+    PutPermissions,
+    PutTracing,
+    PutUser,
+)
 from pandomq.broker.passwords import SCRYPT, verify_password
 from pandomq.broker.users import ADMINISTRATOR
-from pandomq.errors import Fault, connection_forced
+from pandomq.errors import ChannelFault, Fault, connection_forced
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -54,7 +62,15 @@ class Administration:
             self._close(lambda client: client.user == command.name, f"user '{command.name}' is deleted")
             broker.tallies.pop(command.name, None)
         broker.issue(command)
+        if isinstance(command, PutTracing) and command.sample:
+            self._declare_traces(command.vhost)
         broker.held.call_when_settled(lambda: on_done(None))
+
+    def _declare_traces(self, vhost: str) -> None:
+        """So that who has asked for them can read them at once. If there is no room for the stream, it is tried again
+        when there is something to write."""
+        with suppress(ChannelFault):
+            self._broker.tracing.declare(self._broker.state.vhosts[vhost])
 
     def bootstrap(self, user: str, password_hash: str, now_ms: int) -> None:
         """The first user, who may do everything in the vhost "/"; does nothing if there ever was one."""

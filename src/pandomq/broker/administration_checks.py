@@ -21,6 +21,7 @@ from pandomq.broker.commands import (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
 )
@@ -31,6 +32,7 @@ from pandomq.broker.permissions import name_pattern, topic_pattern
 from pandomq.broker.policies import APPLY_TO
 from pandomq.broker.quotas import USER_LIMITS, VHOST_LIMITS
 from pandomq.errors import Fault
+from pandomq.trace_form import TRACE_STREAM
 
 if TYPE_CHECKING:
     from pandomq.broker.state import State
@@ -49,6 +51,8 @@ def check(state: "State", command: AdministrativeCommand) -> None:
             _require_user(state, command.name)
         case PutVhost():
             _check_vhost(state, command)
+        case PutTracing():
+            _check_tracing(_require_vhost(state, command.vhost), command.sample)
         case DeleteVhost():
             _require_vhost(state, command.vhost)
         case PutPermissions():
@@ -84,6 +88,14 @@ def _check_vhost(state: "State", command: PutVhost) -> None:
     _check_text("description", command.description, limits.DESCRIPTION_BYTES_MAX)
     if command.vhost not in state.vhosts and len(state.vhosts) >= limits.VHOSTS_MAX:
         raise _invalid(f"there are {limits.VHOSTS_MAX} vhosts, which is the limit")
+
+
+def _check_tracing(vhost: "Vhost", sample: float) -> None:
+    if not 0 <= sample <= 1:
+        raise _invalid(f"a sample is a part of all messages, from 0 to 1, not {sample}")
+    queue = vhost.queues.get(TRACE_STREAM)
+    if sample and queue is not None and queue.stream is None:
+        raise _invalid(f"'{TRACE_STREAM}' is the stream of traces, but there is a queue of that name")
 
 
 def _check_permissions(state: "State", command: PutPermissions) -> None:

@@ -15,6 +15,7 @@ from pandomq.broker.commands import (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
 )
@@ -38,6 +39,8 @@ def apply_administrative(state: "State", command: AdministrativeCommand) -> None
             vhost = state.vhosts.get(command.vhost) or state.make_vhost(command.vhost)
             vhost.description = command.description
             vhost.tags = command.tags
+        case PutTracing():
+            state.vhosts[command.vhost].trace_sample = command.sample
         case DeleteVhost():
             state.delete_vhost(command.vhost)
         case PutPermissions():

@@ -27,6 +27,8 @@ class VhostView(msgspec.Struct, frozen=True):
     limits: Mapping[str, int]
     connections: int
     queues: int
+    trace_sample: float = 0.0
+    """The part of its messages that is traced."""
 
 
 class PermissionsView(msgspec.Struct, frozen=True):
@@ -68,7 +70,13 @@ def vhosts(broker: "Broker") -> Iterator[VhostView]:
 
 def vhost_view(vhost: "Vhost") -> VhostView:
     return VhostView(
-        vhost.name, vhost.description, vhost.tags, dict(vhost.limits), vhost.connection_count, vhost.queue_count
+        vhost.name,
+        vhost.description,
+        vhost.tags,
+        dict(vhost.limits),
+        vhost.connection_count,
+        vhost.queue_count,
+        vhost.trace_sample,
     )
 
 

@@ -17,10 +17,12 @@ A client in `outcome.closing` has broken the protocol: the caller closes the con
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from pandomq import kernel
 from pandomq.broker.administration import Administration
+from pandomq.broker.batches import Input as Input
+from pandomq.broker.batches import Outcome as Outcome
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
 from pandomq.broker.commands import Command, LeaseCommand, MessageCommand, StartBroker, encode_command, is_inner
@@ -49,6 +51,7 @@ from pandomq.broker.state import State
 from pandomq.broker.state_size import StateSize
 from pandomq.broker.streams.streams import Streams
 from pandomq.broker.timers import Timers
+from pandomq.broker.tracing import Tracing
 from pandomq.broker.transactions import Admission
 from pandomq.errors import ChannelFault, ConnectionFault, command_invalid
 from pandomq.fieldtable import FieldTable
@@ -59,19 +62,7 @@ if TYPE_CHECKING:
 
     from pandomq.broker.queue import Queue
 
-Input: TypeAlias = "kernel.PublishRun | kernel.SettleRun | MethodInput"
-
 NO_ROUTE = 312
-
-
-class Outcome(NamedTuple):
-    proposal: bytes | None
-    closing: tuple[tuple[Client, ConnectionFault], ...]
-    rest: tuple[tuple[Client, Sequence[Input]], ...] = ()
-    """What is not handled yet, because too much of what was answered waits to be written to these clients, or because
-    they wait for a message that is on the disk."""
-    prompt: bool = False
-    """Somebody waits for the proposal to be received."""
 
 
 class Broker:
@@ -103,6 +94,7 @@ class Broker:
         self.receipts = Receipts(self)
         self.staging = Staging(self)
         self.timers = Timers()
+        self.tracing = Tracing(self)
         self.leases = Leases(self)
         self.deaths = DeathRegister()
         self.faults = Faults(self)
@@ -180,8 +172,7 @@ class Broker:
         `active`."""
         if client.gone:
             return
-        now_ms -= self.clock_ahead_ms
-        self.now_ms = now_ms
+        now_ms = self.note_time(now_ms)
         client.gone = True
         if not client.failed:
             leave_client(self, client)
@@ -195,9 +186,14 @@ class Broker:
 
     # Batches.
 
+    def note_time(self, now_ms: int) -> int:
+        """As it is told, also of what happens between batches; returns the cluster's."""
+        self.now_ms = now_ms - self.clock_ahead_ms
+        self.engine.time_us = self.now_ms * 1000
+        return self.now_ms
+
     def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
-        now_ms -= self.clock_ahead_ms
-        self.now_ms = now_ms
+        now_ms = self.note_time(now_ms)
         engine = self.engine
         rest: list[tuple[Client, Sequence[Input]]] = []
         behind: set[Client] = set()
@@ -240,8 +236,7 @@ class Broker:
         return waiting > self.limits.outgoing_bytes_max
 
     def tick(self, now_ms: int) -> Outcome:
-        now_ms -= self.clock_ahead_ms
-        self.now_ms = now_ms
+        now_ms = self.note_time(now_ms)
         meet_deadlines(self, now_ms)
         return self._finish(now_ms)
 
@@ -257,6 +252,8 @@ class Broker:
             engine.deliver(now_ms)
             if not engine.dead and not engine.returned:
                 break
+        if self.tracing.traced:
+            self.tracing.turn()
         if self.streams.is_wanted:
             self.streams.turn()
         if engine.waiting_for_time:
@@ -336,6 +333,7 @@ class Broker:
             self.leases.apply(command)
             return
         self.state.apply(command)
+        self.tracing.heard(command)
         if self.state.changed_queues:
             watch_changed(self)
 
@@ -353,6 +351,8 @@ class Broker:
         """Whatever waited for entries up to this one may go out."""
         self.held.committed(index)
         self.engine.committed(index)
+        if self.tracing.traced:
+            self.tracing.watch()
 
     def apply(self, index: int, term: int, entry: bytes) -> None:
         """Replays an entry of the log."""

@@ -109,10 +109,17 @@ class Client:
         self.session = kernel.Session(
             broker.engine, self, access.routes_of(origin), frame_max, broker.limits.outgoing_bytes_max
         )
+        if vhost.trace is not None:
+            self.follow_trace(vhost.trace)
 
     @property
     def properties(self) -> FieldTable:
         return decode_table(self._properties)[0]
+
+    def follow_trace(self, trace: kernel.Trace | None) -> None:
+        """What it publishes is gathered there, and so is what it consumes, under its name."""
+        self.session.trace = trace
+        self.session.label = self.peer.encode("utf-8", "surrogateescape")
 
     @property
     def asks_again(self) -> bool:

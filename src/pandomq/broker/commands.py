@@ -115,6 +115,12 @@ class PutVhost(_InVhost, frozen=True, tag="vhost"):
     tags: tuple[str, ...] = ()
 
 
+class PutTracing(_InVhost, frozen=True, tag="tracing"):
+    """Of so many of its messages, as a part of all, the steps are written to a stream; of none: no longer."""
+
+    sample: float = 0.0
+
+
 class DeleteVhost(_InVhost, frozen=True, tag="no-vhost"):
     """With everything in it."""
 
@@ -282,6 +288,7 @@ AdministrativeCommand = (
     PutUser
     | DeleteUser
     | PutVhost
+    | PutTracing
     | DeleteVhost
     | PutPermissions
     | DeletePermissions

@@ -34,6 +34,9 @@ class _Elsewhere(Queue):
         """Policies concern the queues behind it, where those are."""
         return False
 
+    def follow_trace(self, trace: kernel.Trace | None) -> None:
+        """And so do traces."""
+
 
 class Outlet(_Elsewhere):
     """Holds what is on its way to another broker."""

@@ -9,6 +9,7 @@ from pandomq.broker.queue_arguments import STREAM
 from pandomq.broker.queue_settings import settings_of
 from pandomq.broker.streams.stream import Stream
 from pandomq.errors import resource_locked
+from pandomq.trace_form import TRACE_STREAM
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
@@ -85,6 +86,12 @@ class Queue:
         self.settings = settings
         settings.configure(self.kernel)
         return True
+
+    def follow_trace(self, trace: kernel.Trace | None) -> None:
+        """What happens to its messages is gathered there; of the stream of traces itself it never is."""
+        if self.name != TRACE_STREAM:
+            self.kernel.trace = trace
+            self.kernel.label = self.name.encode("utf-8", "surrogateescape")
 
     @property
     def message_count(self) -> int:

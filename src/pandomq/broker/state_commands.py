@@ -17,6 +17,7 @@ from pandomq.broker.commands import (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
 )
@@ -56,6 +57,8 @@ def commands_of(state: "State") -> Iterator[Command]:
 
 def _administered(vhost: "Vhost") -> Iterator[Command]:
     yield PutVhost(vhost.name, vhost.description, vhost.tags)
+    if vhost.trace_sample:
+        yield PutTracing(vhost.name, vhost.trace_sample)
     if vhost.limits:
         yield PutLimits("vhost", vhost.name, dict(vhost.limits))
     for access in vhost.access.values():

@@ -17,6 +17,7 @@ from pandomq.broker.commands import (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
     encode_command,
@@ -39,6 +40,7 @@ GROWING: Final = (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
 )

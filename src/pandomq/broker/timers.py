@@ -6,6 +6,7 @@
     acks       a delivery was not acknowledged in time
     receipts   another broker was silent for too long
     leases     nobody has asked for a lease for too long
+    traces     what was traced is to be written
 
 A deadline that no longer holds is not searched for and removed; it is recognised when it comes, or when so many have
 gathered that the heap is worth cleaning.
@@ -37,6 +38,7 @@ class Kind(IntEnum):
     ACKS = 3
     RECEIPTS = 4
     LEASES = 5
+    TRACES = 6
 
 
 _Deadline: TypeAlias = tuple[int, int, Kind, Any]
@@ -54,6 +56,7 @@ class Timers:
         "_receipts_ms",
         "_shortest_ack_ms",
         "_sweep_ms",
+        "_traces_ms",
         "_watched_ms",
     )
 
@@ -67,6 +70,7 @@ class Timers:
         self._sweep_ms = kernel.NEVER_MS
         self._receipts_ms = kernel.NEVER_MS
         self._leases_ms = kernel.NEVER_MS
+        self._traces_ms = kernel.NEVER_MS
 
     @property
     def next_ms(self) -> int:
@@ -91,6 +95,8 @@ class Timers:
                 self._receipts_ms = kernel.NEVER_MS
             elif kind is Kind.LEASES:
                 self._leases_ms = kernel.NEVER_MS
+            elif kind is Kind.TRACES:
+                self._traces_ms = kernel.NEVER_MS
             due.append((kind, subject))
         return due
 
@@ -132,6 +138,12 @@ class Timers:
         if at_ms < self._leases_ms:
             self._leases_ms = at_ms
             self._push(at_ms, Kind.LEASES, None)
+
+    def watch_traces(self, at_ms: int) -> None:
+        """The same."""
+        if at_ms < self._traces_ms:
+            self._traces_ms = at_ms
+            self._push(at_ms, Kind.TRACES, None)
 
     def late_channels(self, clients: "list[Client]", now_ms: int) -> "list[Channel]":
         """Those with a delivery that should have been acknowledged by now; also sets the time of the next look."""
@@ -189,6 +201,8 @@ class Timers:
                 return self._receipts_ms == at_ms
             case Kind.LEASES:
                 return self._leases_ms == at_ms
+            case Kind.TRACES:
+                return self._traces_ms == at_ms
             case _:
                 assert_never(kind)
 

@@ -36,6 +36,8 @@ class Vhost:
         "router",
         "shelf",
         "tags",
+        "trace",
+        "trace_sample",
     )
 
     def __init__(self, name: str, engine: kernel.Engine, limits: "BrokerLimits", shelf: "Shelf") -> None:
@@ -43,6 +45,10 @@ class Vhost:
         self.description = ""
         self.tags: tuple[str, ...] = ()
         self.limits: Mapping[str, int] = {}
+        self.trace_sample = 0.0
+        """The part of its messages that is to be traced."""
+        self.trace: kernel.Trace | None = None
+        """Where that is gathered, on a broker that does so."""
         self.engine = engine
         self.shelf = shelf
         """Where the chunks of streams are."""
@@ -97,6 +103,12 @@ class Vhost:
                 self.router.changed(exchange, None)
         return changed
 
+    def follow_trace(self, trace: kernel.Trace | None) -> None:
+        """From now on what happens in it is gathered there."""
+        self.trace = trace
+        for queue in self.queues.values():
+            queue.follow_trace(trace)
+
     # Queues.
 
     def find_destination(self, name: str) -> Queue | None:
@@ -135,6 +147,8 @@ class Vhost:
         if self.policies:
             queue.follow(self.policies.of_queue(queue))
         self.queues[queue.name] = queue
+        if self.trace is not None:
+            queue.follow_trace(self.trace)
         self.router.queue_declared(queue.name)
 
     def add_reply_queue(self, queue: Queue) -> None:

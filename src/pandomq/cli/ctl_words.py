@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from pandomq import __version__
-from pandomq.cli import definitions, members, nouns, permissions, policies, users, vhosts
+from pandomq.cli import definitions, members, nouns, permissions, policies, trace, users, vhosts
 from pandomq.cli.api import Api
 from pandomq.cli.failures import NoBroker
 from pandomq.cli.listing import fetch_noun, refuse_unknown_columns
@@ -218,6 +218,8 @@ WORDS: Final[dict[str, Word]] = {
     "list_vhosts": _lists(nouns.VHOSTS, "name", of_vhost=False),
     "add_vhost": Word("VHOST", lambda order: vhosts.add_vhost(order.api, *order.arguments)),
     "delete_vhost": Word("VHOST", lambda order: vhosts.delete_vhost(order.api, *order.arguments)),
+    "trace_on": Word("", lambda order: trace.trace_on(order.api, order.vhost)),
+    "trace_off": Word("", lambda order: trace.trace_off(order.api, order.vhost)),
     "list_permissions": _lists(nouns.PERMISSIONS, "user configure write read", fixed=True),
     "list_user_permissions": _lists_of_user(nouns.PERMISSIONS, "vhost configure write read"),
     "set_permissions": Word(

@@ -25,6 +25,7 @@ from pandomq.cli.start import start
 from pandomq.cli.status import status
 from pandomq.cli.store import store_app
 from pandomq.cli.top import top
+from pandomq.cli.trace import trace_app
 from pandomq.cli.users import users_app
 from pandomq.cli.vhosts import vhosts_app
 
@@ -62,6 +63,7 @@ app.add_typer(vhosts_app)
 app.add_typer(permissions_app)
 app.add_typer(policies_app)
 app.add_typer(definitions_app)
+app.add_typer(trace_app)
 app.command("ctl")(ctl)
 app.add_typer(store_app)
 app.add_typer(bench_app, name="bench")

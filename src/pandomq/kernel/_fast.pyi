@@ -26,6 +26,7 @@ from typing import Any, Final, final
 from pandomq.kernel._fast_chunk import Chunk
 from pandomq.kernel._fast_inputs import DeliveryRun, Message, PublishRun, Scanner, SettleRun, routing_of
 from pandomq.kernel._fast_queue import Queue
+from pandomq.kernel._fast_trace import Trace
 from pandomq.kernel.constants import (
     CONFIRM,
     DELIVERY_LIMIT,
@@ -61,7 +62,7 @@ __all__ = [
     "REJECT_PUBLISH_DEAD_LETTER", "SPECIAL_COPIES", "SPECIAL_DELAY", "SPECIAL_EXPIRATION", "SPECIAL_MALFORMED",
     "SPECIAL_PRODUCER", "SPECIAL_REPLY_TO", "SPECIAL_USER_ID", "TRANSACTION", "Channel", "Chunk", "Consumer", "Content",
     "DeliveryRun", "Engine", "Frame", "Message", "Page", "Plan", "PublishRun", "Queue", "Routes", "ScanFault",
-    "Scanner", "Session", "SettleRun", "crc32", "routing_of", "without_messages",
+    "Scanner", "Session", "SettleRun", "Trace", "crc32", "routing_of", "without_messages",
 ]  # fmt: skip
 
 KIND: Final[str]  # "fast" or "plain"
@@ -131,6 +132,7 @@ class Engine:
     term: int  # stamped on every message enqueued from now on
     commit_index: int
     replicated: bool  # several brokers keep the log: logged queues log every message, not the persistent ones alone
+    time_us: int  # settable: the time of events in traces, in microseconds since 1970
     prompt: bool  # until `sealed`: some publish of the batch will be confirmed when its entry is received
     dead: list[tuple[Queue, Message, int, int]]
     returned: list[tuple[Channel, Message, int]]
@@ -233,6 +235,8 @@ class Session:
     owner: Any
     routes: Routes
     uplink: Session | None  # where publishes of this session and settlements of mirrors go; None: it is served here
+    trace: Trace | None  # settable: gathers what is unroutable, and when publishes are confirmed
+    label: bytes  # settable: what traces call it
     frame_max: int
     out_bytes_max: int  # consumers of this session rest while more than this waits in it
     writable: bool  # read only; see pause and resume

@@ -66,11 +66,13 @@ from pandomq.kernel.constants import (
     SPECIAL_PRODUCER,
     SPECIAL_REPLY_TO,
     SPECIAL_USER_ID,
+    TRACED_UNCONFIRMED_MAX,
     TRANSACTION,
 )
 from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION, BadEntry
 from pandomq.limits import EXPIRATION_MS_MAX, FIELD_TABLE_DEPTH_MAX
+from pandomq.trace_form import EVENT_BYTES, SAMPLE_FACTOR
 
 cdef class Message
 cdef class PublishRun
@@ -89,6 +91,7 @@ cdef class PagedLevel
 cdef class Chunk
 cdef class StreamEnd
 cdef class Reader
+cdef class Trace
 
 include "fast/constants.pxi"
 include "fast/octets.pxi"
@@ -122,6 +125,7 @@ include "fast/queue_exits.pxi"
 include "fast/queue_pages.pxi"
 include "fast/queue_page_exits.pxi"
 include "fast/queue.pxi"
+include "fast/queue_get.pxi"
 include "fast/window.pxi"
 include "fast/early.pxi"
 include "fast/confirms.pxi"
@@ -143,6 +147,7 @@ include "fast/replay.pxi"
 include "fast/excerpt.pxi"
 include "fast/paging.pxi"
 include "fast/willing.pxi"
+include "fast/trace.pxi"
 include "fast/commits.pxi"
 include "fast/engine.pxi"
 
@@ -191,6 +196,7 @@ __all__ = [
     "Scanner",
     "Session",
     "SettleRun",
+    "Trace",
     "crc32",
     "routing_of",
     "without_messages",

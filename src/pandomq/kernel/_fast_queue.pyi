@@ -8,12 +8,15 @@ from typing import Any, final
 from pandomq.kernel._fast import Channel, Consumer, Engine, Page
 from pandomq.kernel._fast_chunk import Chunk
 from pandomq.kernel._fast_inputs import Message
+from pandomq.kernel._fast_trace import Trace
 
 @final
 class Queue:
     """Messages in order of priority and sequence, and who may have them."""
 
     owner: Any
+    trace: Trace | None  # settable: gathers what happens to its messages
+    label: bytes  # settable: what traces call it
     queue_id: int  # in log records
     logged: bool  # durable: messages that are kept and their settlements go to the log
     next_sequence: int

@@ -42,6 +42,7 @@ from pandomq.kernel.plain.routes import Plan, Routes
 from pandomq.kernel.plain.runs import DeliveryRun, PublishRun, SettleRun
 from pandomq.kernel.plain.scanner import Scanner
 from pandomq.kernel.plain.session import Session
+from pandomq.kernel.plain.trace import Trace
 
 KIND: Final = "plain"
 
@@ -88,6 +89,7 @@ __all__ = [
     "Scanner",
     "Session",
     "SettleRun",
+    "Trace",
     "crc32",
     "routing_of",
     "without_messages",

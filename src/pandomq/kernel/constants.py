@@ -73,6 +73,10 @@ CHUNK_ROW_BYTES: Final = 32
 READ_BURST: Final = 64
 """So many messages at a time for one reader of a stream, then the next one has its turn."""
 
+# Traces
+TRACED_UNCONFIRMED_MAX: Final = 65536
+"""So many traced publishes of a channel wait for their confirms; of more than that it is not traced when they come."""
+
 # Relays
 MIRROR_SPAN_MAX: Final = 1 << 22
 """The root's delivery tags that a channel has not settled are remembered while they are not farther apart than this."""

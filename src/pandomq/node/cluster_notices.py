@@ -26,13 +26,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("pandomq")
 
 OnEnded = Callable[[bool, str], None]
+Trace = Callable[..., None]
 """Whether what was asked for was done, and what there is to say about it."""
+
+
+def _untraced(event: str, **facts: object) -> None:
+    pass
 
 
 class ClusterNotices:
     __slots__ = (
         "_asked",
         "_in_sync",
+        "_trace",
         "advertised",
         "alarms",
         "changed",
@@ -50,7 +56,9 @@ class ClusterNotices:
         "term",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace = _untraced) -> None:
+        """`trace` hears what happens."""
+        self._trace = trace
         self.now_ms = 0
         """The time of day, for those who read of elections."""
         self.elections = Elections()
@@ -90,6 +98,18 @@ class ClusterNotices:
         if role is not Role.ROOT:
             self._in_sync.clear()
 
+    def took_office(self, name: str, term: int, *, handed_over: bool) -> None:
+        elections = self.elections.kept
+        self._trace(
+            "elected",
+            broker=name,
+            term=term,
+            before=elections[-2].root if len(elections) > 1 else None,
+            handed_over=handed_over,
+            without_root_ms=elections[-1].missing_ms if elections else 0,
+            members=sorted(self.membership.names),
+        )
+
     def watch(self, backups: Sequence[PeerView], linked: Collection[str]) -> None:
         """On a root, from time to time: who keeps up with it is worth a line."""
         for name in self._in_sync.keys() - {peer.name for peer in backups}:
@@ -99,8 +119,10 @@ class ClusterNotices:
             self._in_sync[peer.name] = now
             if now and not before:
                 log.info("%s is in sync", peer.name)
+                self._trace("in-sync", broker=peer.name, index=peer.synced_index)
             elif before and not now:
                 log.warning("%s is no longer in sync: its copy ends at %d", peer.name, peer.synced_index)
+                self._trace("out-of-sync", broker=peer.name, index=peer.synced_index)
 
     def heard(self, peer: str, message: Message) -> None:
         if isinstance(message, Append) and peer == self.root:
@@ -122,6 +144,7 @@ class ClusterNotices:
         self._asked.append(on_ended)
 
     def take(self, effect: Alarm | MembersChanged | ChangeEnded) -> None:
+        self._trace_effect(effect)
         match effect:
             case Alarm(kind, True, text):
                 self.alarms[kind] = text
@@ -135,6 +158,17 @@ class ClusterNotices:
                 log.info("%s: %s", "done" if done else "refused", text)
                 if self._asked:
                     self._asked.popleft()(done, text)
+            case _:
+                assert_never(effect)
+
+    def _trace_effect(self, effect: Alarm | MembersChanged | ChangeEnded) -> None:
+        match effect:
+            case Alarm(kind, raised, text):
+                self._trace("alarm-raised" if raised else "alarm-cleared", alarm=kind.value, text=text)
+            case MembersChanged(membership):
+                self._trace("members", members=sorted(membership.names))
+            case ChangeEnded(done, text):
+                self._trace("change", done=done, text=text)
             case _:
                 assert_never(effect)
 

@@ -80,6 +80,7 @@ class DiskLog:
     def __init__(self, journal: Journal, broker: Broker, settings: NodeSettings, random: Random) -> None:
         self._journal = journal
         self._broker = broker
+        broker.tracing.in_office = False
         self._paging = Paging(broker.engine, journal.pages)
         self._chunks = broker.state.shelf.store = ChunkPages(journal.pages)
         self._revival = Revival(broker, self._paging.adopt)
@@ -261,6 +262,7 @@ class DiskLog:
     def completed(self, completions: Sequence[Completion], now_ms: int) -> None:
         """Raises StoreFault."""
         self.replication.notices.now_ms = now_ms
+        self._broker.tracing.note_time(now_ms)
         for completion in completions:
             self._journal.completed(completion)
         self.hear()
@@ -351,13 +353,15 @@ class DiskLog:
         """What a restart, or another root, means for what there is. Wants a batch."""
         serve = self.replication.elected
         assert serve is not None
-        self.replication.in_office = True
+        self.replication.in_office = self._broker.tracing.in_office = True
         self._broker.engine.term = serve.term
         self._broker.held.replayed(serve.index)
         self._broker.committed(serve.index)
         followed = self.replication.notices.followed
         cluster_ms = self._time.take_office(now_ms, self.replication.replica.told_ahead_ms, followed=followed)
         self._revival.finish(cluster_ms, takeover=followed, handed_over=serve.handed_over)
+        self._broker.note_time(now_ms)
+        self.replication.notices.took_office(self._name, serve.term, handed_over=serve.handed_over is not None)
 
     def set_paging(self, paging_bytes: int) -> None:
         self._paging.set_limit(paging_bytes)

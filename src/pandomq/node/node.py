@@ -307,6 +307,7 @@ class Node:
         if disk is not None:
             monotonic_ms = now_ms if monotonic_ms is None else monotonic_ms
             disk.note_time(monotonic_ms)
+            self._broker.tracing.note_time(now_ms)
             if self.peer_links is not None:
                 self.peer_links.tell(now_ms, monotonic_ms)
             if not disk.open:

@@ -24,17 +24,19 @@ LOW_ON_MEMORY: Final = "low on memory"
 
 
 class Pressure:
-    __slots__ = ("_engine", "_links", "_log", "_streams", "_was_there", "alarm", "engines")
+    __slots__ = ("_engine", "_links", "_log", "_streams", "_tracing", "_was", "alarm", "engines")
 
     def __init__(self, memory_bytes_max: int, broker: Broker, links: Links, node_log: Log) -> None:
         self.alarm = MemoryAlarm(memory_bytes_max)
         self._engine = engine = broker.engine
         self._streams = broker.streams
+        self._tracing = broker.tracing
         self.engines = [engine]
         """All that hold messages: that of the broker, and that of the front."""
         self._links = links
         self._log = node_log
-        self._was_there = False
+        self._was: str | None = None
+        """The reason when it was last looked at."""
 
     @property
     def reason(self) -> str | None:
@@ -61,9 +63,13 @@ class Pressure:
                 log.warning("memory alarm: messages take %d bytes; publishers are held back", held_bytes)
             else:
                 log.info("memory alarm cleared")
-        is_there = self.reason is not None
-        if self._was_there and not is_there:
-            self._links.unblock_all()
-        self._was_there = is_there
+        reason = self.reason
+        if reason != self._was:
+            if reason is None:
+                self._links.unblock_all()
+                self._tracing.note("publishers-go-on", reason=self._was)
+            else:
+                self._tracing.note("publishers-wait", reason=reason)
+            self._was = reason
         if not self._log.rests:
             self._links.unpace_all()

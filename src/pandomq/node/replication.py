@@ -101,7 +101,7 @@ class Replication:
         """The broker has finished its takeover, or is about to, and may propose."""
         self.lingering: Lingering | None = None
         self.restart: str | None = None
-        self.notices = ClusterNotices()
+        self.notices = ClusterNotices(broker.tracing.note)
         self.transfer = Transfer(journal, self._complete)
 
     # The store is open.

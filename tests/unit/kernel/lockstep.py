@@ -11,6 +11,7 @@ from tests.unit.kernel import (
     operations_on_queues,
     operations_on_relays,
     operations_on_streams,
+    operations_on_traces,
 )
 from tests.unit.kernel.operations import OPERATIONS, SETTINGS
 from tests.unit.kernel.world import World
@@ -24,6 +25,7 @@ MODULES = (
     operations_on_queues,
     operations_on_relays,
     operations_on_streams,
+    operations_on_traces,
 )
 
 
@@ -39,6 +41,8 @@ class Lockstep:
             queue = world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
             world.consumer(world.channel(), queue, prefetch=2)
             world.queue()
+            operations_on_traces.trace_queue(world, 0, kind % 7, 0)
+            operations_on_traces.trace_session(world, 0, kind % 7, 0)
             if kind % 3 == 0:
                 world.bind("fan", world.queue(logged=True, stream=True, chunk_bytes=150))
 
@@ -59,6 +63,8 @@ class Lockstep:
             ("take_output", 0, 0, 0),
             ("end_batch", 0, 1, 0),
             ("take_output", 0, 0, 0),
+            ("take_trace", 0, 0, 0),
+            ("take_trace", 1, 0, 0),
             ("look", 0, 0, 0),
         ):
             self.step(step)

@@ -39,6 +39,7 @@ class World:
         self.settings: list[dict[str, Any]] = []  # of the queues
         self.seen: dict[int, int] = {}
         self.chunks: dict[int, list[Any]] = {}  # of streams, by the owner of the queue
+        self.traces: list[Any] = []
         self.wanted_chunks: list[Any] = []  # consumers that wait for one
 
     # --- hooks
@@ -234,6 +235,7 @@ class World:
             "full chunks": [(q.owner, chunk.count, chunk.size_bytes) for q, chunk in engine.full_chunks[-3:]],
             "wanted chunks": [consumer.owner for consumer in engine.wanted_chunks],
             "sessions": [(session.pending_bytes, session.writable) for session in self.sessions],
+            "traces": [(trace.count, trace.size_bytes, trace.dropped) for trace in self.traces],
             "events": self.events[-5:],
         }
 

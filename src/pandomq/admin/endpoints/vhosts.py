@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pandomq.admin.names import read_tags
 from pandomq.admin.rate import NO_RATE
-from pandomq.admin.refusals import not_found
+from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, listed
 from pandomq.admin.tables import render_rows
 from pandomq.admin.totals import Sums
-from pandomq.broker.commands import DeleteVhost, PutPermissions, PutVhost
+from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTracing, PutVhost
 
 if TYPE_CHECKING:
     from pandomq.admin.call import Call
@@ -36,13 +36,30 @@ async def show(call: Call) -> Json:
 
 async def put(call: Call) -> Nothing:
     name = call.path["vhost"]
-    command = PutVhost(name, call.text("description", ""), read_tags(call.value("tags", "")))
-    new = not call.views.has_vhost(name)
-    await call.administer(command)
+    view = next((view for view in call.views.vhosts() if view.name == name), None)
+    new = view is None
+    tracing = _tracing(call, name, 0.0 if view is None else view.trace_sample)
+    if view is None or tracing is None or call.has("description") or call.has("tags"):
+        # Who only asks for traces leaves the rest as it is.
+        await call.administer(PutVhost(name, call.text("description", ""), read_tags(call.value("tags", ""))))
+    if tracing is not None:
+        await call.administer(tracing)
     if new:
         # As in RabbitMQ, who makes a vhost may do everything in it.
         await call.administer(PutPermissions(name, call.identity.name, ALL, ALL, ALL))
     return created(new=new)
+
+
+def _tracing(call: Call, name: str, sample: float) -> PutTracing | None:
+    """What is asked of traces, if anything is. RabbitMQ's `tracing` alone asks for all messages, or for as many as
+    before."""
+    if not call.has("tracing") and not call.has("trace_sample"):
+        return None
+    asked: Any = call.value("trace_sample", sample)
+    if not isinstance(asked, int | float) or isinstance(asked, bool):
+        raise bad_request("trace_sample is not a number")
+    wanted = call.boolean("tracing") if call.has("tracing") else asked != 0
+    return PutTracing(name, (float(asked) or 1.0) if wanted else 0.0)
 
 
 async def delete(call: Call) -> Nothing:
@@ -62,7 +79,8 @@ def _row(view: VhostView, sums: Sums, node: str) -> dict[str, Any]:
         "tags": list(view.tags),
         "metadata": {"description": view.description, "tags": list(view.tags)},
         "default_queue_type": "classic",
-        "tracing": False,
+        "tracing": view.trace_sample > 0,
+        "trace_sample": view.trace_sample,
         "cluster_state": {node: "running"},
         "messages": sums.ready + sums.unacked,
         "messages_details": NO_RATE,

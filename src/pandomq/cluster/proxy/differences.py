@@ -24,6 +24,7 @@ from pandomq.broker.commands import (
     PutPermissions,
     PutPolicy,
     PutTopicPermissions,
+    PutTracing,
     PutUser,
     PutVhost,
     UnbindExchange,
@@ -34,7 +35,7 @@ from pandomq.broker.state_commands import commands_of
 if TYPE_CHECKING:
     from pandomq.broker.state import State
 
-_SETTINGS = PutUser | PutVhost | PutPermissions | PutTopicPermissions | PutPolicy | PutLimits
+_SETTINGS = PutUser | PutVhost | PutTracing | PutPermissions | PutTopicPermissions | PutPolicy | PutLimits
 """What may be said again, to change it."""
 
 
@@ -65,6 +66,8 @@ def _identity(command: Command) -> tuple[object, ...]:
             return "user", name
         case PutVhost(vhost=vhost):
             return "vhost", vhost
+        case PutTracing(vhost=vhost):
+            return "tracing", vhost
         case PutPermissions(vhost=vhost, user=user):
             return "permissions", vhost, user
         case PutTopicPermissions(vhost=vhost, user=user, exchange=exchange):
@@ -94,6 +97,8 @@ def _undo(command: Command) -> Iterator[Command]:
             yield DeleteUser(name)
         case PutVhost(vhost=vhost):
             yield DeleteVhost(vhost)
+        case PutTracing(vhost=vhost):
+            yield PutTracing(vhost)
         case PutPermissions(vhost=vhost, user=user):
             yield DeletePermissions(vhost, user)
         case PutTopicPermissions(vhost=vhost, user=user, exchange=exchange):

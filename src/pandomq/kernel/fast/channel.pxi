@@ -11,6 +11,7 @@ cdef class Channel:
     cdef Kept* kept  # NULL for most
     cdef Mirrors* mirrors  # NULL for most
     cdef dict mirror_consumers  # by tag; None for most
+    cdef object traced  # publishes that wait for their confirms, if those are traced; None for most
     cdef Chain resting  # consumers that wait for the channel's credit, or for its release
     cdef public uint64_t producer
     cdef public uint64_t repeats_through
@@ -211,6 +212,8 @@ cdef class Channel:
         cdef Unacked unacked = window_at(&self.window, position)[0]
         cdef Queue queue = <Queue>unacked.queue
         cdef bint logs
+        if queue.trace is not None:
+            trace_settled(&unacked, method_id, requeue)
         window_release(&self.window, position)
         Py_DECREF(queue)
         if unacked.consumer != NULL:
@@ -311,5 +314,6 @@ cdef class Channel:
             consumer.cancel()
         self.recover(now_ms)
         kept_clear(self)
+        self.traced = None
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]

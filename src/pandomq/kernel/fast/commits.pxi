@@ -1,5 +1,6 @@
 # What waits in queues and streams for the log: what left a queue unseen must be known to it before more is delivered, and
-# of a stream nobody reads what is not committed. Confirms that need no more go out when the entry is received.
+# of a stream nobody reads what is not committed. Confirms go out when their entry is committed, or, if they need no more,
+# received.
 
 cdef int seal_queues(Engine engine) except -1:
     cdef Queue queue
@@ -38,4 +39,25 @@ cdef int commit_streams(Engine engine) except -1:
 cdef int give_receipts(Engine engine) except -1:
     while engine.receipts_waiting and engine.receipts_waiting[0][0] <= engine.received_index:
         confirms_received(engine.receipts_waiting.popleft()[1], engine.received_index)
+    return 0
+
+
+cdef int commit_outlets(Engine engine, uint64_t batch) except -1:
+    engine.outlets_batch = max(engine.outlets_batch, batch)
+    while engine.outlets_waiting and engine.outlets_waiting[0][0] <= engine.outlets_batch:
+        confirms_committed(engine.outlets_waiting.popleft()[1], engine.commit_index)
+    return 0
+
+
+cdef int commit_all(Engine engine, uint64_t index) except -1:
+    engine.commit_index = max(engine.commit_index, index)
+    engine.received_index = max(engine.received_index, index)
+    while engine.confirms_waiting and engine.confirms_waiting[0][0] <= engine.commit_index:
+        confirms_committed(engine.confirms_waiting.popleft()[1], engine.commit_index)
+    if engine.receipts_waiting:
+        give_receipts(engine)
+    if engine.queues_waiting:
+        commit_queues(engine)
+    if engine.streams_waiting:
+        commit_streams(engine)
     return 0

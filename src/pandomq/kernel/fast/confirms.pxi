@@ -158,6 +158,8 @@ cdef int confirms_received(Channel channel, uint64_t index) except -1:
             confirms_settled_up_to(channel, last)
             continue
         channel.session.engine.confirmed += last - first + 1
+        if channel.traced is not None:
+            trace_confirmed(channel, first, last, True)
         for number in range(first, last + 1):
             confirms_write(channel, C_ACK, number, False)
         early_went_ahead(early, first, last)
@@ -174,6 +176,8 @@ cdef int confirms_settle(Channel channel, uint64_t number) except -1:
     while passed < confirms.refused_count and confirms.refused[passed] <= number:
         confirms_acknowledge(channel, confirmed, confirms.refused[passed] - 1)
         confirmed = confirms.refused[passed]
+        if channel.traced is not None:
+            trace_confirmed(channel, confirmed, confirmed, False)
         confirms_write(channel, C_NACK, confirmed, False)
         passed += 1
     if passed:
@@ -206,6 +210,8 @@ cdef inline int confirms_acknowledge(Channel channel, uint64_t after, uint64_t n
             count = early_left_of(channel.confirms.early, after, &number)
         if count:
             channel.session.engine.confirmed += count
+            if channel.traced is not None:
+                trace_confirmed(channel, after + 1, number, True)
             confirms_write(channel, C_ACK, number, count > 1)
     return 0
 

@@ -86,6 +86,8 @@ cdef class Consumer:
         self.served = True
         self.delivered += 1
         channel.last_tag += 1
+        if queue.trace is not None:
+            trace_delivered(queue, entry, <PyObject*>self)
         queue.count_delivery(entry)
         if queue.rewrites:
             alive = self

@@ -49,6 +49,8 @@ cdef class Engine:
     cdef readonly uint64_t confirmed
     cdef public bint replicated
     cdef readonly bint prompt
+    cdef public int64_t time_us  # of events in traces
+    cdef PyObject* publishing  # the channel of a traced session, while its message goes to queues
 
     def __init__(self, hooks):
         self.hooks = hooks
@@ -91,6 +93,7 @@ cdef class Engine:
         cdef Channel channel = None
         cdef RouteSlot* slot
         cdef Outlook outlook
+        cdef bint is_traced = session.trace is not None
         if session.uplink is not None:
             relay_publish(self, session, run, now_ms)
             return
@@ -112,17 +115,26 @@ cdef class Engine:
                 slot = NULL
             if slot == NULL or message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
                 # After a hook nothing is as it was: it may have closed channels, opened others, changed routes.
+                self.publishing = NULL
                 self.hooks.publish(channel, run.routed_message(item), item.flags)
                 channel = None
                 continue
             message.routing = <bytes>slot.routing
+            if is_traced:
+                self.publishing = <PyObject*>channel
             if (<Plan>slot.plan).only != NULL:
                 self.distribute_to_one(channel, message, <Plan>slot.plan, now_ms)
             else:
                 self.distribute(channel, message, (<Plan>slot.plan).queues, item.flags, now_ms)
+        self.publishing = NULL
 
     def enqueue(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms):
-        return self.distribute(channel, message, queue_tuple(queues), flags, now_ms)
+        self.publishing = NULL
+        if channel is not None and channel.session.trace is not None:
+            self.publishing = <PyObject*>channel
+        accepted = self.distribute(channel, message, queue_tuple(queues), flags, now_ms)
+        self.publishing = NULL
+        return accepted
 
     cdef inline bint distribute(self, Channel channel, Message message, tuple queues, int flags,
                                 int64_t now_ms) except -1:
@@ -132,6 +144,8 @@ cdef class Engine:
         cdef PyObject* queue
         if size == 0:
             self.unroutable += 1
+            if channel is not None and channel.session.trace is not None:
+                trace_unroutable(channel.session.trace, message)
             if flags & C_MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
                 if channel.is_held:
@@ -374,9 +388,7 @@ cdef class Engine:
         self.batch += 1
 
     def outlets_received(self, uint64_t batch):
-        self.outlets_batch = max(self.outlets_batch, batch)
-        while self.outlets_waiting and self.outlets_waiting[0][0] <= self.outlets_batch:
-            confirms_committed(self.outlets_waiting.popleft()[1], self.commit_index)
+        commit_outlets(self, batch)
 
     def received(self, uint64_t index):
         if index > self.received_index:
@@ -384,15 +396,4 @@ cdef class Engine:
         give_receipts(self)
 
     def committed(self, uint64_t index):
-        if index > self.commit_index:
-            self.commit_index = index
-        if index > self.received_index:
-            self.received_index = index
-        while self.confirms_waiting and self.confirms_waiting[0][0] <= self.commit_index:
-            confirms_committed(self.confirms_waiting.popleft()[1], self.commit_index)
-        if self.receipts_waiting:
-            give_receipts(self)
-        if self.queues_waiting:
-            commit_queues(self)
-        if self.streams_waiting:
-            commit_streams(self)
+        commit_all(self, index)

@@ -12,6 +12,7 @@ cdef class Message:
     cdef readonly int64_t expiration_ms
     cdef public uint64_t producer
     cdef public uint64_t number
+    cdef int64_t traced_us  # when it was published, if a trace has seen it; else 0
     cdef size_t held_bytes  # what a holder keeps in memory
     cdef uint32_t holders  # queues and windows that hold it
     cdef uint16_t body_room  # octets that fit into `body`, if it was made for this; else 0

@@ -6,6 +6,8 @@
 cdef class Queue:
     cdef Engine engine
     cdef public object owner
+    cdef public Trace trace
+    cdef public bytes label
     cdef list members  # consumers by priority and age; None if there are none
     cdef LastValues last_values  # None but for queues that keep one message per key
     cdef StreamEnd stream  # None but of streams
@@ -52,6 +54,7 @@ cdef class Queue:
     def __init__(self, Engine engine not None, owner, uint64_t queue_id, bint logged):
         self.engine = engine
         self.owner = owner
+        self.label = NO_BYTES
         self.queue_id = queue_id
         self.logged = logged
         self.next_sequence = 1
@@ -124,6 +127,8 @@ cdef class Queue:
         self.hand_out(now_ms)
         if not queue_overflows(self, count, size):
             return False
+        if self.trace is not None:
+            trace_refused(self, message)
         if self.overflow == C_REJECT_PUBLISH_DEAD_LETTER and self.dead_letters:
             self.engine.dead.append((self, message, C_MAXLEN, 0))
         return True
@@ -137,6 +142,8 @@ cdef class Queue:
         self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
         self.next_sequence += 1
         self.published += 1
+        if self.trace is not None:
+            trace_published(self, message, entry.sequence)
         if self.ready.count == 0 and self.rotation != NULL and not queue_waits_for_log(self):
             # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
             consumer = rotation_next(self.rotation)
@@ -210,6 +217,8 @@ cdef class Queue:
         if self.deleted:
             return 0
         self.published += 1
+        if self.trace is not None:
+            trace_published(self, message, sequence)
         self.fill(&entry, message, sequence, term, now_ms)
         return self.come_back(&entry, True)
 
@@ -291,30 +300,7 @@ cdef class Queue:
         return 0
 
     def take(self, Channel channel not None, bint no_ack, int64_t now_ms):
-        cdef Entry entry
-        cdef Message message
-        queue_expire_heads(self, now_ms)
-        if not self.ready.count:
-            return None
-        if ready_head_missing(&self.ready):
-            queue_want_head(self)
-            return None
-        if queue_waits_for_log(self):
-            return None
-        ready_pop_first(&self.ready, &entry)
-        if self.mirror and not no_ack:
-            mirrors_took(channel, &entry)
-        message = <Message>entry.message
-        self.count_delivery(&entry)
-        if self.counts_deliveries and entry.delivery_count:
-            message = self.engine.hooks.redelivered_copy(message, entry.delivery_count)
-        channel.last_tag += 1
-        if no_ack:
-            queue_gone(self, &entry)
-        else:
-            channel.keep_unacked(channel.last_tag, self, &entry, NULL, now_ms)
-        queue_watch_time(self)
-        return channel.last_tag, entry.redelivered != 0, message, self.ready.count
+        return queue_get(self, channel, no_ack, now_ms)
 
     cdef inline void count_delivery(self, Entry* entry) noexcept:
         self.engine.delivered += 1

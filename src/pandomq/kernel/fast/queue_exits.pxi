@@ -44,8 +44,11 @@ cdef inline int queue_let_go(Queue queue, Entry* entry) except -1:
 
 
 cdef int queue_die(Queue queue, Entry* entry, int reason) except -1:
+    cdef bint is_letter = queue.dead_letters and not queue.deleted
     queue.dropped += 1
-    if queue.dead_letters and not queue.deleted:
+    if queue.trace is not None:
+        trace_died(queue, entry, reason, is_letter)
+    if is_letter:
         queue.engine.dead.append((queue, <Message>entry.message, reason, entry.delivery_count))
     return queue_gone(queue, entry)
 

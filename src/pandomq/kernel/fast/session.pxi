@@ -6,6 +6,8 @@ cdef class Session:
     cdef public object owner
     cdef public Routes routes
     cdef public Session uplink
+    cdef public Trace trace
+    cdef public bytes label
     cdef dict channels
     cdef Output output
     cdef public int64_t frame_max
@@ -22,6 +24,7 @@ cdef class Session:
         self.owner = owner
         self.routes = routes
         self.channels = {}
+        self.label = NO_BYTES
         self.frame_max = frame_max
         self.out_bytes_max = out_bytes_max
         self.writable = True

@@ -81,6 +81,7 @@ cdef inline void message_drop(PyObject* dropped) noexcept:
     message.routing = message.header = message.key = message.key_name = None
     message.holders = 0
     message.producer = message.number = 0
+    message.traced_us = 0
     message.suspect = False
     if message.body_room == 0 or Py_REFCNT(<PyObject*>message.body) != 1:
         message.body = None

@@ -1,5 +1,6 @@
 """A channel: publish numbers, consumers, and the window of unacked deliveries."""
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import ACK, CONFIRM, NACK, NORMAL
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.queue import Queue
     from pandomq.kernel.plain.ring import Entry
     from pandomq.kernel.plain.session import Session
+    from pandomq.kernel.plain.trace import TracedPublish
 
 
 class Channel:
@@ -41,6 +43,7 @@ class Channel:
         self.confirms = Confirms(self)
         self.kept = Kept(session.engine)
         self.mirrors = Mirrors(self)
+        self.traced: deque[TracedPublish] = deque()
         session.channels[number] = self
 
     @property
@@ -168,6 +171,7 @@ class Channel:
         for one in tags:
             unacked = self._release(one)
             queue, entry = unacked.queue, unacked.entry
+            self._trace_settled(unacked, method_id, requeue)
             if queue.mirror:
                 self._settle_mirrored(queue, entry, method_id, requeue)
             elif queue.stream is not None:
@@ -189,9 +193,20 @@ class Channel:
             unacked.consumer.settled()
         return unacked
 
+    def _trace_settled(self, unacked: Unacked, method_id: int, requeue: bool) -> None:
+        """What dies of a rejection is traced as dead; a stream keeps what it has."""
+        queue = unacked.queue
+        if queue.trace is None or queue.deleted:
+            return
+        if method_id == ACK:
+            queue.trace.acked(unacked)
+        elif requeue and queue.stream is None:
+            queue.trace.requeued(unacked)
+
     def recover(self, now_ms: int) -> None:
         for tag in self.window.outstanding(0, True) or ():
             unacked = self._release(tag)
+            self._trace_settled(unacked, NACK, requeue=True)
             if unacked.queue.mirror:
                 self._settle_mirrored(unacked.queue, unacked.entry, NACK, requeue=True)
             elif unacked.queue.stream is not None:
@@ -284,6 +299,7 @@ class Channel:
             consumer.cancel()
         self.recover(now_ms)
         self.kept.clear()
+        self.traced.clear()
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.kernel.constants import ACK, BASIC, CONFIRM, FRAME_END, METHOD, NACK
 from pandomq.kernel.plain.early import Early
+from pandomq.kernel.plain.trace import settle_traced
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
@@ -131,6 +132,8 @@ class Confirms:
                 self._settled_up_to(last)
             elif last >= first:
                 self._channel.session.engine.confirmed += last - first + 1
+                if self._channel.traced:
+                    settle_traced(self._channel, first, last, confirmed=True)
                 for number in range(first, last + 1):
                     self.write(ACK, number, False)
                 self.early.went_ahead(first, last)
@@ -140,6 +143,8 @@ class Confirms:
         while self._refused and self._refused[0] <= number:
             refused = self._refused.popleft()
             self._acknowledge(confirmed, refused - 1)
+            if self._channel.traced:
+                settle_traced(self._channel, refused, refused, confirmed=False)
             self.write(NACK, refused, False)
             confirmed = refused
         self._acknowledge(confirmed, number)
@@ -154,6 +159,8 @@ class Confirms:
         count, last = self.early.left_of(after, number)
         if count > 0:
             self._channel.session.engine.confirmed += count
+            if self._channel.traced:
+                settle_traced(self._channel, after + 1, number, confirmed=True)
             self.write(ACK, last, count > 1)
 
     def write(self, method_id: int, number: int, multiple: bool) -> None:

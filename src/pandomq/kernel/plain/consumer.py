@@ -116,6 +116,8 @@ class Consumer:
         queue, channel = self.queue, self.channel
         self.served = True
         self.delivered += 1
+        if queue.trace is not None:
+            queue.trace.delivered(queue, entry, self)
         message = queue.delivered_form(entry)
         tag = channel.next_tag()
         start, said_tag = self.deliver_start, tag

@@ -33,6 +33,8 @@ class Engine(EnginePaging):
         self.received_index = 0
         self.replicated = False
         self.prompt = False
+        self.time_us = 0
+        self.publishing: Channel | None = None  # of a traced session, while its message goes to queues
         self.sealed_index = 0
         self.batch = 1
         self.outlets_batch = 0  # what batches up to this one put into outlets has come out of them
@@ -96,8 +98,18 @@ class Engine(EnginePaging):
     def enqueue(
         self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
     ) -> bool:
+        self.publishing = None if channel is None or channel.session.trace is None else channel
+        accepted = self._enqueue(channel, message, queues, flags, now_ms)
+        self.publishing = None
+        return accepted
+
+    def _enqueue(
+        self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int
+    ) -> bool:
         if not queues:
             self.unroutable += 1
+            if channel is not None and channel.session.trace is not None:
+                channel.session.trace.unroutable(message)
             if flags & MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
                 if channel.is_held:

@@ -23,6 +23,7 @@ class Message:
         "routing",
         "special",
         "suspect",
+        "traced_us",
     )
 
     routing: bytes
@@ -37,6 +38,8 @@ class Message:
     producer: int
     number: int
     suspect: bool
+    traced_us: int
+    """When it was published, if a trace has seen it; else 0."""
     holders: int
     held_bytes: int
     """What a holder keeps in memory."""
@@ -50,6 +53,7 @@ class Message:
         self.kept = self.persistent
         self.producer = self.number = 0
         self.suspect = False
+        self.traced_us = 0
         self.holders = 0
         self.held_bytes = len(header) + len(body)
 
@@ -76,6 +80,7 @@ def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, tra
     message.kept = message.persistent
     message.producer = message.number = 0
     message.suspect = False
+    message.traced_us = 0
     message.holders = 0
     message.held_bytes = len(header) + len(body)
     return message

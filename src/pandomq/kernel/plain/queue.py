@@ -107,6 +107,8 @@ class Queue(QueueStream):
         self._hand_out(now_ms)
         if not settings.overflowed_by(self.ready, count, size_bytes):
             return False
+        if self.trace is not None:
+            self.trace.refused(self, message)
         if settings.overflow == REJECT_PUBLISH_DEAD_LETTER and settings.dead_letters:
             self.engine.dead.append((self, message, MAXLEN, 0))
         return True
@@ -121,6 +123,8 @@ class Queue(QueueStream):
         self.next_sequence += 1
         self.published += 1
         engine.hold(message)
+        if self.trace is not None:
+            self.trace.published(self, message, entry.sequence)
         if not self.ready.count and not self.waits_for_log:
             # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
             consumer = self.rotation.next()
@@ -190,6 +194,8 @@ class Queue(QueueStream):
         if self.deleted:
             return
         self.published += 1
+        if self.trace is not None:
+            self.trace.published(self, message, sequence)
         self._come_back(Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms)), log=True)
 
     def reinstate(
@@ -312,6 +318,8 @@ class Queue(QueueStream):
         if self.mirror and not no_ack:
             channel.mirrors.came(entry.sequence)
             entry.term = channel.mirrors.era
+        if self.trace is not None:
+            self.trace.delivered(self, entry, None)
         message = self.delivered_form(entry)
         tag = channel.next_tag()
         redelivered = entry.redelivered

@@ -14,6 +14,7 @@ from pandomq.kernel.plain.settings import Settings
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
+    from pandomq.kernel.plain.trace import Trace
 
 
 class QueueExits(QueuePages):
@@ -25,6 +26,8 @@ class QueueExits(QueuePages):
     def __init__(self, engine: "Engine") -> None:
         super().__init__(engine)
         self.settings = Settings()
+        self.trace: Trace | None = None
+        self.label = b""
         self.deleted = False
         self.dropped = 0
         self.gone_first = 0  # a range of dequeued sequences that the log batch has not written yet
@@ -83,7 +86,10 @@ class QueueExits(QueuePages):
     def die(self, entry: Entry, reason: int) -> None:
         """The message goes to the dead letters, if there is such a thing here."""
         self.dropped += 1
-        if self.settings.dead_letters and not self.deleted:
+        is_letter = self.settings.dead_letters and not self.deleted
+        if self.trace is not None:
+            self.trace.died(self, entry, reason, is_letter)
+        if is_letter:
             self.engine.dead.append((self, entry.message, reason, entry.delivery_count))
         self.gone(entry)
 

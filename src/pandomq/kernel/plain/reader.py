@@ -133,7 +133,7 @@ class Reader:
     def _deliver(self, now_ms: int) -> None:
         consumer, queue, channel = self._consumer, self._consumer.queue, self._consumer.channel
         assert self._chunk is not None
-        offset, _, exchange, key, header, body = self._chunk.row(self._position)
+        offset, time_us, exchange, key, header, body = self._chunk.row(self._position)
         self._step()
         consumer.served = True
         consumer.delivered += 1
@@ -142,6 +142,8 @@ class Reader:
         tag = channel.next_tag()
         routing = bytes((len(exchange),)) + exchange + bytes((len(key),)) + key
         message = Message(routing, with_offset(header, offset), body)
+        if queue.trace is not None:
+            queue.trace.read(consumer, offset + 1, routing, len(body), time_us)
         channel.session.write_delivery(channel.number, consumer.deliver_start, tag, False, message)
         if not consumer.no_ack:
             consumer.unacked_count += 1

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
     from pandomq.kernel.plain.engine import Engine
     from pandomq.kernel.plain.routes import Routes
+    from pandomq.kernel.plain.trace import Trace
 
 FRAME_START: Final = struct.Struct(">BHI")
 FRAME_OVERHEAD: Final = 8
@@ -29,6 +30,8 @@ class Session:
         self.frame_max = frame_max
         self.out_bytes_max = out_bytes_max
         self.uplink: Session | None = None
+        self.trace: Trace | None = None
+        self.label = b""
         self.writable = True
         self.closed = False
         self.is_dirty = False  # in the engine's list of sessions with outgoing bytes

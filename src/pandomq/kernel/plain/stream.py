@@ -35,6 +35,8 @@ class StreamEnd:
         """Takes the message under the queue's next sequence."""
         queue = self._queue
         queue.published += 1
+        if queue.trace is not None:
+            queue.trace.published(queue, message, queue.next_sequence)
         self._append(message, queue.next_sequence, now_ms)
         if not self.is_unsealed:
             self.is_unsealed = True
