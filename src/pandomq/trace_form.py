@@ -3,8 +3,8 @@
     body      head (64 bytes), columns, tables; all numbers little-endian
     head      "PTRC", version u8, 3 bytes of nothing, counts u32 of events, queues, routings, consumers and texts,
               term u64, dropped u64, number u64, sample f64, 4 bytes of nothing
-    columns   time_us i64, sequence u64, since_us i64; size u32, queue u32, routing u32, consumer u32; kind u8,
-              reason u8: each one contiguous, with as many values as there are events
+    columns   time_us i64, sequence u64, since_us i64, held_us i64; size u32, queue u32, routing u32, consumer u32;
+              kind u8, reason u8: each one contiguous, with as many values as there are events
     tables    broker: length u16, name; queues: id u64, length u16, name; routings: exchange and routing key as AMQP's
               short strings; consumers: length u16 and name of the connection, consumer tag as a short string; texts:
               length u32, JSON
@@ -16,7 +16,8 @@ written.
 
 A message is known by its queue's id and its `sequence`; of a stream the latter is its offset and 1. Which messages are
 sampled follows from the sequence, so of a message that is sampled every step is there. `since_us` is the time since it
-was published into that queue, UNKNOWN_US if the broker that wrote the event did not see that.
+was published into that queue, UNKNOWN_US if the broker that wrote the event did not see that; `held_us`, of ACKED and
+REQUEUED, the time since its delivery, and UNKNOWN_US of all others.
 
 Of an event of kind CLUSTER `sequence` is its text, counted from 0.
 
@@ -42,6 +43,7 @@ COLUMNS: Final = (
     ("time_us", "q"),
     ("sequence", "Q"),
     ("since_us", "q"),
+    ("held_us", "q"),
     ("size", "I"),
     ("queue", "I"),
     ("routing", "I"),
@@ -50,7 +52,7 @@ COLUMNS: Final = (
     ("reason", "B"),
 )
 """Names and type codes, in their order."""
-EVENT_BYTES: Final = 42
+EVENT_BYTES: Final = 50
 """Of one event in all columns."""
 
 SAMPLE_FACTOR: Final = 0x9E3779B97F4A7C15
@@ -132,7 +134,8 @@ class Event(NamedTuple):
     connection: str
     size: int
     since_us: int
-    text: str
+    text: str = ""
+    held_us: int = UNKNOWN_US
 
 
 NO_QUEUE: Final = QueueName(0, "")
@@ -152,6 +155,7 @@ class Events:
     time_us: "array[int]" = field(default_factory=lambda: array("q"))
     sequence: "array[int]" = field(default_factory=lambda: array("Q"))
     since_us: "array[int]" = field(default_factory=lambda: array("q"))
+    held_us: "array[int]" = field(default_factory=lambda: array("q"))
     size: "array[int]" = field(default_factory=lambda: array("I"))
     queue: "array[int]" = field(default_factory=lambda: array("I"))
     routing: "array[int]" = field(default_factory=lambda: array("I"))
@@ -175,6 +179,7 @@ class Events:
         self.time_us.append(event.time_us)
         self.sequence.append(len(self.texts) - 1 if is_cluster else event.sequence)
         self.since_us.append(event.since_us)
+        self.held_us.append(event.held_us)
         self.size.append(event.size)
         self.queue.append(self._place(self.queues, QueueName(event.queue_id, event.queue)))
         self.routing.append(self._place(self.routings, Routing(event.exchange, event.routing_key)))
@@ -209,6 +214,7 @@ class Events:
                 self.size[place],
                 self.since_us[place],
                 self.texts[self.sequence[place]] if is_cluster else "",
+                self.held_us[place],
             )
 
 

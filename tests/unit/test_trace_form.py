@@ -40,6 +40,7 @@ of_messages = st.builds(
     size=st.integers(0, 2**32 - 1),
     since_us=st.integers(UNKNOWN_US, 2**62),
     text=st.just(""),
+    held_us=st.integers(UNKNOWN_US, 2**62),
 )
 of_clusters = st.builds(
     cluster_event,
@@ -65,15 +66,15 @@ def test_what_is_decoded_is_what_was_encoded(rows: list[Event]) -> None:
 
 
 def test_the_form_is_the_documented_one() -> None:
-    row = Event(Kind.DELIVERED, Reason.NONE, 5, "q", 9, 4, "x", "k", "c", "peer", 10, 1, "")
+    row = Event(Kind.ACKED, Reason.NONE, 5, "q", 9, 4, "x", "k", "c", "peer", 10, 1, held_us=2)
     body = encode_events(batch_of([row]))
     assert HEAD.size == 64
     assert body[:5] == b"PTRC\x01"
-    assert body[64:106] == bytes.fromhex(
-        "0500000000000000 0400000000000000 0100000000000000 0a000000 01000000 01000000 01000000 05 00"
+    assert body[64:114] == bytes.fromhex(
+        "0500000000000000 0400000000000000 0100000000000000 0200000000000000 0a000000 01000000 01000000 01000000 07 00"
     )
     tables = b"\x02\x00n1" + b"\x09" + 7 * b"\x00" + b"\x01\x00q" + b"\x01x\x01k" + b"\x04\x00peer\x01c"
-    assert body[106:] == tables
+    assert body[114:] == tables
 
 
 def test_a_column_is_as_wide_as_its_type() -> None:
@@ -105,7 +106,7 @@ def test_what_ends_too_early_is_no_batch(cut: int) -> None:
         decode_events(body + b"\x00" * cut)
 
 
-@pytest.mark.parametrize(("place", "octet"), [(0, 0), (4, 2), (92, 9), (104, 99), (104, 0), (105, 9)])
+@pytest.mark.parametrize(("place", "octet"), [(0, 0), (4, 2), (100, 9), (112, 99), (112, 0), (113, 9)])
 def test_what_makes_no_sense_is_no_batch(place: int, octet: int) -> None:
     row = Event(Kind.DELIVERED, Reason.NONE, 5, "q", 9, 4, "x", "k", "c", "peer", 10, 1, "")
     body = bytearray(encode_events(batch_of([row])))

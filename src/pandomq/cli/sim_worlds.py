@@ -37,6 +37,7 @@ def run(
     log: bool,
     seed: int | None,
     explain: bool,
+    traced: bool,
     mutant: str,
     mutants: bool,
     minutes: float,
@@ -48,9 +49,9 @@ def run(
     if mutants:
         _show_catches(jobs)
     elif seed is not None:
-        _show_one(Job(seed, nodes, log, mutant), explain=explain)
+        _show_one(Job(seed, nodes, log, mutant, traced=traced), explain=explain)
     else:
-        _show_many(seed_range(seeds), jobs, Job(0, nodes, log, mutant), minutes, record)
+        _show_many(seed_range(seeds), jobs, Job(0, nodes, log, mutant, traced=traced), minutes, record)
 
 
 def seed_range(text: str) -> range:

@@ -43,13 +43,16 @@ class Job(msgspec.Struct, frozen=True):
     mutant: str = ""
     plot: str | None = None
     """Of a world of logs; empty for none. Left out, the seed chooses."""
+    traced: bool = False
+    """Brokers trace what happens to messages."""
 
     def command(self, seed: int) -> str:
         """What a person types to see this world."""
         log = " --log" if self.log else ""
         nodes = f" --nodes {self.nodes}" if self.nodes != 1 else ""
         mutant = f" --mutant {self.mutant}" if self.mutant else ""
-        return f"pandomq sim{log}{nodes}{mutant} --seed {seed} --explain"
+        traced = " --traced" if self.traced else ""
+        return f"pandomq sim{log}{nodes}{mutant}{traced} --seed {seed} --explain"
 
 
 def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
@@ -63,7 +66,9 @@ def _run_world(job: Job, show: Callable[[str], None] | None) -> Outcome:
     if job.log:
         return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show, job.plot).run()
     nodes = job.nodes or 1 + job.seed % NODES_DRAWN
-    return World(job.seed, show).run() if nodes == 1 else ClusterWorld(job.seed, nodes, show).run()
+    if nodes == 1:
+        return World(job.seed, show, traced=job.traced).run()
+    return ClusterWorld(job.seed, nodes, show, traced=job.traced).run()
 
 
 @contextmanager

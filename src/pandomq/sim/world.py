@@ -29,6 +29,7 @@ from pandomq.sim.checkers.kinds import KindsKept
 from pandomq.sim.checkers.order import InOrder
 from pandomq.sim.checkers.redelivered import RedeliveredSaysSo
 from pandomq.sim.checkers.streams import StreamsKept
+from pandomq.sim.checkers.traces import TracesWhole
 from pandomq.sim.checkers.transactions import TransactionsWhole
 from pandomq.sim.clients.client import Client
 from pandomq.sim.clients.configurer import Configurer
@@ -39,6 +40,7 @@ from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.clients.stager import Stager
 from pandomq.sim.clients.stream_reader import StreamDrainer, StreamReader
+from pandomq.sim.clients.tracer import Tracer
 from pandomq.sim.clients.transactor import Transactor
 from pandomq.sim.disk import DiskPace, SimDisk
 from pandomq.sim.faults import Faults
@@ -71,7 +73,8 @@ class World:
     lengths_ms: tuple[int, ...] = (300, 1_000, 2_500)
     """Of the time of faults."""
 
-    def __init__(self, seed: int, show: Callable[[str], None] | None = None) -> None:
+    def __init__(self, seed: int, show: Callable[[str], None] | None = None, *, traced: bool = False) -> None:
+        """`traced`: messages are, most of the time; then the seed takes another course."""
         self.seed = seed
         self.random = random = self._first_random()
         self.agenda = Agenda()
@@ -94,6 +97,7 @@ class World:
             self._streams_kept,
             self._configuration,
             Invariants(self.ledger),
+            TracesWhole(self.ledger),
             *self._more_checkers(),
         ]
         self.observer = Observer(self.ledger, checkers)
@@ -112,6 +116,8 @@ class World:
         self.clients = self._make_clients()
         if self.streams:
             self.clients += self._make_readers()
+        if traced:
+            self.clients.append(Tracer(self.scene))
         self.faults = self._make_faults(Random(random.getrandbits(64)))
         self.observer.on_ended = self.faults.ended
 

@@ -94,7 +94,7 @@ def test_a_batch_is_written_before_its_time_if_there_is_enough() -> None:
     world = traced_world()
     peer = world.peer()
     peer.declare("q")
-    for _ in range(limits.TRACE_BATCH_BYTES // 42 // 100 + 2):
+    for _ in range(limits.TRACE_BATCH_BYTES // 50 // 100 + 2):
         for _ in range(100):
             peer.say_publish("", "q")
         peer.flush()

@@ -57,7 +57,7 @@ def test_a_publish_a_delivery_and_an_ack(world: World) -> None:
     trace, queue, channel = traced(world)
     world.feed(channel.session, publish(b"k", b"body"))
     world.end_batch()
-    world.engine.time_us = 5_250_000
+    world.engine.time_us, world.now_ms = 5_250_000, 5_250
     world.consumer(channel, queue)
     world.end_batch()
     world.engine.time_us = 5_300_000
@@ -67,7 +67,7 @@ def test_a_publish_a_delivery_and_an_ack(world: World) -> None:
     assert rows(trace) == [
         common,
         consumed._replace(kind=Kind.DELIVERED, time_us=5_250_000, since_us=250_000),
-        consumed._replace(kind=Kind.ACKED, time_us=5_300_000, since_us=300_000),
+        consumed._replace(kind=Kind.ACKED, time_us=5_300_000, since_us=300_000, held_us=50_000),
     ]
     assert (trace.count, trace.size_bytes, rows(trace)) == (0, 0, [])
 

@@ -16,12 +16,14 @@ cdef enum:
     REASON_MAXLEN = 3
     QUEUE_NAME_SIZE = 10
     CONSUMER_NAME_SIZE = 3
+    UNKNOWN = -1
 
 
 cdef struct TraceRow:
     int64_t time_us
     uint64_t sequence
     int64_t since_us
+    int64_t held_us
     uint32_t size
     uint32_t queue
     uint32_t routing
@@ -102,6 +104,8 @@ cdef bytes trace_columns(Trace trace):
     for at in range(count):
         p = little64(p, <uint64_t>rows[at].since_us)
     for at in range(count):
+        p = little64(p, <uint64_t>rows[at].held_us)
+    for at in range(count):
         p = little32(p, rows[at].size)
     for at in range(count):
         p = little32(p, rows[at].queue)
@@ -129,7 +133,7 @@ cdef int trace_published(Queue queue, Message message, uint64_t sequence) except
         return 0
     if message.traced_us == 0:
         message.traced_us = trace.engine.time_us
-    trace_add(trace, KIND_PUBLISHED, REASON_NONE, queue, message.routing, NULL, sequence, message.body_size, 0)
+    trace_add(trace, KIND_PUBLISHED, REASON_NONE, queue, message.routing, NULL, sequence, message.body_size, 0, UNKNOWN)
     if trace.engine.publishing == NULL:
         return 0
     channel = <Channel>trace.engine.publishing
@@ -149,19 +153,22 @@ cdef int trace_unroutable(Trace trace, Message message) except -1:
     # The engine has counted it.
     cdef uint64_t number = trace.engine.unroutable
     if trace_samples(trace, number):
-        trace_add(trace, KIND_UNROUTABLE, REASON_NONE, None, message.routing, NULL, number, message.body_size, 0)
+        trace_add(trace, KIND_UNROUTABLE, REASON_NONE, None, message.routing, NULL, number, message.body_size, 0,
+                  UNKNOWN)
     return 0
 
 
 cdef int trace_refused(Queue queue, Message message) except -1:
     # It has no sequence, and is known by how many were published.
     if trace_samples(queue.trace, queue.engine.published):
-        trace_add(queue.trace, KIND_REFUSED, REASON_MAXLEN, queue, message.routing, NULL, 0, message.body_size, 0)
+        trace_add(queue.trace, KIND_REFUSED, REASON_MAXLEN, queue, message.routing, NULL, 0, message.body_size, 0,
+                  UNKNOWN)
     return 0
 
 
 cdef int trace_delivered(Queue queue, Entry* entry, PyObject* consumer) except -1:
-    return trace_entry(queue, KIND_REDELIVERED if entry.redelivered else KIND_DELIVERED, REASON_NONE, entry, consumer)
+    cdef int kind = KIND_REDELIVERED if entry.redelivered else KIND_DELIVERED
+    return trace_entry(queue, kind, REASON_NONE, entry, consumer, UNKNOWN)
 
 
 cdef int trace_read(Consumer consumer, Chunk chunk, uint32_t position) except -1:
@@ -182,18 +189,19 @@ cdef int trace_read(Consumer consumer, Chunk chunk, uint32_t position) except -1
     p = store_bytes(store8(<octet*>PyBytes_AS_STRING(routing), <uint8_t>exchange_size), exchange, exchange_size)
     store_bytes(store8(p, <uint8_t>key_size), key, key_size)
     return trace_add(trace, KIND_DELIVERED, REASON_NONE, consumer.queue, routing, <PyObject*>consumer, sequence,
-                     body_size, max(0, trace.engine.time_us - chunk.number(CHUNK_TIMES, position)))
+                     body_size, max(0, trace.engine.time_us - chunk.number(CHUNK_TIMES, position)), UNKNOWN)
 
 
 cdef int trace_settled(Unacked* unacked, int method_id, bint requeue) except -1:
     # What dies of a rejection is traced as dead; a stream keeps what it has.
     cdef Queue queue = <Queue>unacked.queue
+    cdef int64_t held_us = max(0, queue.engine.time_us - unacked.delivered_ms * 1000)
     if queue.deleted:
         return 0
     if method_id == C_ACK:
-        return trace_entry(queue, KIND_ACKED, REASON_NONE, &unacked.entry, unacked.consumer)
+        return trace_entry(queue, KIND_ACKED, REASON_NONE, &unacked.entry, unacked.consumer, held_us)
     if requeue and queue.stream is None:
-        return trace_entry(queue, KIND_REQUEUED, REASON_NONE, &unacked.entry, unacked.consumer)
+        return trace_entry(queue, KIND_REQUEUED, REASON_NONE, &unacked.entry, unacked.consumer, held_us)
     return 0
 
 
@@ -203,7 +211,7 @@ cdef int trace_died(Queue queue, Entry* entry, int reason, bint is_letter) excep
         kind = KIND_DEAD_LETTERED
     elif reason == C_EXPIRED:
         kind = KIND_EXPIRED
-    return trace_entry(queue, kind, reason + 1, entry, NULL)
+    return trace_entry(queue, kind, reason + 1, entry, NULL, UNKNOWN)
 
 
 cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint confirmed) except -1:
@@ -225,7 +233,7 @@ cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint co
         trace = queue.trace
         if confirmed and trace is not None:
             trace_add(trace, KIND_CONFIRMED, REASON_NONE, queue, traced[2], NULL, traced[3], traced[5],
-                      trace.engine.time_us - <int64_t>traced[4])
+                      trace.engine.time_us - <int64_t>traced[4], UNKNOWN)
     if waiting:
         channel.traced.extendleft(reversed(waiting))
     return 0
@@ -233,20 +241,22 @@ cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint co
 
 # --- rows
 
-cdef inline int trace_entry(Queue queue, int kind, int reason, Entry* entry, PyObject* consumer) except -1:
+cdef inline int trace_entry(Queue queue, int kind, int reason, Entry* entry, PyObject* consumer,
+                            int64_t held_us) except -1:
     cdef Trace trace = queue.trace
     cdef Message message
-    cdef int64_t since_us = -1
+    cdef int64_t since_us = UNKNOWN
     if not trace_samples(trace, entry.sequence):
         return 0
     message = <Message>entry.message
     if message.traced_us:
         since_us = trace.engine.time_us - message.traced_us
-    return trace_add(trace, kind, reason, queue, message.routing, consumer, entry.sequence, message.body_size, since_us)
+    return trace_add(trace, kind, reason, queue, message.routing, consumer, entry.sequence, message.body_size,
+                     since_us, held_us)
 
 
 cdef int trace_add(Trace trace, int kind, int reason, Queue queue, bytes routing, PyObject* consumer,
-                   uint64_t sequence, uint64_t size, int64_t since_us) except -1:
+                   uint64_t sequence, uint64_t size, int64_t since_us, int64_t held_us) except -1:
     cdef TraceRow* row
     if trace.size_bytes + EVENT_SIZE > trace.bytes_max:
         trace.dropped += 1
@@ -268,6 +278,7 @@ cdef int trace_add(Trace trace, int kind, int reason, Queue queue, bytes routing
     row.time_us = trace.engine.time_us
     row.sequence = sequence
     row.since_us = since_us
+    row.held_us = held_us
     row.size = <uint32_t>min(size, <uint64_t>0xFFFFFFFF)
     row.kind = <uint8_t>kind
     row.reason = <uint8_t>reason

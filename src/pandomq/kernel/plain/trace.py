@@ -29,6 +29,7 @@ class Row(NamedTuple):
     time_us: int
     sequence: int
     since_us: int
+    held_us: int
     size: int
     queue: int
     routing: int
@@ -132,10 +133,10 @@ class Trace:
             self._add(Kind.DELIVERED, Reason.NONE, consumer.queue, routing, consumer, sequence, size, since_us)
 
     def acked(self, unacked: "Unacked") -> None:
-        self._add_entry(Kind.ACKED, Reason.NONE, unacked.queue, unacked.entry, unacked.consumer)
+        self._add_settled(Kind.ACKED, unacked)
 
     def requeued(self, unacked: "Unacked") -> None:
-        self._add_entry(Kind.REQUEUED, Reason.NONE, unacked.queue, unacked.entry, unacked.consumer)
+        self._add_settled(Kind.REQUEUED, unacked)
 
     def died(self, queue: "QueueExits", entry: "Entry", reason: int, is_letter: bool) -> None:
         kind = Kind.DEAD_LETTERED if is_letter else Kind.EXPIRED if reason == EXPIRED else Kind.DROPPED
@@ -149,13 +150,24 @@ class Trace:
 
     # --- rows
 
+    def _add_settled(self, kind: Kind, unacked: "Unacked") -> None:
+        held_us = max(0, self.engine.time_us - unacked.delivered_ms * 1000)
+        self._add_entry(kind, Reason.NONE, unacked.queue, unacked.entry, unacked.consumer, held_us)
+
     def _add_entry(
-        self, kind: Kind, reason: Reason, queue: "QueueExits", entry: "Entry", consumer: "Consumer | None"
+        self,
+        kind: Kind,
+        reason: Reason,
+        queue: "QueueExits",
+        entry: "Entry",
+        consumer: "Consumer | None",
+        held_us: int = UNKNOWN_US,
     ) -> None:
         if self._samples(entry.sequence):
             message = entry.message
             since_us = self.engine.time_us - message.traced_us if message.traced_us else UNKNOWN_US
-            self._add(kind, reason, queue, message.routing, consumer, entry.sequence, message.body_size, since_us)
+            size = message.body_size
+            self._add(kind, reason, queue, message.routing, consumer, entry.sequence, size, since_us, held_us)
 
     def _add(
         self,
@@ -167,6 +179,7 @@ class Trace:
         sequence: int,
         size: int,
         since_us: int,
+        held_us: int = UNKNOWN_US,
     ) -> None:
         if self.size_bytes + EVENT_BYTES > self.bytes_max:
             self.dropped += 1
@@ -177,6 +190,7 @@ class Trace:
                 self.engine.time_us,
                 sequence,
                 since_us,
+                held_us,
                 min(size, SIZE_MAX),
                 self._place_of_queue(queue),
                 self._place_of_routing(routing),

@@ -73,7 +73,9 @@ def serves_anywhere(seed: int, nodes: int) -> bool:
 class ClusterWorld(World):
     lengths_ms = (400, 900, 1_700)
 
-    def __init__(self, seed: int, nodes: int, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, seed: int, nodes: int, show: Callable[[str], None] | None = None, *, traced: bool = False
+    ) -> None:
         self._nodes = nodes
         random = Random(f"cluster {seed} {nodes}")
         self._random = random
@@ -87,7 +89,7 @@ class ClusterWorld(World):
             # It takes a while until all fronts have what the root has.
             self.lengths_ms = (900, 2_000, 3_000)
             self._secondary_count = own.choice(SECONDARIES)
-        super().__init__(seed, show)
+        super().__init__(seed, show, traced=traced)
         self._secondaries = Secondaries(self.scene, own)
         self.observer.on_ended = self._ended
         self.scene.proxied = self._order.proxied = self._kinds_kept.proxied = self.proxied
