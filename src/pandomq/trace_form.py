@@ -200,22 +200,12 @@ class Events:
         for place in range(len(self)):
             kind, queue = Kind(self.kind[place]), self.queues[self.queue[place]]
             routing, consumer = self.routings[self.routing[place]], self.consumers[self.consumer[place]]
-            is_cluster = kind == Kind.CLUSTER
-            yield Event(
-                kind,
-                Reason(self.reason[place]),
-                self.time_us[place],
-                queue.name,
-                queue.queue_id,
-                0 if is_cluster else self.sequence[place],
-                *routing,
-                consumer.tag,
-                consumer.connection,
-                self.size[place],
-                self.since_us[place],
-                self.texts[self.sequence[place]] if is_cluster else "",
-                self.held_us[place],
-            )
+            sequence, text = self.sequence[place], ""
+            if kind == Kind.CLUSTER:
+                sequence, text = 0, self.texts[sequence]
+            names = (queue.name, queue.queue_id, sequence, *routing, consumer.tag, consumer.connection)
+            times = (self.since_us[place], text, self.held_us[place])
+            yield Event(kind, Reason(self.reason[place]), self.time_us[place], *names, self.size[place], *times)
 
 
 def cluster_event(time_us: int, name: str, facts: Mapping[str, Any]) -> Event:

@@ -189,7 +189,7 @@ class Broker:
     def note_time(self, now_ms: int) -> int:
         """As it is told, also of what happens between batches; returns the cluster's."""
         self.now_ms = now_ms - self.clock_ahead_ms
-        self.engine.time_us = self.now_ms * 1000
+        self.engine.time_us = self.now_ms * 1000 + self.tracing.fraction_us
         return self.now_ms
 
     def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:

@@ -73,12 +73,14 @@ class TracedVhost:
 
 
 class Tracing:
-    __slots__ = ("_broker", "_numbers", "in_office", "traced")
+    __slots__ = ("_broker", "_numbers", "fraction_us", "in_office", "traced")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self.in_office = True
         """What happens to the brokers is this one's to write. Who has a log on disk is told when."""
+        self.fraction_us = 0
+        """What is beyond the milliseconds that the broker is told, by who has a finer clock."""
         self.traced: dict[str, TracedVhost] = {}
         """By the names of their vhosts."""
         self._numbers: dict[str, int] = {}
@@ -119,7 +121,8 @@ class Tracing:
         """As the broker is told it, of what happens between batches."""
         if self.traced:
             engine = self._broker.engine
-            engine.time_us = max(engine.time_us, (now_ms - self._broker.clock_ahead_ms) * 1000)
+            now_us = (now_ms - self._broker.clock_ahead_ms) * 1000 + self.fraction_us
+            engine.time_us = max(engine.time_us, now_us)
 
     def turn(self) -> None:
         """In a batch: what is due is written."""

@@ -24,4 +24,7 @@ class Clock:
         return time.monotonic_ns() // 1_000_000
 
     def now_ms(self) -> int:
-        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+        return self.now_us() // 1000
+
+    def now_us(self) -> int:
+        return (time.monotonic_ns() + self._offset_ns) // 1000

@@ -157,7 +157,7 @@ class Server:
         if self.failure.done() or self._disk is None or self._renewal is not None:
             return
         try:
-            self.node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
+            self.node.disk_completed(self._disk.take_completions(), self._exactly_now_ms())
         except StoreFault as fault:
             self.failure.set_exception(fault)
             return
@@ -271,9 +271,14 @@ class Server:
         if not node.ready:
             # Before its first batch: its entry would take the log's time back, if this clock is behind.
             clock.go_on_from(node.last_ms)
-        self._carry_out(node.step(clock.now_ms(), clock.monotonic_ms()))
+        self._carry_out(node.step(self._exactly_now_ms(), clock.monotonic_ms()))
         if node.next_deadline_ms < self._timer_ms:
             self._set_timer()
+
+    def _exactly_now_ms(self) -> int:
+        """Traces are told the rest."""
+        now_ms, self.node.broker.tracing.fraction_us = divmod(self._clock.now_us(), 1000)
+        return now_ms
 
     def _carry_out(self, output: Output) -> None:
         if self._disk is not None and output.disk:
@@ -311,7 +316,7 @@ class Server:
         views = self.node.views
         try:
             # Nobody waits for it any more, but what failed must not be taken for done by who comes next.
-            self.node.disk_completed(self._disk.take_completions(), self._clock.now_ms())
+            self.node.disk_completed(self._disk.take_completions(), self._exactly_now_ms())
             self._disk = Disk(self._data, self._tell_completed, self._sync_times)
         except StoreFault as fault:
             self.failure.set_exception(fault)
