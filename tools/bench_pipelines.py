@@ -4,6 +4,7 @@ docs/benchmarks.md."""
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
@@ -23,10 +24,13 @@ from pandomq.bench.peers import documents
 from pandomq.bench.peers.machine import this_machine
 from pandomq.bench.peers.other_work import OtherWork
 from pandomq.bench.pipelines import filling
-from pandomq.bench.pipelines.figures import ARCHIVE, Filling, JobRun, PipelineFigures
+from pandomq.bench.pipelines.figures import ARCHIVE, AUDIT, Filling, JobRun, PipelineFigures
 from pandomq.bench.pipelines.filling import STREAM
 from pandomq.bench.session import Session
 from pandomq.pipeline.archive import Archive, Wish
+from pandomq.pipeline.audit.job import Audit
+from pandomq.pipeline.audit.job import Wish as AuditWish
+from pandomq.pipeline.audit.verdict import summarize
 from pandomq.pipeline.lake import Lake
 from pandomq.pipeline.session import spark_session
 
@@ -38,6 +42,9 @@ WARM_UP: Final = 20_000
 """Messages for a first time of each job, which does not count: Spark compiles meanwhile."""
 DISK_BYTES_PER_MESSAGE: Final = 1500
 """Beyond twelve times the body: logs, chunks, what is kept for the audit, of three brokers, and the lake."""
+
+RETAINED_BYTES: Final = 10**12
+"""Of the log, by each broker for the audit: all of it."""
 
 
 def main() -> int:
@@ -51,6 +58,7 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="only write the page anew from the JSON")
     options = parser.parse_args()
     if not options.page:
+        os.environ["PANDOMQ_LOG_RETAIN_FOR_AUDIT_BYTES"] = str(RETAINED_BYTES)
         # Brokers are in sessions of their own: whoever ends us means them, too.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         with tempfile.TemporaryDirectory(prefix="bench-pipelines-", dir=options.work) as work:
@@ -122,6 +130,7 @@ class Bench:
             if counts:
                 self._fillings.append(Filling(messages, self._options.body, seconds))
             self._archive(session, brokers, directory / "lake", messages, counts=counts)
+            self._audit(session, brokers, messages, counts=counts)
         shutil.rmtree(directory)
 
     def _archive(
@@ -135,6 +144,20 @@ class Bench:
             raise RuntimeError(f"{summary.facts['rows in the lake']} rows are in the lake, not {messages}")
         if counts:
             self._lake_bytes = sum(file.bytes for file in Lake(directory).files())
+
+    def _audit(self, session: SparkSession, brokers: PandoCluster, messages: int, *, counts: bool) -> None:
+        begun_s = time.monotonic()
+        directories = [member.disk.directory / "data" for member in brokers.members]
+        audit = Audit(session, AuditWish(directories))
+        audit.run()
+        seconds = time.monotonic() - begun_s
+        summary, account = summarize(audit), audit.account
+        if not summary.good or account.gaps or account.entered != len(filling.SHAPES) * messages:
+            raise RuntimeError(f"the audit is not of {messages} messages: {summary.verdict}; {summary.facts}")
+        # Every log is read, and compared with the others.
+        records = len(directories) * (account.entered + account.left)
+        note = f"{account.entries:,} entries, {account.bytes_read / 1e9:.1f} GB"
+        self._note(JobRun(AUDIT, messages, self._options.body, records, "records", seconds, note), counts)
 
     def _note(self, run: JobRun, counts: bool) -> None:
         went = f"{run.items:,} {run.unit} in {run.seconds:.1f} s, {run.rate:,.0f} a second"

@@ -18,7 +18,7 @@ def figures(others_share: float = 0.0) -> PipelineFigures:
         runs=[
             JobRun(ARCHIVE, 1000, 100, 1000, "rows", 0.02),
             JobRun(ARCHIVE, 10_000, 100, 10_000, "rows", 0.08),
-            JobRun(AUDIT, 10_000, 100, 60_000, "entries", 0.4),
+            JobRun(AUDIT, 10_000, 100, 60_000, "records", 0.4),
         ],
         lake_bytes=1_234_567,
     )

@@ -45,7 +45,8 @@ class Measured(msgspec.Struct, frozen=True):
     disk_bytes_per_byte: float
     """Written for each byte of a body in a stream."""
     archive_rows: float | None
-    audit_entries: float | None
+    audit_records: float | None
+    """In the logs of three: a message that enters or leaves a queue."""
     lake_bytes_per_row: float | None
     """Beyond the body."""
 
@@ -73,7 +74,7 @@ def measured(
         read_rows=median(read),
         disk_bytes_per_byte=spark.disk_bytes_per_byte,
         archive_rows=None if archive is None else archive.rate,
-        audit_entries=None if audit is None else audit.rate,
+        audit_records=None if audit is None else audit.rate,
         lake_bytes_per_row=(
             None if jobs is None or archive is None else jobs.lake_bytes / archive.items - archive.body_bytes
         ),

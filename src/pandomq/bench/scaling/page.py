@@ -44,7 +44,7 @@ def _measured(plan: Plan) -> str:
         ("rows of 1 KiB read into Spark", f"{found.read_rows:,.0f} rows/s", "spark.json"),
         ("bytes written for a byte in a stream", f"{found.disk_bytes_per_byte:.2f}", "spark.json"),
         ("archived", _rate(found.archive_rows, "rows/s"), "pipelines.json"),
-        ("audited", _rate(found.audit_entries, "entries/s"), "pipelines.json"),
+        ("audited", _rate(found.audit_records, "records/s"), "pipelines.json"),
     ]
     return f"""## What was measured
 
@@ -130,10 +130,10 @@ if bodies do not compress."""
         )
     else:
         parts.append("The archive is not measured yet: `make bench-pipelines`.")
-    if plan.audit_core_hours is not None and found.audit_entries is not None:
+    if plan.audit_core_hours is not None and found.audit_records is not None:
         parts.append(
-            f"""An audit of a day, three logs with an entry for each message and each acknowledgement, takes
-{plan.audit_core_hours:.0f} hours of a core at {found.audit_entries / found.cores:,.0f} entries a second and core."""
+            f"""An audit of a day, three logs with two records for each message, takes
+{plan.audit_core_hours:.0f} hours of a core at {found.audit_records / found.cores:,.0f} records a second and core."""
         )
     parts.append(
         """Streams that are archived say `x-retain-until-archived`: an archive that stands still costs disk, and no

@@ -144,8 +144,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def audit_core_hours(self) -> float | None:
-        """For a day of three logs, with an entry for each message and each acknowledgement."""
-        rate = self.found.audit_entries
+        """For a day of three logs: a message enters a stream, or a queue and leaves it."""
+        rate = self.found.audit_records
         return None if rate is None else 6 * self.demand.messages_a_day / (rate / self.found.cores) / 3600
 
     # Where one root ends.
