@@ -72,6 +72,37 @@ def archive(
     lake_jobs.run_archive(wish, lake, form is LakeForm.DELTA, master, json, report)
 
 
+class Window(StrEnum):
+    """Lengths of windows that a rollup has; all of them are written."""
+
+    TEN_SECONDS = "10s"
+    MINUTE = "1m"
+    HOUR = "1h"
+
+
+@pipeline_app.command()
+def rollup(
+    lake: LakeDirectory,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(envvar="PANDOMQ_AMQP_URL", help="Where the brokers are; once for each vhost that is traced."),
+    ] = None,
+    window: Annotated[Window, typer.Option(help="Which windows the tables and the report show.")] = Window.TEN_SECONDS,
+    once: Annotated[bool, typer.Option("--once", help="End when all that is there now is rolled up.")] = False,
+    every: Annotated[float, typer.Option(min=0.0, help="Seconds between two steps.")] = 10.0,
+    lateness: Annotated[float, typer.Option(min=0.0, help="Seconds that a window waits for late events.")] = 30.0,
+    master: Master = "local[*]",
+    json: Json = None,
+    report: Report = None,
+) -> None:
+    """Rates, latencies, dead letters and more of traced vhosts, by windows; until it is interrupted."""
+    from pandomq.cli.pipeline import rollup_job
+    from pandomq.pipeline.rollup.job import Wish
+
+    urls = tuple(url or ["amqp://guest:guest@127.0.0.1:5672/%2F"])
+    rollup_job.run(lake, Wish(urls, every, once, lateness), window.value, master, json, report)
+
+
 @pipeline_app.command()
 def compact(lake: LakeDirectory, master: Master = "local[*]", json: Json = None, report: Report = None) -> None:
     """Make few large files of a lake's many small ones."""

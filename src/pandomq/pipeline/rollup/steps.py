@@ -1,0 +1,155 @@
+"""What a rollup of one vhost has on disk, and how a step of it is decided.
+
+    LAKE/_rollup/window=…/vhost=…/date=…/00000012-0.parquet   results of windows that step 12 closed
+    LAKE/_rollup/_inner/VHOST/step.json                       the last step: its number, its batch, what it knows
+    LAKE/_rollup/_inner/VHOST/open/00000012                   sums of the windows that are open after it
+    LAKE/_rollup/_inner/VHOST/stories/00000012.jsonl          what happened to the cluster
+    LAKE/_rollup/_inner/VHOST/checkpoint                      how far it has read; Spark's
+
+A step is decided when `step.json` is replaced, which happens at once or not at all. Files with higher numbers than it
+has are what a crash left behind, and go before the next step. One process at a time rolls up a vhost into a lake.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from pandomq.pipeline.lake import INNER as LAKE_INNER
+from pandomq.pipeline.lake import Lake, LakeFault
+from pandomq.pipeline.rollup.intake import Knowledge, Story
+
+ROLLUP: Final = "_rollup"
+INNER: Final = "_inner"
+VERSION: Final = 1
+
+
+class Step(msgspec.Struct, frozen=True):
+    number: int = -1
+    batch: int = -1
+    """Of the streaming query."""
+    knowledge: Knowledge = Knowledge()
+    version: int = VERSION
+
+
+class RollupFiles:
+    def __init__(self, lake: Path, vhost: str) -> None:
+        """Raises LakeFault if the directory holds something else than a lake, or a rollup that cannot be read."""
+        Lake(lake)
+        self.vhost = vhost
+        self.root = lake / ROLLUP
+        self._lake = lake
+        # As Spark writes names of directories, too.
+        self._place = quote(vhost, safe="")
+        self._inner = self.root / INNER / self._place
+        self.step = self._read()
+
+    def _read(self) -> Step:
+        path = self._inner / "step.json"
+        try:
+            step = msgspec.json.decode(path.read_bytes(), type=Step)
+        except FileNotFoundError:
+            return Step()
+        except msgspec.MsgspecError as error:
+            raise LakeFault(f"{path} cannot be read: {error}") from error
+        if step.version != VERSION:
+            raise LakeFault(f"{path} is of version {step.version}, which is not known here")
+        return step
+
+    @property
+    def checkpoint(self) -> Path:
+        return self._inner / "checkpoint"
+
+    @property
+    def staging(self) -> Path:
+        """Where the results of a step are written before it is decided: window=…/date=…/*.parquet."""
+        return self._inner / "staging"
+
+    def open_sums(self, number: int | None = None) -> Path:
+        """Of a step, or of the last one."""
+        return self._inner / "open" / f"{self.step.number if number is None else number:08d}"
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Nobody else writes meanwhile. Raises LakeFault if somebody does."""
+        # An archive that comes later finds that this is a lake, and not something else.
+        (self._lake / LAKE_INNER / "records").mkdir(parents=True, exist_ok=True)
+        self._inner.mkdir(parents=True, exist_ok=True)
+        with (self._inner / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise LakeFault(f"another process rolls up vhost {self.vhost} into {self._lake}") from None
+            self.step = self._read()
+            self._remove_strays()
+            yield
+
+    def results(self, window: str) -> list[Path]:
+        """Files that count."""
+        files = self.root.glob(f"window={window}/vhost={self._place}/date=*/*.parquet")
+        return sorted(path for path in files if _number(path) <= self.step.number)
+
+    def stories(self) -> list[Story]:
+        files = sorted((self._inner / "stories").glob("*.jsonl"))
+        lines = [line for path in files if _number(path) <= self.step.number for line in path.read_text().splitlines()]
+        return [msgspec.json.decode(line, type=Story) for line in lines]
+
+    def decide(self, step: Step, stories: list[Story]) -> None:
+        """Results in `staging`, and sums of windows that are open, become those that count: one step."""
+        for count, staged in enumerate(sorted(self.staging.rglob("*.parquet"))):
+            window, date = staged.parent.relative_to(self.staging).parts
+            directory = self.root / window / f"vhost={self._place}" / date
+            directory.mkdir(parents=True, exist_ok=True)
+            _sync(staged)
+            staged.replace(directory / f"{step.number:08d}-{count}.parquet")
+            _sync(directory)
+        if stories:
+            directory = self._inner / "stories"
+            directory.mkdir(exist_ok=True)
+            _write(
+                directory / f"{step.number:08d}.jsonl", b"".join(msgspec.json.encode(one) + b"\n" for one in stories)
+            )
+        for path in self.open_sums(step.number).glob("*.parquet"):
+            _sync(path)
+        _write(self._inner / "step.json", msgspec.json.encode(step))
+        before, self.step = self.open_sums(), step
+        shutil.rmtree(before, ignore_errors=True)
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+    def _remove_strays(self) -> None:
+        shutil.rmtree(self.staging, ignore_errors=True)
+        for path in (self._inner / "open").glob("*"):
+            if path != self.open_sums():
+                shutil.rmtree(path)
+        written = self.root.glob(f"window=*/vhost={self._place}/date=*/*.parquet")
+        for path in (*written, *(self._inner / "stories").glob("*.jsonl")):
+            if _number(path) > self.step.number:
+                path.unlink()
+
+
+def _number(path: Path) -> int:
+    return int(path.name[:8])
+
+
+def _write(path: Path, content: bytes) -> None:
+    draft = path.with_name(path.name + ".draft")
+    draft.write_bytes(content)
+    _sync(draft)
+    draft.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
