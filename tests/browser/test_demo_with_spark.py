@@ -25,7 +25,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 800
-JOBS = ("archive", "audit")
+JOBS = ("archive", "rollup", "audit")
 
 
 def start(directory: Path, *options: str) -> subprocess.Popen[str]:
@@ -41,7 +41,7 @@ def start(directory: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.proves("S4", "S6", "S7")
+@pytest.mark.proves("S4", "S5", "S6", "S7")
 def test_the_jobs_find_everything_in_order(page: Page, tmp_path: Path, pictures: Path) -> None:
     with start(tmp_path, "--seconds", "15", "--rate", "300") as demo:
         output, _ = demo.communicate(timeout=TIMEOUT_S)

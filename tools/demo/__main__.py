@@ -48,6 +48,7 @@ def play_it(options: argparse.Namespace, console: Console) -> bool:
         with grove(Path(directory)) as brokers:
             introduce(brokers, options, console)
             brokers.declare()
+            brokers.trace()
             with nullcontext() if options.without_spark else jobs(Path(directory), brokers) as spark:
                 run = Run(brokers, spark, story, options, Path(directory), console)
                 account = run.to_its_end()

@@ -46,14 +46,17 @@ def consume(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Ledger(ledgers / f"consumer-{consumer}.jsonl") as ledger:
-            _Consumer(brokers, ledger, end, reports).run(stop)
+            _Consumer(brokers, f"consumer-{consumer}", ledger, end, reports).run(stop)
     except Exception as error:
         reports.put(Failed(f"consumer {consumer}", repr(error)))
 
 
 class _Consumer:
-    def __init__(self, brokers: Sequence[Broker], ledger: Ledger, end: Event, reports: Queue[Report]) -> None:
+    def __init__(
+        self, brokers: Sequence[Broker], name: str, ledger: Ledger, end: Event, reports: Queue[Report]
+    ) -> None:
         self.brokers = brokers
+        self.name = name
         self.ledger = ledger
         self.end = end
         self.reports = reports
@@ -74,7 +77,7 @@ class _Consumer:
         self.unacked.clear()
         self.channel.basic_qos(prefetch_count=PREFETCH)
         for name in QUEUES:
-            self.channel.basic_consume(name, self.on_message)
+            self.channel.basic_consume(name, self.on_message, consumer_tag=f"{self.name} of {name}")
         return self.connection
 
     def on_message(self, _: BlockingChannel, method: Basic.Deliver, __: pika.BasicProperties, body: bytes) -> None:

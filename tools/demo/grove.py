@@ -5,7 +5,10 @@ They are started, watched, one of them is killed and started again, and all of t
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +27,7 @@ from tools.demo.words import EXCHANGE, QUEUES, STREAM
 PRIMARIES = 3
 LOOK_EVERY_S = 0.25
 RETAINED_BYTES = 4 * 2**30
+HTTP_TIMEOUT_S = 10.0
 
 
 class DemoFailed(Exception):
@@ -121,6 +125,18 @@ class Grove:
         for name in QUEUES:
             channel.queue_bind(STREAM, EXCHANGE, name)
         connection.close()
+
+    def trace(self) -> None:
+        """From now on all that happens to messages is in a stream."""
+        wish = json.dumps({"tracing": True, "trace_sample": 1.0}).encode()
+        login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
+        address = f"http://{self.root().place.http}/api/vhosts/%2F"
+        request = urllib.request.Request(address, wish, headers, method="PUT")
+        try:
+            urllib.request.urlopen(request, timeout=HTTP_TIMEOUT_S).close()
+        except OSError as error:
+            raise DemoFailed(f"the vhost is not traced: {error}") from None
 
     def root(self) -> Member:
         root = self.cluster.root()

@@ -1,7 +1,8 @@
 """The demo's jobs on Spark, each a step of its own.
 
-The archive reads the stream from the beginning on, while clients work. When all is quiet the audit reads the brokers'
-logs, and the ledgers of publishers and consumers.
+The archive reads the stream from the beginning on. The rollup comes when the cluster has been through its worst, and
+reads what the brokers traced, from the beginning; both go on while clients work. When all is quiet the audit reads the
+brokers' logs, and the ledgers of publishers and consumers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from tools.demo.words import STREAM
 
 EVERY_S = 2.0
 """Between two batches of a job that goes on."""
+LATENESS_S = 2.0
+"""All brokers have the same clock here."""
+REST_S = 4 * EVERY_S
 JOB_TIMEOUT_S = 300.0
 LOOK_EVERY_S = 0.2
 
@@ -39,6 +43,9 @@ class Jobs:
         pattern = STREAM.replace(".", r"\.")
         self._start("archive", str(self.lake), "--streams", pattern, "--every", str(EVERY_S))
 
+    def begin_rollup(self) -> None:
+        self._start("rollup", str(self.lake), "--every", str(EVERY_S), "--lateness", str(LATENESS_S))
+
     @property
     def archived_rows(self) -> int:
         return lake.rows_in(self.lake)
@@ -54,6 +61,12 @@ class Jobs:
         self._running["archive"].ask_to_end()
         self._finish("archive", meanwhile)
         return lake.take_stock(self.lake)
+
+    def end_rollup(self, meanwhile: Callable[[], None]) -> None:
+        """When it has had nothing more to do for a while."""
+        self._wait(lambda: lake.rollup_rests_s(self.lake) > REST_S, "the rollup to be complete", meanwhile)
+        self._running["rollup"].ask_to_end()
+        self._finish("rollup", meanwhile)
 
     def audit(self, ledgers: Path, meanwhile: Callable[[], None]) -> None:
         stores = [argument for directory in self._grove.data for argument in ("--data", str(directory))]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from pyarrow import parquet
 
 from pandomq.pipeline.lake import INNER, Lake
+from pandomq.pipeline.rollup.steps import ROLLUP
 from tools.demo.account import Archived
 from tools.demo.words import BODY, STREAM, Copy, count, frozen
 
@@ -16,6 +18,12 @@ def rows_in(directory: Path) -> int:
     if not (directory / INNER / "records").is_dir():
         return 0
     return sum(file.rows for file in Lake(directory).files() if file.stream == STREAM)
+
+
+def rollup_rests_s(directory: Path) -> float:
+    """For how long nothing more has been rolled up; nothing at all is no rest."""
+    steps = list((directory / ROLLUP).rglob("step.json"))
+    return time.time() - max(path.stat().st_mtime for path in steps) if steps else 0.0
 
 
 def take_stock(directory: Path) -> Archived:

@@ -82,4 +82,7 @@ class Play:
         while len(self._grove.sight.in_sync) <= PRIMARIES:
             yield
         self._tell(f"{killed.name} has caught up: all four are in sync")
+        if self._jobs:
+            self._jobs.begin_rollup()
+            self._tell("Spark rolls up what the brokers have traced")
         self.over = True

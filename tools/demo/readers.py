@@ -64,7 +64,12 @@ class _Reader:
         self.broker = name_of(self.connection, self.brokers)
         channel = self.connection.channel()
         channel.basic_qos(prefetch_count=PREFETCH)
-        channel.basic_consume(STREAM, self.on_message, arguments={"x-stream-offset": self.next_offset})
+        channel.basic_consume(
+            STREAM,
+            self.on_message,
+            arguments={"x-stream-offset": self.next_offset},
+            consumer_tag=f"reader at {self.broker}",
+        )
         return self.connection
 
     def on_message(

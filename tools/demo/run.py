@@ -91,6 +91,8 @@ class Run:
         rows = max(reader.end_offset for reader in self._account.read)
         self._account.archived = jobs.end_archive(rows, lambda: self._look("archive", self._seconds))
         self._display.tell(f"the archive is complete: {self._account.archived.rows:,} rows")
+        jobs.end_rollup(lambda: self._look("rollup", self._seconds))
+        self._display.tell("the rollup is complete")
         jobs.audit(self._ledgers, lambda: self._look("audit", self._seconds))
         self._display.tell("the audit is complete")
 

@@ -94,7 +94,7 @@ class _Subscription:
         channel = self.connection.channel()
         queue = channel.queue_declare("", exclusive=True).method.queue
         channel.queue_bind(queue, EXCHANGE, self.key)
-        channel.basic_consume(queue, self.on_message, auto_ack=True)
+        channel.basic_consume(queue, self.on_message, auto_ack=True, consumer_tag=f"subscriber at {self.broker}")
         self.since = time.time()
         self.reports.put(Subscribed())
 

@@ -171,8 +171,9 @@ def powers(lowest: float, highest: float) -> list[float]:
 
 
 def _scale(lowest: float, highest: float, start: float, end: float) -> Scale:
-    span = (highest - lowest) or 1.0
-    return lambda value: start + (value - lowest) / span * (end - start)
+    """What is alone is in the middle."""
+    span = highest - lowest
+    return lambda value: start + ((value - lowest) / span if span else 0.5) * (end - start)
 
 
 def _upright(values: Sequence[float], top: float, logarithmic: bool) -> tuple[list[float], Scale]:

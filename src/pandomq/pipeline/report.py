@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 1000
 """Of a table; how many more there are is said."""
 SHORT: Final = 22
-"""Facts of so many letters stand side by side."""
+"""Facts of so many letters stand side by side, and cells of tables in one line."""
 
 
 def render(title: str, summaries: Sequence[Summary], lead: str = "") -> str:
@@ -88,8 +88,9 @@ def _head(header: str, number: bool) -> str:
 
 
 def _data(value: object) -> str:
-    kind = ' class="number"' if _is_number(value) else ""
-    return f"<td{kind}>{escape(_cell(value))}</td>"
+    text = _cell(value)
+    kind = "number" if _is_number(value) else "short" if len(text) <= SHORT else ""
+    return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
 def _is_number(value: object) -> bool:

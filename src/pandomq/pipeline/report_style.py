@@ -29,7 +29,7 @@ header, main { max-width: 62rem; margin: 0 auto; padding: 0 1rem; }
 header { padding-top: 2.2rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; letter-spacing: -.015em; margin: 0; }
 h2 { font-size: 1.3rem; line-height: 1.25; margin: 0 0 .8rem; }
-h2::first-letter { text-transform: uppercase; }
+h2::first-letter, .verdict::first-letter { text-transform: uppercase; }
 h3 { font-size: 1rem; margin: 1.8rem 0 .3rem; }
 .lead { color: var(--soft); max-width: 46rem; margin: .5rem 0 0; }
 nav { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1.1rem 0 0; }
@@ -52,7 +52,10 @@ section {
   margin: 0 0 1.1rem;
 }
 .verdict.bad { color: var(--bad); background: var(--bad-tint); }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.2rem, 1fr)); gap: .9rem 1.2rem; margin: 0; }
+dl {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(9.2rem, 1fr)); grid-auto-flow: dense;
+  gap: .9rem 1.2rem; margin: 0;
+}
 dl .long { grid-column: 1 / -1; }
 dt { color: var(--soft); font-size: .83rem; line-height: 1.3; }
 dd { margin: 0; font-size: 1.2rem; font-variant-numeric: tabular-nums; }
@@ -63,6 +66,7 @@ th, td { padding: .32rem 1.4rem .32rem 0; text-align: left; border-bottom: 1px s
 th:last-child, td:last-child { padding-right: .2rem; }
 th { color: var(--soft); font-weight: 500; font-size: .83rem; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.short { white-space: nowrap; }
 figure { margin: 1.8rem 0 0; }
 figcaption { font-weight: 600; margin-bottom: .2rem; }
 @media (max-width: 36rem) {
@@ -72,6 +76,7 @@ figcaption { font-weight: 600; margin-bottom: .2rem; }
   section { padding: 1rem .9rem 1.2rem; border-radius: .6rem; }
   dl { grid-template-columns: repeat(auto-fill, minmax(7.2rem, 1fr)); }
   dd { font-size: 1.05rem; }
+  th, td { padding-right: .9rem; }
 }
 @media print {
   body { background: none; }
