@@ -188,9 +188,10 @@ class Broker:
 
     def note_time(self, now_ms: int) -> int:
         """As it is told, also of what happens between batches; returns the cluster's."""
-        self.now_ms = now_ms - self.clock_ahead_ms
-        self.engine.time_us = self.now_ms * 1000 + self.tracing.fraction_us
-        return self.now_ms
+        self.now_ms = now_ms = now_ms - self.clock_ahead_ms
+        if self.tracing.traced:
+            self.tracing.begin_at(now_ms)
+        return now_ms
 
     def handle(self, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
         now_ms = self.note_time(now_ms)

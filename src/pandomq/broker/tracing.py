@@ -14,6 +14,7 @@ from pandomq import kernel
 from pandomq.broker.commands import Command, DeclareQueue, DeleteVhost, PutTracing
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import encode_table
+from pandomq.kernel import NEVER_MS
 from pandomq.limits import (
     TRACE_BATCH_AGE_MS,
     TRACE_BATCH_BYTES,
@@ -58,7 +59,7 @@ class TracedVhost:
         self.notices: list[Event] = []
         self.dropped = 0
         """Beside what the kernel has dropped."""
-        self.due_ms = kernel.NEVER_MS
+        self.due_ms = NEVER_MS
         """When what waits is to be written."""
         self.uncommitted = 0
 
@@ -66,10 +67,9 @@ class TracedVhost:
     def waits(self) -> bool:
         return bool(self.trace.count or self.trace.dropped or self.notices or self.dropped)
 
-    def is_due(self, now_ms: int) -> bool:
-        if self.uncommitted >= TRACE_BATCHES_UNCOMMITTED_MAX:
-            return False
-        return self.waits and (now_ms >= self.due_ms or self.trace.size_bytes >= TRACE_BATCH_BYTES)
+    @property
+    def may_go(self) -> bool:
+        return self.uncommitted < TRACE_BATCHES_UNCOMMITTED_MAX and self.waits
 
 
 class Tracing:
@@ -117,6 +117,10 @@ class Tracing:
             else:
                 traced.dropped += 1
 
+    def begin_at(self, now_ms: int) -> None:
+        """The next batch is at this time, by the cluster's clock."""
+        self._broker.engine.time_us = now_ms * 1000 + self.fraction_us
+
     def note_time(self, now_ms: int) -> None:
         """As the broker is told it, of what happens between batches."""
         if self.traced:
@@ -128,16 +132,21 @@ class Tracing:
         """In a batch: what is due is written."""
         now_ms = self._broker.now_ms
         for traced in self.traced.values():
-            if traced.is_due(now_ms):
+            # Most of the time it is neither.
+            if (traced.due_ms <= now_ms or traced.trace.size_bytes >= TRACE_BATCH_BYTES) and traced.may_go:
                 self._write(traced)
-        self.watch()
+            if traced.due_ms == NEVER_MS and traced.waits:
+                self._watch(traced)
 
     def watch(self) -> None:
-        """Something may have happened: it is written in time."""
+        """Between batches something may have happened: it is written in time."""
         for traced in self.traced.values():
-            if traced.due_ms == kernel.NEVER_MS and traced.waits:
-                traced.due_ms = self._broker.now_ms + TRACE_BATCH_AGE_MS
-                self._broker.timers.watch_traces(traced.due_ms)
+            if traced.due_ms == NEVER_MS and traced.waits:
+                self._watch(traced)
+
+    def _watch(self, traced: TracedVhost) -> None:
+        traced.due_ms = self._broker.now_ms + TRACE_BATCH_AGE_MS
+        self._broker.timers.watch_traces(traced.due_ms)
 
     def declare(self, vhost: "Vhost") -> "Queue":
         """The stream, made if it is missing. Raises ChannelFault (406) if there is no room for it."""
@@ -153,7 +162,7 @@ class Tracing:
 
     def _write(self, traced: TracedVhost) -> None:
         broker, vhost = self._broker, traced.vhost
-        traced.due_ms = kernel.NEVER_MS
+        traced.due_ms = NEVER_MS
         count, dropped, columns, queues, routings, consumers = traced.trace.take()
         notices, traced.notices = traced.notices, []
         dropped += traced.dropped
@@ -188,6 +197,6 @@ class Tracing:
 
     def _committed(self, traced: TracedVhost) -> None:
         traced.uncommitted -= 1
-        if traced.due_ms != kernel.NEVER_MS:
+        if traced.due_ms != NEVER_MS:
             # It may have waited for this.
             self._broker.timers.watch_traces(traced.due_ms)

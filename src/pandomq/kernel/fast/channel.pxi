@@ -212,7 +212,7 @@ cdef class Channel:
         cdef Unacked unacked = window_at(&self.window, position)[0]
         cdef Queue queue = <Queue>unacked.queue
         cdef bint logs
-        if queue.trace is not None:
+        if queue_samples(queue, unacked.entry.sequence):
             trace_settled(&unacked, method_id, requeue)
         window_release(&self.window, position)
         Py_DECREF(queue)

@@ -86,7 +86,7 @@ cdef class Consumer:
         self.served = True
         self.delivered += 1
         channel.last_tag += 1
-        if queue.trace is not None:
+        if queue_samples(queue, entry.sequence):
             trace_delivered(queue, entry, <PyObject*>self)
         queue.count_delivery(entry)
         if queue.rewrites:

@@ -66,7 +66,7 @@ cdef inline bint copied_at_once(Engine engine, Queue queue, Message message) exc
     cdef PyObject* channel
     if queue.ready.count or queue.rotation == NULL or queue.rewrites or queue.last_values is not None:
         return False
-    if message.suspect or queue.trace is not None or queue_waits_for_log(queue) or (queue.logged and message.kept):
+    if message.suspect or queue.threshold or queue_waits_for_log(queue) or (queue.logged and message.kept):
         return False
     turn = rotation_turn(queue.rotation)
     if turn == NULL or not (<Consumer>turn.ready.first).no_ack:

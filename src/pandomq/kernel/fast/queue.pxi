@@ -6,7 +6,8 @@
 cdef class Queue:
     cdef Engine engine
     cdef public object owner
-    cdef public Trace trace
+    cdef Trace gathered_by  # None if it is not traced
+    cdef uint64_t threshold  # of that; else 0
     cdef public bytes label
     cdef list members  # consumers by priority and age; None if there are none
     cdef LastValues last_values  # None but for queues that keep one message per key
@@ -99,6 +100,15 @@ cdef class Queue:
             queue_activate(self)
 
     @property
+    def trace(self):
+        return self.gathered_by
+
+    @trace.setter
+    def trace(self, Trace trace):
+        self.gathered_by = trace
+        self.threshold = 0 if trace is None else trace.threshold
+
+    @property
     def open_chunk(self):
         return None if self.stream is None else self.stream.chunk
 
@@ -127,7 +137,7 @@ cdef class Queue:
         self.hand_out(now_ms)
         if not queue_overflows(self, count, size):
             return False
-        if self.trace is not None:
+        if self.threshold:
             trace_refused(self, message)
         if self.overflow == C_REJECT_PUBLISH_DEAD_LETTER and self.dead_letters:
             self.engine.dead.append((self, message, C_MAXLEN, 0))
@@ -142,7 +152,7 @@ cdef class Queue:
         self.fill(&entry, message, self.next_sequence, self.engine.term, now_ms)
         self.next_sequence += 1
         self.published += 1
-        if self.trace is not None:
+        if queue_samples(self, entry.sequence):
             trace_published(self, message, entry.sequence)
         if self.ready.count == 0 and self.rotation != NULL and not queue_waits_for_log(self):
             # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
@@ -217,7 +227,7 @@ cdef class Queue:
         if self.deleted:
             return 0
         self.published += 1
-        if self.trace is not None:
+        if queue_samples(self, sequence):
             trace_published(self, message, sequence)
         self.fill(&entry, message, sequence, term, now_ms)
         return self.come_back(&entry, True)

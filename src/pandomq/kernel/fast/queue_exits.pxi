@@ -1,6 +1,11 @@
 # How messages leave a queue for good. Whatever leaves goes through queue_gone, which logs it, or through queue_forget,
 # if the log knows it anyway; both take over the entry's reference to the message.
 
+cdef inline bint queue_samples(Queue queue, uint64_t sequence) noexcept:
+    # Whether what happens to this message is traced.
+    return queue.threshold != 0 and ((sequence * SAMPLE_SPREAD) >> 32) < queue.threshold
+
+
 cdef inline int queue_gone(Queue queue, Entry* entry) except -1:
     # The message left the queue for good.
     queue_log(queue, entry)
@@ -46,7 +51,7 @@ cdef inline int queue_let_go(Queue queue, Entry* entry) except -1:
 cdef int queue_die(Queue queue, Entry* entry, int reason) except -1:
     cdef bint is_letter = queue.dead_letters and not queue.deleted
     queue.dropped += 1
-    if queue.trace is not None:
+    if queue_samples(queue, entry.sequence):
         trace_died(queue, entry, reason, is_letter)
     if is_letter:
         queue.engine.dead.append((queue, <Message>entry.message, reason, entry.delivery_count))

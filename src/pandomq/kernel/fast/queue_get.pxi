@@ -15,7 +15,7 @@ cdef object queue_get(Queue queue, Channel channel, bint no_ack, int64_t now_ms)
     if queue.mirror and not no_ack:
         mirrors_took(channel, &entry)
     message = <Message>entry.message
-    if queue.trace is not None:
+    if queue_samples(queue, entry.sequence):
         trace_delivered(queue, &entry, NULL)
     queue.count_delivery(&entry)
     if queue.counts_deliveries and entry.delivery_count:

@@ -135,7 +135,7 @@ cdef inline int reader_deliver(Consumer consumer, Reader reader, int64_t now_ms)
     queue.delivered += 1
     queue.engine.delivered += 1
     channel.last_tag += 1
-    if queue.trace is not None:
+    if queue_samples(queue, <uint64_t>reader.next_offset + 1):
         trace_read(consumer, reader.chunk, reader.position)
     if not channel.session.closed:
         write_row(channel, consumer.tag, reader.chunk, reader.position)

@@ -41,7 +41,7 @@ cdef StreamEnd new_stream_end():
 cdef inline int stream_insert(Queue queue, Message message, int64_t now_ms) except -1:
     # Takes the message under the queue's next sequence.
     queue.published += 1
-    if queue.trace is not None:
+    if queue_samples(queue, queue.next_sequence):
         trace_published(queue, message, queue.next_sequence)
     stream_append(queue, message, queue.next_sequence, now_ms)
     if not queue.stream.is_unsealed:

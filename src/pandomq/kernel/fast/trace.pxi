@@ -124,13 +124,11 @@ cdef inline bint trace_samples(Trace trace, uint64_t sequence) noexcept:
     return ((sequence * SAMPLE_SPREAD) >> 32) < trace.threshold
 
 
-# --- what happens
+# --- what happens: to messages of queues that sample them, see queue_samples
 
 cdef int trace_published(Queue queue, Message message, uint64_t sequence) except -1:
-    cdef Trace trace = queue.trace
+    cdef Trace trace = queue.gathered_by
     cdef Channel channel
-    if not trace_samples(trace, sequence):
-        return 0
     if message.traced_us == 0:
         message.traced_us = trace.engine.time_us
     trace_add(trace, KIND_PUBLISHED, REASON_NONE, queue, message.routing, NULL, sequence, message.body_size, 0, UNKNOWN)
@@ -160,8 +158,8 @@ cdef int trace_unroutable(Trace trace, Message message) except -1:
 
 cdef int trace_refused(Queue queue, Message message) except -1:
     # It has no sequence, and is known by how many were published.
-    if trace_samples(queue.trace, queue.engine.published):
-        trace_add(queue.trace, KIND_REFUSED, REASON_MAXLEN, queue, message.routing, NULL, 0, message.body_size, 0,
+    if queue_samples(queue, queue.engine.published):
+        trace_add(queue.gathered_by, KIND_REFUSED, REASON_MAXLEN, queue, message.routing, NULL, 0, message.body_size, 0,
                   UNKNOWN)
     return 0
 
@@ -173,15 +171,13 @@ cdef int trace_delivered(Queue queue, Entry* entry, PyObject* consumer) except -
 
 cdef int trace_read(Consumer consumer, Chunk chunk, uint32_t position) except -1:
     # Of a stream.
-    cdef Trace trace = consumer.queue.trace
+    cdef Trace trace = consumer.queue.gathered_by
     cdef uint64_t sequence = <uint64_t>chunk.number(CHUNK_OFFSETS, position) + 1
     cdef size_t exchange_size, key_size, body_size
     cdef const octet* exchange
     cdef const octet* key
     cdef octet* p
     cdef bytes routing
-    if not trace_samples(trace, sequence):
-        return 0
     exchange = chunk.value(CHUNK_EXCHANGES, position, &exchange_size)
     key = chunk.value(CHUNK_KEYS, position, &key_size)
     chunk.value(CHUNK_BODIES, position, &body_size)
@@ -230,7 +226,7 @@ cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint co
             waiting.append(traced)
             continue
         queue = traced[1]
-        trace = queue.trace
+        trace = queue.gathered_by
         if confirmed and trace is not None:
             trace_add(trace, KIND_CONFIRMED, REASON_NONE, queue, traced[2], NULL, traced[3], traced[5],
                       trace.engine.time_us - <int64_t>traced[4], UNKNOWN)
@@ -243,12 +239,9 @@ cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint co
 
 cdef inline int trace_entry(Queue queue, int kind, int reason, Entry* entry, PyObject* consumer,
                             int64_t held_us) except -1:
-    cdef Trace trace = queue.trace
-    cdef Message message
+    cdef Trace trace = queue.gathered_by
+    cdef Message message = <Message>entry.message
     cdef int64_t since_us = UNKNOWN
-    if not trace_samples(trace, entry.sequence):
-        return 0
-    message = <Message>entry.message
     if message.traced_us:
         since_us = trace.engine.time_us - message.traced_us
     return trace_add(trace, kind, reason, queue, message.routing, consumer, entry.sequence, message.body_size,
