@@ -10,6 +10,9 @@
 All numbers are little-endian, each column begins at a multiple of 64, and between columns there are zeros: a reader
 that knows Arrow takes the columns as they are. Headers are the payloads of AMQP content headers. Offsets rise, and may
 leave gaps; times never fall. Checksums are CRC-32.
+
+A chunk may be packed: codec 1, the same head apart from size and checksum, which are those of the packed form; then
+size u64 and checksum u32 of the plain one, and all that follows its head as one frame of Zstandard.
 """
 
 import struct
@@ -21,12 +24,18 @@ from zlib import crc32
 MAGIC: Final = b"PDMC"
 VERSION: Final = 1
 CODEC_NONE: Final = 0
+CODEC_ZSTD: Final = 1
+CODECS: Final = (CODEC_NONE, CODEC_ZSTD)
 
 HEAD: Final = struct.Struct("<4sBBHIQQqqQI")
 HEAD_CHECKSUM: Final = struct.Struct("<I")
 HEAD_BYTES: Final = HEAD.size + HEAD_CHECKSUM.size
+PLAIN: Final = struct.Struct("<QI")
+"""Of a packed chunk, behind its head: size and checksum of the plain one."""
 COLUMN: Final = struct.Struct("<QQ")
 ALIGNMENT: Final = 64
+
+_CODEC_PLACE: Final = len(MAGIC) + 1
 
 COLUMNS: Final = 10
 OFFSETS, TIMES, EXCHANGE_ENDS, EXCHANGES, KEY_ENDS, KEYS, HEADER_ENDS, HEADERS, BODY_ENDS, BODIES = range(COLUMNS)
@@ -90,29 +99,31 @@ def encode(rows: Sequence[Row]) -> bytes:
     return encode_head(head) + rest
 
 
-def encode_head(head: ChunkHead) -> bytes:
-    packed = HEAD.pack(MAGIC, VERSION, CODEC_NONE, 0, *head)
+def encode_head(head: ChunkHead, codec: int = CODEC_NONE) -> bytes:
+    packed = HEAD.pack(MAGIC, VERSION, codec, 0, *head)
     return packed + HEAD_CHECKSUM.pack(crc32(packed))
 
 
-def decode_head(data: bytes | memoryview) -> ChunkHead:
-    """Of a chunk of which at least so much is there. Raises BadChunk."""
+def decode_head(data: bytes | memoryview, codecs: Sequence[int] = (CODEC_NONE,)) -> ChunkHead:
+    """Of a chunk of which at least so much is there, in one of these forms. Raises BadChunk."""
     if len(data) < HEAD_BYTES:
         raise BadChunk("ends too early")
     magic, version, codec, _, *fields = HEAD.unpack_from(data)
     if magic != MAGIC:
         raise BadChunk("not a chunk")
-    if version != VERSION or codec != CODEC_NONE:
+    if version != VERSION or codec not in codecs:
         raise BadChunk(f"version {version} with codec {codec}")
     if HEAD_CHECKSUM.unpack_from(data, HEAD.size) != (crc32(data[: HEAD.size]),):
         raise BadChunk("its head is damaged")
     return ChunkHead(*fields)
 
 
-def check(data: bytes | memoryview, checksum: Callable[[memoryview], int] = crc32) -> ChunkHead:
+def check(
+    data: bytes | memoryview, checksum: Callable[[memoryview], int] = crc32, codecs: Sequence[int] = (CODEC_NONE,)
+) -> ChunkHead:
     """The head of what is all there and undamaged. Raises BadChunk. Who has a quicker CRC-32 brings it along."""
     view = memoryview(data)
-    head = decode_head(view)
+    head = decode_head(view, codecs)
     if head.size != len(view):
         raise BadChunk(f"{len(view)} bytes instead of {head.size}")
     if checksum(view[HEAD_BYTES:]) != head.checksum:
@@ -136,6 +147,35 @@ def decode(data: bytes | memoryview, *, checked: bool = False) -> tuple[ChunkHea
     if [len(column) for column in columns] != wanted:
         raise BadChunk("a column has the wrong size")
     return head, columns
+
+
+def is_packed(data: bytes | memoryview) -> bool:
+    """Of the bytes of a chunk that was checked."""
+    return data[_CODEC_PLACE] == CODEC_ZSTD
+
+
+def pack(data: bytes, compress: Callable[[memoryview], bytes]) -> bytes:
+    """A plain chunk, packed; `compress` makes one frame of Zstandard. Raises BadChunk."""
+    head = decode_head(data)
+    rest = PLAIN.pack(head.size, head.checksum) + compress(memoryview(data)[HEAD_BYTES:])
+    packed = head._replace(size=HEAD_BYTES + len(rest), checksum=crc32(rest))
+    return encode_head(packed, CODEC_ZSTD) + rest
+
+
+def unpack(data: bytes | memoryview, decompress: Callable[[memoryview, int], bytes]) -> bytes:
+    """The plain chunk, byte for byte, of one that is packed, and checked; `decompress` is told how large it will be.
+    Raises BadChunk, or whatever `decompress` raises."""
+    view = memoryview(data)
+    head = decode_head(view, (CODEC_ZSTD,))
+    if len(view) < HEAD_BYTES + PLAIN.size:
+        raise BadChunk("ends too early")
+    size, checksum = PLAIN.unpack_from(view, HEAD_BYTES)
+    if size < HEAD_BYTES:
+        raise BadChunk(f"{size} bytes are no chunk")
+    rest = decompress(view[HEAD_BYTES + PLAIN.size :], size - HEAD_BYTES)
+    if len(rest) != size - HEAD_BYTES:
+        raise BadChunk(f"{len(rest) + HEAD_BYTES} bytes instead of {size}")
+    return encode_head(head._replace(size=size, checksum=checksum)) + rest
 
 
 def decode_rows(data: bytes) -> Iterator[Row]:

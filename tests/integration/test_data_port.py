@@ -18,7 +18,7 @@ from pandomq.data_client.urls import Address
 
 from .configured_broker import ConfiguredBroker, running
 from .data_rows import numbers, read_all, rows_of
-from .stream_reader import declare, fill
+from .stream_reader import StreamReader, declare, fill
 from .tls_brokers import PASSWORD, USER, tls_broker
 from .waiting import wait_until
 
@@ -71,6 +71,22 @@ def test_a_stream_is_read_as_it_was_published(broker: ConfiguredBroker) -> None:
         assert client.offset_at("s", rows[200].time_us) <= 200
         with pytest.raises(NoSuchStream):
             list(client.chunks("t", 0, 1))
+
+
+def test_a_compressed_stream_is_read_like_any_other(broker: ConfiguredBroker) -> None:
+    with broker.connect() as connection:
+        channel = connection.channel()
+        declare(channel, "packed", **{"x-stream-compression": "zstd"})
+        channel.confirm_delivery()
+        fill(channel, "packed", 0, MESSAGES, SIZE)
+        with DataClient(url(broker)) as client:
+            rows = read_all(client, "packed")
+            assert numbers(rows) == list(range(MESSAGES))
+            index = client.index("packed", 0, MESSAGES)
+            sent = client.ask("read", {"stream": "packed", "first_offset": 0, "end_offset": 1, "bytes_max": 1})[1]
+            assert len(sent) < index[0].size_bytes / 10, "what is said of its size is what its messages have"
+        assert StreamReader(channel, "packed").read_to(MESSAGES) == list(range(MESSAGES))
+        channel.queue_delete("packed")
 
 
 def test_offsets_by_name(broker: ConfiguredBroker) -> None:

@@ -162,8 +162,8 @@ def test_rows_whose_keys_are_not_wanted_are_left_out() -> None:
     assert batch_of(data, "s", 0, 9, ALL, KeyFilter((frozenset({"none"}),))) is None
 
 
-def test_a_damaged_chunk_is_refused() -> None:
-    data = bytearray(chunk_form.encode([row(1)]))
-    data[-1] ^= 1
+def test_a_chunk_without_its_end_is_refused() -> None:
+    """Its checksum was looked at when it came."""
+    data = chunk_form.encode([row(1)])[:-1000]
     with pytest.raises(chunk_form.BadChunk):
         batch_of(memoryview(data), "s", 0, 9, ALL)

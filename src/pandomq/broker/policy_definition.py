@@ -10,6 +10,7 @@ from typing import Any, Final
 from pandomq.broker.field_text import term
 from pandomq.broker.queue_arguments import CLASSIC, OVERFLOWS, QUORUM, REPLICATIONS, STREAM
 from pandomq.broker.streams.ages import age_ms
+from pandomq.broker.streams.packing import COMPRESSIONS
 from pandomq.limits import EXCHANGE_NAME_BYTES_MAX, ROUTING_KEY_BYTES_MAX, SHORT_STRING_BYTES_MAX
 
 Definition = Mapping[str, Any]
@@ -73,6 +74,7 @@ _CHECKS: Final[Mapping[str, tuple[_Check, str]]] = {
     "queue-version": (_one_of(1, 2), "queue-version value"),
     "retain-until-archived": (_name, "name of a stored offset"),
     "replicate": (_one_of(*REPLICATIONS), "replicate value"),
+    "stream-compression": (_one_of(*COMPRESSIONS), "compression"),
     "stream-max-segment-size-bytes": (_integer(0), "segment size"),
     "target-group-size": (_integer(1), "qq target count value"),
     "x-replicate": (_one_of(*REPLICATIONS), "replicate value"),
@@ -86,6 +88,7 @@ OPERATOR_KEYS: Final = _SMALLEST | {"delivery-limit", "overflow", "queue-version
 _STREAMS_ONLY: Final = frozenset(
     (
         "max-age",
+        "stream-compression",
         "stream-max-segment-size-bytes",
         "initial-cluster-size",
         "retain-until-archived",

@@ -12,6 +12,7 @@ from pandomq.broker.equivalence import check_arguments, check_field
 from pandomq.broker.field_text import type_name
 from pandomq.broker.streams import arguments as of_streams
 from pandomq.broker.streams.ages import INVALID, age_ms
+from pandomq.broker.streams.packing import COMPRESSIONS
 from pandomq.errors import ChannelFault, precondition_failed
 from pandomq.limits import EXPIRATION_MS_MAX, PRIORITY_MAX, ROUTING_KEY_BYTES_MAX, SHORT_STRING_BYTES_MAX
 
@@ -131,6 +132,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     of_streams.FILTER_SIZE: _not_negative,
     of_streams.ARCHIVE: _offset_name,
     of_streams.UNARCHIVED_BYTES: _not_negative,
+    of_streams.COMPRESSION: _one_of(COMPRESSIONS, "invalid_compression"),
     "x-initial-cluster-size": _not_negative,
 }
 

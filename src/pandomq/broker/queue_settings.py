@@ -13,7 +13,8 @@ from pandomq import kernel
 from pandomq.broker.policy_definition import Definition, stricter_delivery_limit
 from pandomq.broker.queue_arguments import QUORUM, STREAM, queue_type
 from pandomq.broker.streams.ages import age_ms
-from pandomq.broker.streams.arguments import SEGMENT_BYTES, UNARCHIVED_BYTES
+from pandomq.broker.streams.arguments import COMPRESSION, SEGMENT_BYTES, UNARCHIVED_BYTES
+from pandomq.broker.streams.packing import NONE
 from pandomq.limits import (
     EXPIRATION_MS_MAX,
     STREAM_CHUNK_AGE_MS,
@@ -62,6 +63,8 @@ class QueueSettings(msgspec.Struct, frozen=True, gc=False):
     """The name under which an archive stores how far it has come: what it has not got yet stays in the stream,"""
     unarchived_bytes_max: int = STREAM_UNARCHIVED_BYTES_MAX
     """unless the stream is larger than this."""
+    compression: str = NONE
+    """Of a stream's sealed chunks."""
 
     @property
     def _chunk_age_ms(self) -> int:
@@ -130,6 +133,7 @@ def settings_of(arguments: Mapping[str, Any], definition: Definition = _NO_POLIC
         segment_bytes=_segment_bytes(arguments, definition),
         archive=_argument_first("retain-until-archived", arguments, definition),
         unarchived_bytes_max=_unarchived_bytes(arguments, definition),
+        compression=arguments.get(COMPRESSION, definition.get("stream-compression", NONE)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeGuard
 from pandomq import chunk_form
 from pandomq.chunk_form import BadChunk
 from pandomq.data_client.failures import BadAnswer
+from pandomq.data_client.unpacking import unpacked
 from pandomq.data_form import Fields
 
 
@@ -33,7 +34,7 @@ class ChunkRow(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A whole chunk as it is stored (`chunk_form`), its checksum verified, and which of its rows were asked for."""
+    """A whole chunk in its plain form (`chunk_form`), its checksum verified, and which of its rows were asked for."""
 
     chunk: memoryview
     first_offset: int
@@ -101,7 +102,8 @@ def lease(fields: Fields) -> Lease:
 
 
 def reading(fields: Fields, payload: memoryview, first_offset: int, end_offset: int) -> Reading:
-    """The payload, cut where `sizes` says; `ends` has the offset after the last row of each chunk."""
+    """The payload, cut where `sizes` says; `ends` has the offset after the last row of each chunk. Raises BadAnswer,
+    CannotUnpack."""
     sizes, ends = fields.get("sizes"), fields.get("ends")
     if not _are_numbers(sizes) or not _are_numbers(ends) or len(sizes) != len(ends):
         raise BadAnswer("the broker did not say which chunks it has sent")
@@ -110,8 +112,7 @@ def reading(fields: Fields, payload: memoryview, first_offset: int, end_offset: 
     slices: list[Slice] = []
     at = 0
     for size, end in zip(sizes, ends, strict=True):
-        _check(payload[at : at + size])
-        slices.append(Slice(payload[at : at + size], first_offset, min(end, end_offset)))
+        slices.append(Slice(_checked(payload[at : at + size]), first_offset, min(end, end_offset)))
         at, first_offset = at + size, end
     next_offset = number(fields, "next_offset")
     if next_offset < first_offset:
@@ -119,10 +120,12 @@ def reading(fields: Fields, payload: memoryview, first_offset: int, end_offset: 
     return Reading(slices, next_offset)
 
 
-def _check(chunk: memoryview) -> None:
-    """The broker sends what its disk has, unseen: here it is seen whether it is still what was written."""
+def _checked(chunk: memoryview) -> memoryview:
+    """The broker sends what its disk has, unseen: here it is seen whether it is still what was written, and unpacked if
+    it is packed."""
     try:
-        chunk_form.check(chunk)
+        chunk_form.check(chunk, codecs=chunk_form.CODECS)
+        return unpacked(chunk)
     except BadChunk as bad:
         raise BadAnswer(f"the broker has sent a damaged chunk: {bad}") from None
 

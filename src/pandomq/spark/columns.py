@@ -87,9 +87,9 @@ class ChunkReader:
         self._maps = HeaderMaps(properties="properties" in shape.names, tables="headers" in shape.names)
 
     def batch(self, chunk: memoryview, first_offset: int, end_offset: int) -> pa.RecordBatch | None:
-        """The messages of a sealed chunk from one offset until another; None if there is none that is wanted. Raises
-        BadChunk."""
-        head, parts = chunk_form.decode(chunk)
+        """The messages of a sealed chunk, plain and checked, from one offset until another; None if there is none that
+        is wanted. Raises BadChunk."""
+        head, parts = chunk_form.decode(chunk, checked=True)
         offsets = np.frombuffer(parts[chunk_form.OFFSETS], dtype=np.int64)
         begin, end = np.searchsorted(offsets, (first_offset, end_offset))
         if begin >= end:

@@ -32,6 +32,7 @@ steps = st.one_of(
                 b'{"stream-max-segment-size-bytes": 90}',
                 b'{"retain-until-archived": "a", "max-unarchived-bytes": 3500}',
                 b'{"retain-until-archived": "a", "max-age": "30s"}',
+                b'{"stream-compression": "zstd", "stream-max-segment-size-bytes": 900}',
                 None,
             )
         ),

@@ -10,6 +10,7 @@ SEGMENT_BYTES: Final = "x-stream-max-segment-size-bytes"
 FILTER_SIZE: Final = "x-stream-filter-size-bytes"
 ARCHIVE: Final = "x-retain-until-archived"
 UNARCHIVED_BYTES: Final = "x-max-unarchived-bytes"
+COMPRESSION: Final = "x-stream-compression"
 ALLOWED: Final = frozenset(
     (
         "x-queue-type",
@@ -19,13 +20,22 @@ ALLOWED: Final = frozenset(
         FILTER_SIZE,
         ARCHIVE,
         UNARCHIVED_BYTES,
+        COMPRESSION,
         "x-initial-cluster-size",
         "x-queue-leader-locator",
         "x-replicate",
         "qpid.replicate",
     )
 )
-ONLY: Final = ("x-max-age", SEGMENT_BYTES, FILTER_SIZE, ARCHIVE, UNARCHIVED_BYTES, "x-initial-cluster-size")
+ONLY: Final = (
+    "x-max-age",
+    SEGMENT_BYTES,
+    FILTER_SIZE,
+    COMPRESSION,
+    ARCHIVE,
+    UNARCHIVED_BYTES,
+    "x-initial-cluster-size",
+)
 """Nothing that other queues have."""
 
 _FILTER_SIZE_MIN: Final = 16

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from pandomq import kernel
 from pandomq.broker.streams.chunk_index import SealedChunk
+from pandomq.broker.streams.packing import packed, unpacked
 from pandomq.limits import STREAM_CACHE_BYTES_MAX
 
 OnBytes = Callable[[bytes | None], None]
@@ -81,8 +82,8 @@ class Shelf:
         self._noted.add(noted)
         return noted
 
-    def put(self, chunk: kernel.Chunk) -> Any:
-        stored = self.store.put(chunk.seal())
+    def put(self, chunk: kernel.Chunk, compression: str) -> Any:
+        stored = self.store.put(packed(chunk.seal(), compression))
         self._keep(stored, chunk)
         return stored
 
@@ -105,7 +106,7 @@ class Shelf:
         self.store.fetch(stored, lambda blob: self._came(stored, blob))
 
     def _came(self, stored: Any, blob: bytes | None) -> None:
-        chunk = None if blob is None else kernel.Chunk.open(blob)
+        chunk = None if blob is None else kernel.Chunk.open(unpacked(blob))
         if chunk is not None:
             self._keep(stored, chunk)
         for on_chunk in self._awaited.pop(stored):

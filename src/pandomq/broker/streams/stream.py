@@ -195,7 +195,7 @@ class Stream:
                 chunk.first_time_us,
                 chunk.last_time_us,
                 self.index.begins_segment(settings.segment_bytes),
-                self._shelf.put(chunk),
+                self._shelf.put(chunk, settings.compression),
             )
         )
         return self.retain(settings, now_us)
