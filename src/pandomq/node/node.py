@@ -116,6 +116,7 @@ class Node:
             self.peer_links,
             self._log,
             self._pressure.alarm,
+            self.data,
             f"{random.getrandbits(128):032x}",
             now_ms,
         )

@@ -25,6 +25,7 @@ from pandomq.broker.administration_views import (
 from pandomq.broker.client_views import ConsumerView
 from pandomq.broker.producer_views import ProducerViews
 from pandomq.broker.views import BindingView, ExchangeView, QueueView
+from pandomq.node.data.views import DataViews
 from pandomq.node.log import LOW_ON_DISK
 from pandomq.node.view_records import (
     ClusterView,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pandomq.broker.queue import Queue
     from pandomq.broker.vhost import Vhost
     from pandomq.node.alarms import MemoryAlarm
+    from pandomq.node.data.desk import DataDesk
     from pandomq.node.link import Link
     from pandomq.node.links import Links
     from pandomq.node.log import Log
@@ -66,6 +68,7 @@ class Views:
         "_settings",
         "_started_ms",
         "cluster_id",
+        "data",
         "listeners",
         "passes",
         "peer_links",
@@ -81,6 +84,7 @@ class Views:
         peer_links: PeerLinks | None,
         log: Log,
         alarm: MemoryAlarm,
+        data: DataDesk,
         cluster_id: str,
         now_ms: int,
     ) -> None:
@@ -91,6 +95,7 @@ class Views:
         self._count_links: Callable[[], int] = lambda: links.count
         self._log = log
         self.producers = ProducerViews(broker)
+        self.data = DataViews(data)
         self._alarm = alarm
         self.cluster_id = cluster_id
         self._started_ms = now_ms

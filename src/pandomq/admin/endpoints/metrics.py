@@ -84,6 +84,7 @@ async def metrics(call: Call) -> Response:
     for name, text, value in _OF_QUEUES:
         page.add(name, GAUGE, text, value(sums))
     _add_node(page, call)
+    _add_data_port(page, call)
     add_cluster(page, call.views.cluster())
     add_sync_times(page, call.views.sync_times())
     add_passes(page, call.views.passes())
@@ -186,3 +187,15 @@ def _add_node(page: Exposition, call: Call) -> None:
         ("pandomq_log_bytes_total", COUNTER, "Bytes appended to the log", node.log_bytes),
     ):
         page.add(name, kind, text, int(value) if isinstance(value, bool) else value)
+
+
+def _add_data_port(page: Exposition, call: Call) -> None:
+    data = call.views.data.summary()
+    for name, kind, text, value in (
+        ("pandomq_data_connections", GAUGE, "Connections to the data port", data.connections),
+        ("pandomq_data_connections_max", GAUGE, "So many of them are at most", data.connections_max),
+        ("pandomq_data_requests_total", COUNTER, "Requests to the data port", data.requests),
+        ("pandomq_data_received_bytes_total", COUNTER, "Bytes that came in at the data port", data.received_bytes),
+        ("pandomq_data_sent_bytes_total", COUNTER, "Bytes that went out at the data port", data.sent_bytes),
+    ):
+        page.add(name, kind, text, value)

@@ -19,6 +19,7 @@ from pandomq.errors import Fault
 from pandomq.node.data.effects import FileRange, Part
 from pandomq.node.data.refusals import Refused, of_fault
 from pandomq.node.data.scanner import Request, Scanner
+from pandomq.node.data.traffic import Traffic
 from pandomq.node.link import address_name
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class DataClient:
         "socket",
         "state",
         "tls",
+        "traffic",
         "under_way",
         "user",
         "vhost_name",
@@ -82,6 +84,7 @@ class DataClient:
         self.waits_for_room = False
         self.since_ms = self.moved_ms = now_ms
         """When a byte last went in either direction."""
+        self.traffic = Traffic()
         self.caller: Caller | None = None
         """While it logs in."""
         self.user = ""

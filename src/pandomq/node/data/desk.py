@@ -22,6 +22,7 @@ from pandomq.node.data.handlers.streams import settle_watch
 from pandomq.node.data.hello import HELLO, say_hello
 from pandomq.node.data.refusals import Refused, bad_request, not_now
 from pandomq.node.data.room import Room
+from pandomq.node.data.traffic import Traffic
 from pandomq.node.deadlines import Deadlines
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class DataDesk:
         "_room",
         "clients",
         "services",
+        "traffic",
     )
 
     def __init__(self, services: Services, now_ms: int, handlers: Mapping[str, Handler] = HANDLERS) -> None:
@@ -56,6 +58,7 @@ class DataDesk:
         self._room: Room[DataClient] = Room(limits.INCOMING_BYTES_MAX)
         self._outgoing_bytes = 0
         self._deadlines: Deadlines[DataClient] = Deadlines(now_ms)
+        self.traffic = Traffic()
 
     # What the runtime reports.
 
@@ -74,6 +77,8 @@ class DataDesk:
         if client.gone or client.state is State.ENDED:
             return
         client.moved_ms = now_ms
+        for traffic in (client.traffic, self.traffic):
+            traffic.received_bytes += len(data)
         client.scanner.feed(data)
         self._scan(client)
 
@@ -173,6 +178,8 @@ class DataDesk:
     def _begin(self, client: DataClient) -> None:
         fields, payload, reserved_bytes = client.requests.popleft()
         answer = client.under_way = Answer(client, reserved_bytes, self._give)
+        client.traffic.requests += 1
+        self.traffic.requests += 1
         try:
             if client.state is State.NEW:
                 say_hello(client, fields, answer, self._known)
@@ -197,6 +204,8 @@ class DataDesk:
         client.reserved_bytes -= answer.reserved_bytes
         if client.state is not State.ENDED:
             client.sending_bytes = sum(len(part) for part in parts if not isinstance(part, FileRange))
+            for traffic in (client.traffic, self.traffic):
+                traffic.sent_bytes += client.sending_bytes + _file_bytes(parts)
             self._outgoing_bytes += client.sending_bytes
             self._effects.append(Send(client, parts))
             if ends:
@@ -227,6 +236,10 @@ class DataDesk:
         self.services.watches.look(self.services.now_ms, settle_watch)
         effects, self._effects = self._effects, []
         return effects
+
+
+def _file_bytes(parts: Sequence[Part]) -> int:
+    return sum(part.length for part in parts if isinstance(part, FileRange))
 
 
 def _due(client: DataClient, now_ms: int) -> tuple[int, str]:

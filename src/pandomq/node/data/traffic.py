@@ -1,0 +1,14 @@
+"""What has gone through the data port, of one client or of all."""
+
+from __future__ import annotations
+
+
+class Traffic:
+    __slots__ = ("received_bytes", "requests", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        """As soon as they are meant to be sent."""
+        self.requests = 0
+        """That were begun."""
