@@ -29,6 +29,7 @@ from pandomq.bench.spark.figures import (
     BODIES,
     DECODED,
     EMPTY_SINK,
+    EMPTY_SOURCE,
     SOURCE,
     SOURCE_AND_SINK,
     SPARKS_OWN,
@@ -149,9 +150,32 @@ def _session(work: Path) -> Iterator[SparkSession]:
         session.stop()
 
 
-def _empty_sink() -> Any:
-    """What Spark itself takes for a sink in Python."""
-    from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, WriterCommitMessage
+def _empty() -> Any:
+    """What Spark itself takes for a source, and for a sink, in Python."""
+    import pyarrow as pa
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        InputPartition,
+        WriterCommitMessage,
+    )
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802
+            return {"rows": 0}
+
+        def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
+            return {"rows": start["rows"] + BATCH_ROWS}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition(start["rows"])]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"body": pa.array([bytes(BODY_BYTES)] * BATCH_ROWS, pa.binary())})
+
+        def commit(self, end: dict[str, int]) -> None:
+            pass
 
     class Writer(DataSourceStreamWriter):
         def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -169,6 +193,12 @@ def _empty_sink() -> Any:
         @classmethod
         def name(cls) -> str:
             return "empty"
+
+        def schema(self) -> str:
+            return "body BINARY"
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+            return Reader()
 
         def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
             return Writer()
@@ -244,9 +274,9 @@ class Bench:
         frame.write.format("pandomq").options(**options).mode("append").save()
 
     def micro_batches(self) -> dict[str, list[float]]:
-        queries = {SPARKS_OWN: self._own, SOURCE: self._source}
+        self._spark.dataSource.register(_empty())
+        queries = {SPARKS_OWN: self._own, EMPTY_SOURCE: self._empty_source, SOURCE: self._source}
         if not self._options.no_sink:
-            self._spark.dataSource.register(_empty_sink())
             queries |= {EMPTY_SINK: self._own_with_empty_sink, SOURCE_AND_SINK: self._source_and_sink}
         found: dict[str, list[float]] = {name: [] for name in queries}
         for _ in range(self._options.rounds):
@@ -256,6 +286,9 @@ class Bench:
 
     def _own(self) -> Any:
         return self._started(self._rate().writeStream.format("noop"))
+
+    def _empty_source(self) -> Any:
+        return self._started(self._spark.readStream.format("empty").load().writeStream.format("noop"))
 
     def _own_with_empty_sink(self) -> Any:
         return self._started(self._rate().writeStream.format("empty"))

@@ -125,6 +125,20 @@ def test_partitions(port: StreamPortDouble, made: list[StreamProgress]) -> None:
     assert progress.pieces({"a": 7}, {"a": 7}) == []
 
 
+def test_a_small_batch_is_planned_with_one_question(port: StreamPortDouble, made: list[StreamProgress]) -> None:
+    fill(port, "a", 12)
+    progress = begin(made, options(port, startingOffsets="earliest"))
+    start = progress.initial()
+    port.asks.clear()
+    end = progress.newest(start, 25, None)
+    assert progress.pieces(start, end) == [OffsetRange("a", 0, 25)]
+    assert port.asks == ["range"]
+    # What was planned before this process began is looked at.
+    other = begin(made, options(port, startingOffsets="earliest"))
+    assert other.pieces(end, {"a": 30}) == [OffsetRange("a", 25, 30)]
+    assert port.asks.count("range") == 2
+
+
 # What can go wrong.
 
 

@@ -23,6 +23,8 @@ from pandomq.spark.splitting import OffsetRange, Weighed
 
 STREAMS_FRESH_S: Final = 1.0
 """So long the list of streams that match a pattern is believed."""
+RANGES_FRESH_S: Final = 1.0
+"""So long it is believed that a stream has what it had, by who does not need to know what came since."""
 INDEX_ROWS_MAX: Final = 200_000
 """A range of more chunks than this is cut evenly by offsets instead of by their sizes."""
 CHUNK_BYTES_LEAST: Final = 256 * 1024
@@ -41,6 +43,8 @@ class Positions:
         self._names: tuple[str, ...] = subject.names
         self._names_until_s = 0.0
         self.known: dict[str, StreamRange] = {}
+        self._looked_s: dict[str, float] = {}
+        """When they were."""
 
     def names(self) -> tuple[str, ...]:
         """The streams that are read; those of a pattern as of now."""
@@ -59,7 +63,21 @@ class Positions:
                 self.known.pop(name, None)
                 continue
             found[name] = self.known[name] = now
+            self._looked_s[name] = time.monotonic()
         return found
+
+    def look_again(self, ends: Mapping[str, int]) -> dict[str, StreamRange]:
+        """The same for streams that are to be read up to these offsets; what was seen a moment ago, and is enough, is
+        not asked for once more: who reads hears of it if retention was quicker."""
+        since_s = time.monotonic() - RANGES_FRESH_S
+        fresh = {
+            name: now
+            for name, end in ends.items()
+            if (now := self.known.get(name)) is not None
+            and self._looked_s[name] >= since_s
+            and now.first_offset <= end <= now.end_offset
+        }
+        return fresh | self.look(name for name in ends if name not in fresh)
 
     def edges(self, edge: Edge, names: Iterable[str]) -> dict[str, int]:
         """The offset of an edge in each stream. Raises NoSuchStream if a stream that was named is not there."""
@@ -109,14 +127,18 @@ class Positions:
             ahead *= 4
         return one
 
+    def size_bytes(self, one: OffsetRange) -> int:
+        """About how large it is, by what the stream's messages have on average."""
+        now = self.known.get(one.stream)
+        held = 0 if now is None else now.end_offset - now.first_offset
+        return 0 if now is None or not held else now.size_bytes * (one.end - one.first) // held
+
     def weigh(self, ranges: Iterable[OffsetRange]) -> list[Weighed]:
         """Ranges with their chunks, for those that have so few that it pays to know them."""
         return [Weighed(one, self.chunks(one)) for one in ranges if one.first < one.end]
 
     def chunks(self, one: OffsetRange) -> list[ChunkRow]:
-        now = self.known.get(one.stream)
-        held = 0 if now is None else now.end_offset - now.first_offset
-        size = 0 if now is None or not held else now.size_bytes * (one.end - one.first) // held
+        size = self.size_bytes(one)
         if size // CHUNK_BYTES_LEAST > INDEX_ROWS_MAX:
             # As if it were one chunk: pieces then have equal numbers of messages.
             return [ChunkRow(one.first, one.end - 1, one.end - one.first, size, 0, 0)]

@@ -22,6 +22,8 @@ IDLE_WAIT_S: Final = 0.25
 """How long an idle query waits for news before it says that there is none."""
 IDLE_PAUSE_S: Final = 0.01
 """Between two looks; longer if a look takes long."""
+SMALL_SHARE: Final = 8
+"""A range that is probably this much smaller than a partition may be is not weighed: one question less."""
 
 Offsets = dict[str, int]
 
@@ -98,7 +100,7 @@ class StreamProgress:
     def pieces(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         """The partitions of a micro-batch, the same for the same offsets apart from where they are cut."""
         ranges = []
-        known = self._positions.look(end)
+        known = self._positions.look_again(end)
         for name, stop in end.items():
             now = known.get(name)
             if now is None:
@@ -108,6 +110,9 @@ class StreamProgress:
             if first < stop:
                 ranges.append(OffsetRange(name, first, stop))
         options = self._options
+        small = options.partition_bytes // SMALL_SHARE
+        if len(ranges) >= options.partitions_min and all(self._positions.size_bytes(one) <= small for one in ranges):
+            return ranges
         return split(self._positions.weigh(ranges), options.partitions_min, options.partition_bytes)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ BODIES: Final = "offset and body"
 DECODED: Final = "JSON bodies, decoded"
 
 SPARKS_OWN: Final = "Spark's rate source → noop"
+EMPTY_SOURCE: Final = "a Python source that does nothing → noop"
 EMPTY_SINK: Final = "Spark's rate source → a Python sink that does nothing"
 SOURCE: Final = "stream → noop"
 SOURCE_AND_SINK: Final = "stream → stream"
@@ -55,6 +56,12 @@ def targets(figures: SparkFigures) -> list[Target]:
         ),
         Target.at_most(
             "a micro-batch, beyond Spark's own: source", OVERHEAD_MS_MAX, figures.overhead_ms(SOURCE, SPARKS_OWN), "ms"
+        ),
+        Target.at_most(
+            "a micro-batch, beyond a Python source that does nothing",
+            OVERHEAD_MS_MAX,
+            figures.overhead_ms(SOURCE, EMPTY_SOURCE),
+            "ms",
         ),
         Target.at_most(
             "a micro-batch, beyond Spark's own: source and sink",
