@@ -108,7 +108,7 @@ class Revival:
                     kept.first_offset,
                     kept.last_offset,
                     kept.count,
-                    kept.stored_at[2],
+                    kept.size_bytes or kept.stored_at[2],
                     kept.first_time_us,
                     kept.last_time_us,
                     kept.begins_segment,

@@ -82,6 +82,8 @@ class KeptChunk(msgspec.Struct, frozen=True, array_like=True, tag="chunk"):
     first_time_us: int
     last_time_us: int
     begins_segment: bool
+    size_bytes: int = 0
+    """Of the plain chunk; 0 if that is what is stored."""
 
 
 class KeptStream(msgspec.Struct, frozen=True, array_like=True, tag="stream"):
@@ -215,6 +217,7 @@ class Snapshot:
                     row.first_time_us,
                     row.last_time_us,
                     row.begins_segment,
+                    row.size_bytes,
                 )
             )
         queue, chunk = stream.queue, stream.open_chunk

@@ -52,6 +52,7 @@ def test_chunks_are_packed_and_readers_see_nothing_of_it() -> None:
     assert [(row.offset, row.body) for row in rows] == [(number, BODY) for number in range(30)]
     restarted = revived(world, places)
     assert read_all(restarted) == list(range(30))
+    assert stream_of(restarted).chunks(0, 100, 100) == stream.chunks(0, 100, 100)
     found: list[int] = []
     stream_of(restarted).find_time(rows[0].time_us, found.append)
     assert found == [0]
