@@ -20,6 +20,9 @@ from pandomq.bench.url import BrokerUrl
 EXCHANGE: Final = "bench.pipelines"
 STREAM: Final = "bench.stream"
 QUEUE: Final = "bench.queue"
+TRACE: Final = "pandomq.trace"
+TRACE_BYTES: Final = 30_000_000_000
+"""More than any trace here: all of it is rolled up."""
 SHAPES: Final[dict[str, wire.Arguments]] = {
     STREAM: {"x-queue-type": "stream"},
     QUEUE: {"x-queue-type": "quorum"},
@@ -38,6 +41,8 @@ def declare(url: BrokerUrl) -> None:
         for name, arguments in SHAPES.items():
             session.call(wire.queue_declare(CHANNEL, name, arguments, durable=True), wire.QUEUE_DECLARE_OK)
             session.call(wire.queue_bind(CHANNEL, name, EXCHANGE, ""), wire.QUEUE_BIND_OK)
+        arguments = {"x-queue-type": "stream", "x-max-length-bytes": TRACE_BYTES}
+        session.call(wire.queue_declare(CHANNEL, TRACE, arguments, durable=True), wire.QUEUE_DECLARE_OK)
 
 
 def fill(url: BrokerUrl, messages: int, body_bytes: int) -> float:
