@@ -16,11 +16,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from pandomq.pipeline.rollup.job import Rollup
-from pandomq.pipeline.rollup.job import Wish as RollupWish
 
 from pandomq.bench.clusters.disks import Disk
 from pandomq.bench.clusters.member import PASSWORD, USER, Member
@@ -38,6 +36,8 @@ from pandomq.pipeline.audit.job import Audit
 from pandomq.pipeline.audit.job import Wish as AuditWish
 from pandomq.pipeline.audit.verdict import summarize
 from pandomq.pipeline.lake import Lake
+from pandomq.pipeline.rollup.job import Rollup
+from pandomq.pipeline.rollup.job import Wish as RollupWish
 from pandomq.pipeline.session import spark_session
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 DOCS: Final = Path(__file__).parent.parent / "docs"
 WARM_UP: Final = 20_000
 """Messages for a first time of each job, which does not count: Spark compiles meanwhile."""
+ROUND_S: Final = 20.0
+"""What a round takes with no message at all: brokers begin, and queries."""
 DISK_BYTES_PER_MESSAGE: Final = 1500
 """Beyond twelve times the body: logs, chunks, what is kept for the audit, of three brokers, and the lake."""
 
@@ -60,7 +62,7 @@ def main() -> int:
     sizes = [1_000_000, 10_000_000]
     parser.add_argument("--messages", type=int, nargs="+", default=sizes, help="one round for each (1 and 10 million)")
     parser.add_argument("--body", type=int, default=100, help="bytes of a body (100)")
-    parser.add_argument("--minutes", type=float, default=14.0, help="no round begins that would end later (14)")
+    parser.add_argument("--minutes", type=float, default=14.0, help="a round has as many messages as fit (14)")
     parser.add_argument("--work", type=Path, help="where brokers and lakes are meanwhile (a temporary directory)")
     parser.add_argument("--out", type=Path, default=DOCS, help="where pipelines.json and benchmarks.md go (docs/)")
     parser.add_argument("--page", action="store_true", help="only write the page anew from the JSON")
@@ -70,10 +72,11 @@ def main() -> int:
         # Brokers are in sessions of their own: whoever ends us means them, too.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         with tempfile.TemporaryDirectory(prefix="bench-pipelines-", dir=options.work) as work:
-            figures = Bench(Path(work), options).measure()
+            bench = Bench(Path(work), options)
+            figures = bench.measure()
         documents.write_figures(options.out / documents.PIPELINES, figures)
     documents.write_page(options.out, DOCS)
-    return 0
+    return int(not options.page and bench.failed)
 
 
 def say(text: str) -> None:
@@ -90,6 +93,8 @@ class Bench:
         self._runs: list[JobRun] = []
         self._lake_bytes = 0
         self._version = ""
+        self.failed = False
+        """A job could not be measured."""
 
     def measure(self) -> PipelineFigures:
         others = OtherWork()
@@ -98,11 +103,10 @@ class Bench:
             self._round(session, WARM_UP, counts=False)
             before_s = 0.0
             for messages in sorted(self._options.messages):
-                if not self._has_room(messages, before_s):
-                    break
+                fitting = self._fitting(messages, before_s)
                 begun_s = time.monotonic()
-                self._round(session, messages, counts=True)
-                before_s = (time.monotonic() - begun_s) / messages
+                self._round(session, fitting, counts=True)
+                before_s = max(0.0, time.monotonic() - begun_s - ROUND_S) / fitting
         return PipelineFigures(
             day=datetime.now(UTC).date().isoformat(),
             minutes=round((time.monotonic() - self._begun_s) / 60, 1),
@@ -114,17 +118,15 @@ class Bench:
             lake_bytes=self._lake_bytes,
         )
 
-    def _has_room(self, messages: int, message_s: float) -> bool:
-        """In time, by what a message took in the round before, and on the disk."""
-        left_s = self._options.minutes * 60 - (time.monotonic() - self._begun_s)
-        if messages * message_s > left_s:
-            say(f"{messages:,} messages are left out: they would take {messages * message_s:.0f} s of {left_s:.0f}")
-            return False
-        wanted: int = messages * (12 * self._options.body + DISK_BYTES_PER_MESSAGE)
-        free = shutil.disk_usage(self._work).free
-        if wanted > free:
-            say(f"{messages:,} messages are left out: they want {wanted / 1e9:.0f} GB of disk of {free / 1e9:.0f}")
-        return wanted <= free
+    def _fitting(self, messages: int, message_s: float) -> int:
+        """As many of them as there is room for: in time, by what each took in the round before, and on the disk."""
+        left_s = self._options.minutes * 60 - (time.monotonic() - self._begun_s) - ROUND_S
+        in_time = int(left_s / message_s) if message_s else messages
+        on_disk = shutil.disk_usage(self._work).free // (12 * self._options.body + DISK_BYTES_PER_MESSAGE)
+        fitting: int = max(WARM_UP, min(messages, in_time, on_disk))
+        if fitting < messages:
+            say(f"{messages:,} messages are too many: time is left for {in_time:,}, and disk for {on_disk:,}")
+        return fitting
 
     def _round(self, session: SparkSession, messages: int, *, counts: bool) -> None:
         directory = self._work / str(messages)
@@ -138,9 +140,18 @@ class Bench:
             say(f"{messages:,} messages: published and consumed in {seconds:.1f} s, {messages / seconds:,.0f} a second")
             if counts:
                 self._fillings.append(Filling(messages, self._options.body, seconds))
-            self._archive(session, brokers, directory / "lake", messages, counts=counts)
-            self._rollup(session, brokers, directory / "lake", messages, counts=counts)
-            self._audit(session, brokers, messages, counts=counts)
+            jobs = {
+                ARCHIVE: partial(self._archive, session, brokers, directory / "lake", messages, counts=counts),
+                ROLLUP: partial(self._rollup, session, brokers, directory / "lake", messages, counts=counts),
+                AUDIT: partial(self._audit, session, brokers, messages, counts=counts),
+            }
+            for job, run in jobs.items():
+                try:
+                    run()
+                except Exception as failure:
+                    # What others found is worth having.
+                    self.failed = True
+                    say(f"{messages:,} messages: {job} failed: {failure}")
         shutil.rmtree(directory)
 
     def _archive(
