@@ -25,6 +25,9 @@ from tests.support.log_editor import all_entries, change_entries, records_of, se
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Three brokers, and then Spark, on a machine that may be busy with other things.
+pytestmark = pytest.mark.timeout(900)
+
 Lines = list[dict[str, Any]]
 
 

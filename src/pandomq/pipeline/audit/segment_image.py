@@ -40,7 +40,7 @@ from pandomq.journal.layout import (
     file_seed,
 )
 from pandomq.journal.limits import SECTOR_BYTES
-from pandomq.journal.table import BAD, GOOD, Table, sealed_slots
+from pandomq.journal.table import GOOD, Table, sealed_slots
 from pandomq.kernel import crc32
 from pandomq.pipeline.audit.views import Bits, Numbers, Views
 
@@ -150,7 +150,7 @@ class SegmentImage:
             if found is not None:
                 at[place], length[place], term[place], checksum[place] = found
                 whole[place] = True
-        self._note_damage(index, whole, states, proven)
+        self._note_damage(index, whole, proven)
         self.index, self.term, self.checksum = index[whole], term[whole], checksum[whole]
         self.at, self.length = at[whole] + ENTRY_HEAD_BYTES, length[whole]
 
@@ -196,10 +196,10 @@ class SegmentImage:
                 return at, length, term, checksum
         return None
 
-    def _note_damage(self, index: Numbers, whole: Bits, states: npt.NDArray[np.uint8], proven: int) -> None:
+    def _note_damage(self, index: Numbers, whole: Bits, proven: int) -> None:
         end = len(index)
         # What was being written is not there, unless something proves that it was.
-        while end and not whole[end - 1] and index[end - 1] > proven and states[end - 1] != BAD:
+        while end and not whole[end - 1] and index[end - 1] > proven:
             end -= 1
         self.last_index = self.first_index + end - 1
         broken = np.flatnonzero(~whole[:end])
