@@ -39,7 +39,7 @@ from pandomq.broker.leases.leases import Leases
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.naming import NameMaker
 from pandomq.broker.on_channel import agree, open_channel
-from pandomq.broker.outlets import publishes, take_receipts
+from pandomq.broker.outlets import publishes, take_receipts, takes
 from pandomq.broker.producers import Producers
 from pandomq.broker.quotas import Tally
 from pandomq.broker.receipts import Receipts
@@ -229,7 +229,7 @@ class Broker:
         return outcome._replace(rest=tuple(rest)) if rest else outcome
 
     def _is_behind(self, client: Client, item: Input) -> bool:
-        if self.held.publishes_wait and publishes(item):
+        if self.held.publishes_wait and (publishes(item) or (takes(item) and not client.trunk)):
             client.awaits_outlets = True
             return True
         # A method always adds an answer to what waits; a publish only if it comes back, and then to what is held.

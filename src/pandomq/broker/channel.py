@@ -41,7 +41,7 @@ class Channel:
     def __init__(self, client: "Client", number: int) -> None:
         self.client = client
         self.number = number
-        self.kernel = kernel.Channel(client.session, number, self)
+        self.kernel: kernel.Channel = kernel.Channel(client.session, number, self)
         self.closing = False
         self.last_queue = ""
         """What an empty queue name means."""
@@ -111,9 +111,10 @@ class Channel:
         broker = self.client.broker
         broker.held.hold(self, broker.encode(self.number, method))
 
-    def reply_with_content(self, method: "Method", message: kernel.Message) -> None:
+    def reply_with_content(self, method: "Method", message: kernel.Message, more: bytes = b"") -> None:
+        """More is for other brokers, behind the method's arguments."""
         broker = self.client.broker
-        payload = broker.encode_payload(method)
+        payload = broker.encode_payload(method) + more
         if self.held_count:
             broker.held.hold(self, payload, message)
         else:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import methods
-from pandomq.broker import on_basic, on_channel, on_confirm, on_exchange, on_queue, on_tx
+from pandomq.broker import on_basic, on_channel, on_confirm, on_exchange, on_queue, on_tx, places
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -34,6 +34,7 @@ HANDLERS: Final[Mapping[type[methods.Method], Handler]] = {
     methods.BasicGet: on_basic.get,
     methods.BasicRecover: on_basic.recover,
     methods.BasicRecoverAsync: on_basic.recover_async,
+    methods.BasicSettle: places.settle,
     methods.TxSelect: on_tx.select,
     methods.TxCommit: on_tx.commit,
     methods.TxRollback: on_tx.rollback,

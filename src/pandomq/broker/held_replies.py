@@ -85,7 +85,8 @@ class HeldReplies:
         self.applied_index = EVERYTHING
         """Up to here changes are in force wherever clients are served."""
         self.publishes_wait = False
-        """What is published is held back, too: other brokers may have private queues that are not bound here yet."""
+        """What is published is held back, too: other brokers may have private queues that are not bound here yet. And
+        nobody begins to consume: other brokers may know of acks that died with the last root."""
 
     def command_logged(self) -> None:
         self._commands_in_batch = True

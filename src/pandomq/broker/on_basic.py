@@ -6,6 +6,7 @@ from pandomq.broker import reply_to
 from pandomq.broker.access import demand
 from pandomq.broker.consumers import add_consumer, limit_time, remove_consumer
 from pandomq.broker.permissions import Right
+from pandomq.broker.places import place_of
 from pandomq.broker.queue_arguments import QUORUM
 from pandomq.broker.removal import consumer_left
 from pandomq.broker.streams.consuming import begin_reading
@@ -71,6 +72,10 @@ def consume(broker: "Broker", channel: "Channel", method: BasicConsume) -> None:
             if client.origin is not None:
                 # Fronts go by their own tags, but must know where to go on at another root.
                 tag = "" if first_offset is None else str(first_offset)
+        elif client.origin is not None and not client.trunk:
+            # And how to settle at another root what came from this one.
+            consumer.identified = not method.no_ack
+            tag = str(queue.kernel.queue_id)
     if not method.no_wait:
         channel.reply(BasicConsumeOk(tag))
 
@@ -120,7 +125,7 @@ def get(broker: "Broker", channel: "Channel", method: BasicGet) -> None:
         return
     tag, redelivered, message, left = taken
     reply = BasicGetOk(tag, redelivered, message.exchange, message.routing_key, left)
-    channel.reply_with_content(reply, message)
+    channel.reply_with_content(reply, message, b"" if client.origin is None else place_of(channel, queue, tag))
 
 
 def recover(broker: "Broker", channel: "Channel", method: BasicRecover) -> None:

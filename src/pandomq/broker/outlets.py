@@ -16,7 +16,7 @@ from pandomq import kernel
 from pandomq.broker.copies import without_bcc
 from pandomq.broker.queue import Queue
 from pandomq.errors import ChannelFault, access_refused, connection_forced, precondition_failed
-from pandomq.methods import MethodInput, TxCommit
+from pandomq.methods import BasicConsume, BasicGet, MethodInput, TxCommit
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
@@ -118,6 +118,11 @@ def take_receipts(broker: "Broker", client: "Client", run: kernel.SettleRun) -> 
 def publishes(item: object) -> bool:
     """Whether this input of a client may lead messages to outlets, so that those have to be in place."""
     return isinstance(item, kernel.PublishRun) or (isinstance(item, MethodInput) and isinstance(item.method, TxCommit))
+
+
+def takes(item: object) -> bool:
+    """Whether this input of a client takes messages, which another broker's client may have acked at the last root."""
+    return isinstance(item, MethodInput) and isinstance(item.method, BasicConsume | BasicGet)
 
 
 def refuse_binding(queue: Queue) -> None:

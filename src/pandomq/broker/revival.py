@@ -134,7 +134,8 @@ class Revival:
         if not takeover:
             for vhost in list(broker.state.vhosts.values()):
                 self._forget_passing(vhost)
-        for _, owner in broker.state.logged.values():
+        for queue_id, (_, owner) in broker.state.logged.items():
+            broker.state.first_sequences[queue_id] = owner.kernel.next_sequence
             if not self._exact and handed_over is None:
                 owner.kernel.suspect()
             if not isinstance(owner, DelayedMessages):

@@ -54,6 +54,7 @@ class State:
         "_random",
         "archived_queues",
         "changed_queues",
+        "first_sequences",
         "had_users",
         "leases",
         "logged",
@@ -78,6 +79,9 @@ class State:
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
+        self.first_sequences: dict[int, int] = {}
+        """By queue id: the first that this broker may give to a message, since it serves. Others may have been given by
+        earlier roots, and are lost."""
         self.leases = LeaseTable()
         self.producers = ProducerTable()
         self.named_producers = NamedProducers()

@@ -293,8 +293,25 @@ class Channel:
         """The tags a settlement would concern; [] if the tag is unknown."""
     def unacked(self) -> list[tuple[Queue, int, int, int, int, bool, Message]]:
         """What is not settled, in order of the tags: the queue, then as in Queue.snapshot."""
+    def place_of(self, tag: int) -> tuple[int, int]:
+        """Sequence and term of what is unacked under this tag; zeros if it is unknown."""
     def recover(self, now_ms: int) -> None:
         """Requeues everything unacked."""
+    # Settlements by place: queue, sequence and term.
+    @property
+    def unproven_count(self) -> int: ...  # kept settlements of mirrored messages, see Queue.configure
+    @property
+    def settled_number(self) -> int: ...  # how many were ever kept
+    def prove(self, number: int) -> None:
+        """Up to this one the root's log has them: they are let go."""
+    def settle_again(self) -> None:
+        """Writes all of them to the uplink, as rows of SETTLE (see constants.py)."""
+    def settle_place(self, queue: Queue, sequence: int, term: int, method_id: int) -> int:
+        """At the root: settles, logged, a message that is ready. ABSENT, SETTLED or PLACE_UNKNOWN. Later publishes of
+        this channel are confirmed after that, as after an ack."""
+    def settle_elsewhere(self, other: Channel, tag: int, method_id: int) -> bool:
+        """The same for one that is unacked, on any channel. Its tag stays, and settling it has no effect any more.
+        False if the tag is unknown."""
     def give_back(self, queue: Queue) -> int:
         """The ready messages of a mirror queue leave it, nacked with requeue to the uplink. Says how many."""
     def forget(self, queue: Queue) -> None:
@@ -321,6 +338,7 @@ class Consumer:
     delivered: int
     labelled: bool  # settable; deliveries say, instead of consumer tag and delivery tag, producer (8 octets; none if it
     # is 0) and number of the message: for consumers with no_ack
+    identified: bool  # settable; deliveries end with sequence and term of the message; not of streams, nor with no_ack
     def __init__(
         self, channel: Channel, queue: Queue, tag: bytes, no_ack: bool, prefetch_max: int, priority: int, owner: Any
     ) -> None: ...

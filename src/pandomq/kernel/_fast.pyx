@@ -33,6 +33,7 @@ from pandomq.chunk_form import decode as decode_chunk
 from pandomq.chunk_form import encode_head as encode_chunk_head
 from pandomq.kernel import faults
 from pandomq.kernel.constants import (
+    ABSENT,
     CHUNK_AGE_MS,
     CHUNK_BYTES,
     CHUNK_MESSAGES_MAX,
@@ -59,6 +60,9 @@ from pandomq.kernel.constants import (
     REJECT_PUBLISH,
     REJECT_PUBLISH_DEAD_LETTER,
     REJECTED,
+    SETTLE,
+    SETTLED,
+    SETTLE_ROWS_MAX,
     SPECIAL_COPIES,
     SPECIAL_DELAY,
     SPECIAL_EXPIRATION,
@@ -68,6 +72,7 @@ from pandomq.kernel.constants import (
     SPECIAL_USER_ID,
     TRACED_UNCONFIRMED_MAX,
     TRANSACTION,
+    PLACE_UNKNOWN,
 )
 from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.records import QUEUES_PER_RECORD_MAX, VERSION, BadEntry
@@ -130,6 +135,7 @@ include "fast/window.pxi"
 include "fast/early.pxi"
 include "fast/confirms.pxi"
 include "fast/kept.pxi"
+include "fast/unproven.pxi"
 include "fast/mirrors.pxi"
 include "fast/channel.pxi"
 include "fast/output.pxi"

@@ -18,8 +18,8 @@ class Message:
     priority: int  # 0 when absent
     expiration_ms: int  # -1 when absent or not a number
     special: int
-    producer: int  # whose publish it is, and its number there; 0 if the channel has no producer, or does not count
-    number: int
+    producer: int  # whose publish it is, and its number there; 0 if the channel has no producer, or does not count.
+    number: int  # Of a delivery of another broker: the term and the sequence that it has there, 0 if it does not say
     suspect: bool  # settable, False at first; queues take it as one that may have been delivered before
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
     @property

@@ -17,7 +17,7 @@ class Queue:
     owner: Any
     trace: Trace | None  # settable: gathers what happens to its messages
     label: bytes  # settable: what traces call it
-    queue_id: int  # in log records
+    queue_id: int  # in log records; of a mirror: the root's, settable, 0 if it is not known
     logged: bool  # durable: messages that are kept and their settlements go to the log
     next_sequence: int
     unacked_count: int
@@ -60,8 +60,11 @@ class Queue:
 
         A mirror queue holds what the root delivered to one channel here, under the root's delivery tags as sequences.
         Settlements of that are written to the uplink of the channel's session, with those tags, acks joined where they
-        can be; nothing else happens here. They are not if there is no uplink, another one than when it came, or if the
-        queue is deleted or the channel being closed. Its messages never leave memory.
+        can be; nothing else happens here. If there is no uplink, another one than when it came, or if the queue is
+        deleted, tags say nothing: then they are written as rows of SETTLE, if the message's place is known (queue_id,
+        and `number` and `producer` of the message as sequence and term). Those that do not requeue are kept by the
+        channel until they are proven; not in TRANSACTION mode. Nothing is written of a channel that is being closed.
+        Its messages never leave memory.
 
         A stream (logged, else ValueError) minds chunk_bytes and chunk_age_ms alone, and is always synced. Before a
         message is appended the open chunk is full if it has so many bytes (constants.CHUNK_ROW_BYTES more for each

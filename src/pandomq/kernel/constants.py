@@ -85,6 +85,18 @@ MIRROR_SPAN_MAX: Final = 1 << 22
 ACK: Final = 80
 REJECT: Final = 90
 NACK: Final = 120
+SETTLE: Final = 250
+"""Between brokers only: settlements that name messages by their places. A number that the front wants to hear again
+once they are committed (0: it does not), and rows, each a queue id, sequence and term (u64) and the method id (u8)."""
+SETTLE_ROWS_MAX: Final = 160
+"""So many rows fit into a frame of any size that can be agreed on."""
+
+# What became of a settlement that names a message by its place
+ABSENT: Final = 0
+"""It is not ready: gone, unacked, or another message has the number."""
+SETTLED: Final = 1
+PLACE_UNKNOWN: Final = 2
+"""It is not in memory, and what is in memory of its page does not tell."""
 
 # Kinds of frames.
 METHOD: Final = 1

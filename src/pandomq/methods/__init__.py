@@ -26,6 +26,8 @@ from pandomq.methods.basic import (
     BasicRecoverOk,
     BasicReject,
     BasicReturn,
+    BasicSettle,
+    BasicSettleOk,
 )
 from pandomq.methods.channel import (
     AccessRequest,
@@ -126,6 +128,8 @@ __all__ = [
     "BasicRecoverOk",
     "BasicReject",
     "BasicReturn",
+    "BasicSettle",
+    "BasicSettleOk",
     "ChannelClose",
     "ChannelCloseOk",
     "ChannelFlow",

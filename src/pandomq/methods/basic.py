@@ -2,7 +2,19 @@
 
 import msgspec
 
-from pandomq.methods.layout import TICKET, Bit, Long, LongLong, Method, Short, ShortString, Table, WireType, method
+from pandomq.methods.layout import (
+    TICKET,
+    Bit,
+    Long,
+    LongLong,
+    LongString,
+    Method,
+    Short,
+    ShortString,
+    Table,
+    WireType,
+    method,
+)
 
 
 @method(60, 10, synchronous=True)
@@ -121,3 +133,17 @@ class BasicNack(Method, frozen=True):
     delivery_tag: LongLong = 0
     multiple: Bit = False
     requeue: Bit = False
+
+
+@method(60, 250)
+class BasicSettle(Method, frozen=True):
+    """Between brokers only: settles messages by their places (rows, see `kernel.constants`), and asks to hear the
+    number again when that, and all acks before it on the channel, are committed. 0 asks for nothing."""
+
+    number: LongLong = 0
+    rows: LongString = b""
+
+
+@method(60, 251)
+class BasicSettleOk(Method, frozen=True):
+    number: LongLong

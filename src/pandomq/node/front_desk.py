@@ -137,9 +137,11 @@ class FrontDesk:
         self.tunnels.turn(self._root, self._disk.replication.notices.term, now_ms)
 
     def _is_attached(self) -> bool:
-        """Who is root now knows what private queues here are bound to."""
+        """Who is root now knows what private queues here are bound to, and what clients here have acked."""
         leads = self.tunnels.leads_to_root
-        return all(trunk.settled and leads(trunk.tunnel) for trunk in self.front.trunks.values())
+        return not self.front.unsettled and all(
+            trunk.settled and leads(trunk.tunnel) for trunk in self.front.trunks.values()
+        )
 
     def _keep_waiting(self, gathered: Batch, now_ms: int) -> None:
         """Without a lease nobody is served: what this broker knows may be out of date. What the root says goes on."""

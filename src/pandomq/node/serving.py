@@ -94,7 +94,7 @@ class Serving:
 
     def turn(self, applied_index: int | None, *, attached: bool = True) -> None:
         """The front has applied changes up to this entry; None if there is none that has clients. `attached`: the root
-        knows what its private queues are bound to. A new root hears nothing from it before that."""
+        knows what its private queues are bound to, and what was acked. A new root hears nothing from it before that."""
         self._attached = attached or applied_index is None
         news, self._applied_index = applied_index != self._applied_index, applied_index
         if self._replication.in_office:

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from pandomq.sim.cluster.world import ClusterWorld, serves_anywhere
+from pandomq.sim.cluster.world import ClusterWorld, serves_anywhere, settles_through_fronts
 from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
 from pandomq.sim.mutations.mutation import Mutation
@@ -137,6 +137,8 @@ class Catch(msgspec.Struct, frozen=True):
 
 
 def _may_show(mutation: Mutation, seed: int) -> bool:
+    if mutation.acks:
+        return settles_through_fronts(seed, mutation.nodes)
     if mutation.fronts:
         return serves_anywhere(seed, mutation.nodes)
     return has_streams(seed) or not mutation.streams

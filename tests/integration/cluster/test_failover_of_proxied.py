@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 import select
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import pika
 import pytest
 
 from tests.support.client import Address, Channel, Connection
@@ -125,6 +127,77 @@ def test_confirms(stage: Stage) -> None:
             if number == 50:
                 stage.kill_root()
     assert stage.rest() == [body(number) for number in range(105)]
+
+
+class Worker:
+    """On one channel of pika's: publishes with confirms, and acks what it consumes, a while after it came."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._connection = pika.BlockingConnection(stage.at.parameters())
+        self._channel = self._connection.channel()
+        self._queue = stage.queue
+        self._channel.queue_declare(stage.queue, durable=True)
+        self._channel.confirm_delivery()
+        self._channel.basic_qos(prefetch_count=20)
+        self._held: list[tuple[int, bytes]] = []
+        self._unproven: set[bytes] = set()
+        self.confirmed: set[bytes] = set()
+        self.acked: set[bytes] = set()
+        self.proven: set[bytes] = set()
+        self.seen: set[bytes] = set()
+        self._channel.basic_consume(stage.queue, self._take)
+
+    def _take(self, _: object, method: Any, __: object, taken: bytes) -> None:
+        assert taken not in self.proven, "an ack was proven, and the message came back"
+        assert taken not in self.seen or method.redelivered, "who comes back says so"
+        self.seen.add(taken)
+        self._held.append((method.delivery_tag, taken))
+
+    def publish(self, number: int) -> None:
+        """Whatever was acked before is proven by the confirm of this one."""
+        self._channel.basic_publish(
+            "", self._queue, body(number), pika.BasicProperties(delivery_mode=2), mandatory=True
+        )
+        self.confirmed.add(body(number))
+        self.proven |= self._unproven
+        self._unproven.clear()
+
+    def ack(self, count: int) -> None:
+        for tag, taken in self._held[:count]:
+            self._channel.basic_ack(tag)
+            self._unproven.add(taken)
+            self.acked.add(taken)
+        del self._held[:count]
+
+    def pump(self) -> None:
+        self._connection.process_data_events(0.01)
+
+    def finish(self) -> None:
+        """All is consumed, and acked."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.acked < self.confirmed or self._held:
+            assert time.monotonic() < deadline, self.confirmed - self.acked
+            self.pump()
+            self.ack(len(self._held))
+        self._connection.close()
+
+
+def test_acks_and_confirms_on_one_channel(stage: Stage) -> None:
+    """The channel goes on. What was acked does not come back, what was not says that it was redelivered."""
+    worker = Worker(stage)
+    for number in range(300):
+        worker.publish(number)
+        worker.pump()
+        if number == 150:
+            # Some are held by the client, the acks of others are on their way.
+            worker.ack(6)
+            stage.kill_root()
+            worker.ack(4)
+        elif number % 3 == 0:
+            worker.ack(4)
+    worker.finish()
+    assert worker.confirmed == worker.acked == {body(number) for number in range(300)}
+    assert stage.rest() == []
 
 
 def test_get(stage: Stage) -> None:

@@ -89,7 +89,7 @@ ASKING_NOTHING: list[Method] = [
     methods.ChannelClose(200, "", 0, 0),
 ]
 
-ON_ANY_CHANNEL = {methods.ChannelOpen, methods.TxCommit, methods.TxRollback}
+ON_ANY_CHANNEL = {methods.ChannelOpen, methods.TxCommit, methods.TxRollback, methods.BasicSettle}
 """An error at this place, whoever asks."""
 
 

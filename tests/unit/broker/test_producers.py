@@ -189,10 +189,12 @@ def test_what_comes_again_and_is_not_known_may_have_been_delivered_before() -> N
     peer, _ = publisher(world)
     send(peer, b"1", b"2")
     # The last root may have delivered 3 and 4 before it died; nobody has sent 5 anywhere.
-    again, number = publisher(world.replayed(), "1:4")
+    root = world.replayed()
+    again, number = publisher(root, "1:4")
     assert number == 2
     send(again, b"2", b"3", b"4", b"5")
-    found: list[Any] = [again.get("q") for _ in range(5)]
+    reader = root.peer()
+    found: list[Any] = [reader.get("q") for _ in range(5)]
     assert [(one.body, one.method.redelivered) for one in found] == [
         (b"1", False),
         (b"2", False),

@@ -86,9 +86,15 @@ def with_content(method: bytes, body: bytes, props: bytes, channel: int, chunk: 
 
 
 def deliver_method(
-    consumer: bytes = b"c", tag: int = 1, redelivered: bool = False, key: bytes = b"", exchange: bytes = b""
+    consumer: bytes = b"c",
+    tag: int = 1,
+    redelivered: bool = False,
+    key: bytes = b"",
+    exchange: bytes = b"",
+    place: tuple[int, int] | None = None,
 ) -> bytes:
-    return struct.pack(">HH", 60, 60) + short(consumer) + struct.pack(">QB", tag, redelivered) + routing(key, exchange)
+    start = struct.pack(">HH", 60, 60) + short(consumer) + struct.pack(">QB", tag, redelivered)
+    return start + routing(key, exchange) + (b"" if place is None else struct.pack(">QQ", *place))
 
 
 def return_method(key: bytes = b"k", exchange: bytes = b"", text: bytes = b"NO_ROUTE") -> bytes:
@@ -114,9 +120,10 @@ def deliver(
     key: bytes = b"k",
     exchange: bytes = b"",
     chunk: int = 1 << 30,
+    place: tuple[int, int] | None = None,
 ) -> bytes:
     """All frames of one delivery, as another broker sends them."""
-    return with_content(deliver_method(consumer, tag, redelivered, key, exchange), body, props, channel, chunk)
+    return with_content(deliver_method(consumer, tag, redelivered, key, exchange, place), body, props, channel, chunk)
 
 
 def ack(tag: int, multiple: bool = False, *, channel: int = 1) -> bytes:

@@ -84,6 +84,7 @@ def mirror(world: World, a: int, b: int, c: int) -> None:
             PROPERTIES[c % 8],
             channel=consumer.channel.number,
             redelivered=(c + at) % 3 == 0,
+            place=(tag + at + 100, b % 3 + 1) if b % 5 else None,
         )
         for at in range(1 + c % 4)
     )
@@ -100,6 +101,18 @@ def get_mirrored(world: World, a: int, b: int, c: int) -> Any:
     queue.reinstate(world.message(b"g%d" % tag), tag, 0, NEVER_MS, 0, c % 2 == 0)
     got = queue.take(channel, c % 3 == 0, world.now_ms)
     return got and (*got[:2], world.name(got[2]), got[3])
+
+
+@operation(3)
+def settle_again(world: World, a: int, b: int, c: int) -> Any:
+    channel = one([channel for channel in world.channels if channel.unproven_count], a)
+    if channel is None:
+        return None
+    if c % 3:
+        channel.settle_again()
+    else:
+        channel.prove(channel.settled_number - b % 3)
+    return channel.unproven_count, channel.settled_number
 
 
 @operation(2)
@@ -137,6 +150,42 @@ def number(world: World, a: int, b: int, c: int) -> Any:
         except ValueError:
             return "unconfirmed"
     return channel.published_count
+
+
+@operation(4)
+def identify(world: World, a: int, b: int, c: int) -> None:
+    consumer = one([consumer for consumer in world.consumers if not consumer.no_ack], a)
+    if consumer is not None:
+        consumer.identified = b % 4 != 0
+
+
+@operation(6)
+def settle_place(world: World, a: int, b: int, c: int) -> Any:
+    channel, queue = open_channel(world, a), one(world.queues, b)
+    if channel is None or queue is None:
+        return None
+    known = [row[:2] for row in queue.snapshot()]
+    sequence, term = one(known, c) or (c % max(queue.next_sequence, 1), world.engine.term)
+    return channel.settle_place(queue, sequence, term + (a % 7 == 0), 80 if c % 3 else 90)
+
+
+@operation(4)
+def settle_elsewhere(world: World, a: int, b: int, c: int) -> Any:
+    channel = open_channel(world, a)
+    other = one([channel for channel in world.channels if channel.unacked_count], b)
+    if channel is None or other is None:
+        return None
+    tag = one(other.outstanding(0, True), c)
+    if any(row[0].owner in apart(world) for row in other.unacked()):
+        return None
+    return channel.settle_elsewhere(other, tag + (c % 9 == 0), 80 if c % 3 else 90), other.place_of(tag)
+
+
+def apart(world: World) -> set[int]:
+    """The owners of mirrors and streams: what they have given out is not settled there."""
+    return {
+        number for number, settings in enumerate(world.settings) if settings.get("mirror") or settings.get("stream")
+    }
 
 
 @operation(4)

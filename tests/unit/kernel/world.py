@@ -269,6 +269,7 @@ class World:
             channel.published_count,
             channel.unconfirmed_count,
             (channel.kept_count, channel.kept_bytes, channel.first_kept),
+            (channel.unproven_count, channel.settled_number),
             channel.oldest_delivery_ms,
             channel.open,
             channel.outstanding(0, True),
@@ -284,4 +285,4 @@ class World:
         for stateful in (self.engine, *self.queues, *self.sessions, *self.channels, *self.consumers):
             stateful.check()
         unacked = sum(channel.unacked_count for channel in self.channels)
-        assert unacked == sum(queue.unacked_count for queue in self.queues)
+        assert unacked == sum(queue.unacked_count for queue in (*self.queues, self.engine.nowhere))

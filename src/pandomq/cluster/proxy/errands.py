@@ -64,3 +64,6 @@ class Errands:
 
     def cancelled_above(self, tag: str) -> None:
         """Nothing is consumed here."""
+
+    def proven_above(self, number: int) -> None:
+        """Nor settled."""

@@ -6,13 +6,15 @@ again whenever a gap makes it necessary, then `follow` for each entry with comma
 `tunnels`: see there. Clients that have said goodbye are parted from by `part`.
 """
 
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pandomq import kernel
 from pandomq.broker.broker import Broker, Input, Outcome
 from pandomq.broker.dead_letters import send_dead
 from pandomq.broker.deadlines import watch_changed
+from pandomq.broker.places import PLACE
 from pandomq.broker.queue import Queue
 from pandomq.broker.removal import leave_client
 from pandomq.cluster.proxy import dispatch
@@ -25,8 +27,8 @@ from pandomq.cluster.proxy.front_hooks import FrontHooks
 from pandomq.cluster.proxy.letters import Letters, goes_round
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
 from pandomq.cluster.proxy.numbers_seen import NumbersSeen
-from pandomq.cluster.proxy.proofs import note_settlements
 from pandomq.cluster.proxy.trunk import Trunk
+from pandomq.kernel.constants import BASIC, GET_OK
 from pandomq.methods import BasicReturn, MethodInput
 from pandomq.wire.codec import decode_method
 
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
     from pandomq.cluster.proxy.tunnel import Tunnel
     from pandomq.methods import Method
+
+
+_GET_OK: Final = struct.pack(">HH", BASIC, GET_OK)
 
 
 class Front(Broker):
@@ -76,6 +81,8 @@ class Front(Broker):
         """To be dialed now; the driver takes them off. Some may be `gone` by the time it looks."""
         self.ended: list[Tunnel] = []
         """To be hung up; the driver takes them off."""
+        self.unsettled: dict[FrontChannel, None] = {}
+        """Channels with settlements of which the root that is there now may not know."""
         self._noted: list[tuple[Tunnel, Callable[[], None]]] = []
 
     def make_hooks(self) -> kernel.Hooks:
@@ -183,12 +190,12 @@ class Front(Broker):
     def handle(self, batch: Sequence[tuple["Client", Sequence[Input]]], now_ms: int) -> Outcome:
         self.now_ms = now_ms
         self._take_noted()
+        outcome = super().handle(batch, now_ms)
         for client, inputs in batch:
             assert isinstance(client, FrontClient)
-            for item in inputs:
-                if isinstance(item, kernel.SettleRun):
-                    note_settlements(client, item)
-        outcome = super().handle(batch, now_ms)
+            if any(isinstance(item, kernel.SettleRun) for item in inputs):
+                for channel in client.front_channels:
+                    channel.proofs.settled()
         for client, _ in outcome.rest:
             assert isinstance(client, FrontClient)
             self.awaiting.kept_waiting(client)
@@ -225,11 +232,17 @@ class Front(Broker):
 
     def _take_content(self, tunnel: "Tunnel", content: "kernel.Content") -> None:
         lane = tunnel.lanes.get(content.channel)
-        method = decode_method(content.payload)
+        payload, message = content.payload, content.message
+        queue_id = 0
+        if payload.startswith(_GET_OK):
+            queue_id, message.number, message.producer = PLACE.unpack(payload[-PLACE.size :])
+            payload = payload[: -PLACE.size]
+        method = decode_method(payload)
         if isinstance(method, BasicReturn):
-            tunnel.holder.take_return(content.channel, content.payload, content.message)
+            tunnel.holder.take_return(content.channel, payload, message)
         elif lane is not None:
-            lane.hear(method, content.message)
+            lane.taken_from = queue_id
+            lane.hear(method, message)
 
     def _finish(self, now_ms: int) -> Outcome:
         self.faults.finish()

@@ -1,6 +1,6 @@
 """A client's channel on a front, and its other half at the root, which is opened when it is first needed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pandomq import kernel
 from pandomq.broker.channel import Channel
@@ -69,8 +69,8 @@ class FrontChannel(Channel):
         """Numbers of publishes that a private queue here did not take: they will be nacked, whatever the root says."""
         self._boxes: dict[Mailbox, None] = {}
         """Those with a consumer, and others that hold what the client has not settled yet."""
-        self._taken: Mailbox | None = None
-        """For basic.get."""
+        self._taken: dict[int, Mailbox] = {}
+        """For basic.get, by the id of the queue."""
 
     # The way to the root.
 
@@ -106,6 +106,7 @@ class FrontChannel(Channel):
             lane.tell(ConfirmSelect(no_wait=True))
         elif mode == kernel.TRANSACTION:
             lane.ask(TxSelect(), unheeded)
+        self.proofs.resume()
 
     def _opened_above(self, method: Method, _message: "kernel.Message | None") -> None:
         call, self.in_doubt = self.in_doubt, None
@@ -126,7 +127,7 @@ class FrontChannel(Channel):
     # The way is lost, and found again.
 
     def detach(self) -> None:
-        """What was delivered stays with the client, and means nothing any more."""
+        """What was delivered stays with the client, and will come again if it does not settle it."""
         self.lane = None
         for box in list(self._boxes):
             tag = self._tag_of(box)
@@ -135,12 +136,8 @@ class FrontChannel(Channel):
                 self._forget(box)
             else:
                 self._listen(box, tag)
-        if self._taken is not None:
-            self._taken.close()
-            self._taken = None
-        fault = self.proofs.lost()
-        if fault is not None and not self.closing:
-            self._fail(fault)
+        self._forget_taken()
+        self.proofs.lost()
 
     def consuming(self) -> list[Mailbox]:
         return [box for box in self._boxes if self._tag_of(box) is not None]
@@ -152,7 +149,7 @@ class FrontChannel(Channel):
             self.cancelled_above(box.consume.consumer_tag)
             return
         self.lane.ask(BasicQos(0, box.prefetch_count, False), unheeded)
-        self.lane.ask(box.consume_again(), unheeded)
+        self.lane.ask(box.consume_again(), lambda answer, _message: box.begun(answer))
 
     def resume_all_else(self) -> None:
         assert self.lane is not None
@@ -217,23 +214,25 @@ class FrontChannel(Channel):
         self._boxes.pop(box, None)
         box.close()
 
-    def box_of_taken(self) -> Mailbox:
-        if self._taken is None:
-            self._taken = Mailbox(self, "")
-        return self._taken
+    def box_of_taken(self, queue_id: int) -> Mailbox:
+        box = self._taken.get(queue_id)
+        if box is None:
+            self._forget_taken(settled=True)
+            box = self._taken[queue_id] = Mailbox(self, "")
+            box.kernel.queue_id = queue_id
+        return box
+
+    def _forget_taken(self, *, settled: bool = False) -> None:
+        """All of them, or those of which the client has settled everything."""
+        for queue_id, box in list(self._taken.items()):
+            if not settled or not box.kernel.unacked_count:
+                del self._taken[queue_id]
+                box.close()
 
     @property
     def mirrors(self) -> set[kernel.Queue]:
         """The kernel queues of all mailboxes that there are."""
-        boxes: list[Any] = [*self._boxes]
-        if self._taken is not None:
-            boxes.append(self._taken)
-        return {box.kernel for box in boxes}
-
-    @property
-    def owes_acks(self) -> bool:
-        """Something may have come from the root that stays there until it is acknowledged."""
-        return self._taken is not None or any(not box.reads_stream for box in self._boxes)
+        return {box.kernel for box in (*self._boxes, *self._taken.values())}
 
     @staticmethod
     def is_void(queue: kernel.Queue) -> bool:
@@ -263,9 +262,8 @@ class FrontChannel(Channel):
     def part_from_kernel(self) -> None:
         for box in list(self._boxes):
             self._forget(box)
-        if self._taken is not None:
-            self._taken.close()
-            self._taken = None
+        self._forget_taken()
+        self.proofs.end()
         super().part_from_kernel()
 
     # What the root does by itself.
@@ -277,6 +275,9 @@ class FrontChannel(Channel):
 
     def _fail(self, fault: ChannelFault) -> None:
         self.client.broker.faults.close_channel(self, fault)
+
+    def proven_above(self, number: int) -> None:
+        self.proofs.proven(number)
 
     def cancelled_above(self, tag: str) -> None:
         self.close_box(tag)

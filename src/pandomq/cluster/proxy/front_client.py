@@ -8,7 +8,7 @@ from pandomq.broker.client import Client
 from pandomq.cluster.limits import VOUCHED_PROPERTIES_BYTES_MAX
 from pandomq.cluster.proxy.call import Call
 from pandomq.cluster.proxy.goodbye import Goodbye, Stage
-from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, UPLINK_BYTES_MAX
+from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, SETTLED_KEPT_MAX, UPLINK_BYTES_MAX
 from pandomq.cluster.proxy.refusals import with_refusals
 from pandomq.cluster.proxy.stream_places import note_offsets
 from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
@@ -116,6 +116,7 @@ class FrontClient(Client):
             tunnel.session.pending_bytes > UPLINK_BYTES_MAX
             or tunnel.asked_count > ASKED_MAX
             or sum(channel.kernel.kept_bytes for channel in self.channels.values()) > KEPT_BYTES_MAX
+            or sum(channel.kernel.unproven_count for channel in self.channels.values()) > SETTLED_KEPT_MAX
         )
         return self._crowded
 

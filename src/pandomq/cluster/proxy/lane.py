@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from pandomq.errors import ChannelFault
-from pandomq.methods import BasicCancel, ChannelClose, ChannelCloseOk, Method
+from pandomq.methods import BasicCancel, BasicSettleOk, ChannelClose, ChannelCloseOk, Method
 
 if TYPE_CHECKING:
     from pandomq import kernel
@@ -39,15 +39,20 @@ class Listener(Protocol):
     def cancelled_above(self, tag: str) -> None:
         """A consumer has lost its queue."""
 
+    def proven_above(self, number: int) -> None:
+        """Settlements up to this one are in the log."""
+
 
 class Lane:
-    __slots__ = ("_awaited", "listener", "number", "tunnel")
+    __slots__ = ("_awaited", "listener", "number", "taken_from", "tunnel")
 
     def __init__(self, tunnel: Tunnel, number: int, listener: Listener) -> None:
         self.tunnel = tunnel
         self.number = number
         self.listener = listener
         self._awaited: deque[Question] = deque()
+        self.taken_from = 0
+        """The id of the queue that the last basic.get took a message from."""
 
     @property
     def is_asking(self) -> bool:
@@ -80,6 +85,8 @@ class Lane:
             self._end(method)
         elif isinstance(method, BasicCancel):
             self.listener.cancelled_above(method.consumer_tag)
+        elif isinstance(method, BasicSettleOk):
+            self.listener.proven_above(method.number)
         elif self._awaited:
             self._answer(method, message)
 

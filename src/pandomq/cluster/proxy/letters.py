@@ -97,3 +97,6 @@ class Letters:
 
     def cancelled_above(self, tag: str) -> None:
         """Nothing is consumed here."""
+
+    def proven_above(self, number: int) -> None:
+        """Nor settled."""

@@ -17,6 +17,10 @@ UPLINK_BYTES_MAX: Final = OUTGOING_HIGH_BYTES
 """What may wait to be written to a tunnel before its client is not read from."""
 ASKED_MAX: Final = 1_000
 """Questions on one tunnel that the root has not answered; past it the client is not read from."""
+SETTLED_ASK_COUNT: Final = 1_024
+"""Settlements of one channel that may not be in the root's log; past it the root is asked how far that is."""
+SETTLED_KEPT_MAX: Final = 65_536
+"""The same of one client; past it the client is not read from."""
 KEPT_BYTES_MAX: Final = 16 * MIB
 """Publishes of one client that the root has not confirmed; past it the client is not read from."""
 LETTERS_BYTES_MAX: Final = 64 * MIB
@@ -28,3 +32,4 @@ TRUNK_BYTES_MAX: Final = 512 * MIB
 """What private queues may hold in memory before no more is taken from the root: it waits there, on the disk."""
 
 assert REDIAL_MS_MIN < REDIAL_MS_MAX < ROOT_WAIT_MS
+assert SETTLED_ASK_COUNT < SETTLED_KEPT_MAX

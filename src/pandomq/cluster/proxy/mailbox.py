@@ -1,8 +1,8 @@
 """Where deliveries of one consumer of a shared queue arrive from the root, to be passed on as the client takes them.
 
 For the client's channel it is a queue like any other, but it keeps nothing: what the client settles is settled at the
-root. When the root is another one, all that came from the old one is void: it will be delivered again. Of a stream only
-what the client has not got is.
+root. When the root is another one, all that came from the old one will be delivered again, unless the client settles it
+before: then the root is told which message it is. Of a stream only what the client has not got is delivered again.
 """
 
 from typing import TYPE_CHECKING
@@ -12,10 +12,11 @@ import msgspec
 from pandomq import kernel
 from pandomq.broker.queue import Queue
 from pandomq.broker.streams.consuming import OFFSET
+from pandomq.methods import BasicConsumeOk
 
 if TYPE_CHECKING:
     from pandomq.cluster.proxy.front_channel import FrontChannel
-    from pandomq.methods import BasicConsume
+    from pandomq.methods import BasicConsume, Method
 
 
 class Mailbox(Queue):
@@ -35,6 +36,16 @@ class Mailbox(Queue):
         self.next_offset: int | None = None
         """Of a stream: where it goes on; None if the root was asked for a time, and nothing has come yet."""
 
+    def begun(self, answer: "Method") -> None:
+        """The root delivers from now on; it says from which queue, or at which offset of a stream."""
+        assert isinstance(answer, BasicConsumeOk)
+        if not answer.consumer_tag.isdecimal():
+            return
+        if not self.reads_stream:
+            self.kernel.queue_id = int(answer.consumer_tag)
+        elif self.next_offset is None:
+            self.next_offset = int(answer.consumer_tag)
+
     def came(self, message: kernel.Message) -> None:
         """The last that a stream has delivered here."""
         self.next_offset = offset_of(message) + 1
@@ -47,8 +58,8 @@ class Mailbox(Queue):
         return msgspec.structs.replace(self.consume, arguments={**self.consume.arguments, OFFSET: self.next_offset})
 
     def renew(self) -> None:
-        """What came so far is void: messages that the client has not seen are gone, settlements of the others have no
-        effect. The consumer is gone, too."""
+        """What came so far came from a root that is gone: messages that the client has not seen are forgotten,
+        settlements of the others go by their places. The consumer is gone, too."""
         if self.reads_stream and self.kernel.ready_count:
             self.next_offset = offset_of(self.kernel.snapshot()[0][5])
         self.kernel.delete()

@@ -57,9 +57,7 @@ def consume(front: "Front", channel: "FrontChannel", method: BasicConsume) -> No
 
     def answered(answer: "Method", _message: "kernel.Message | None") -> None:
         box = Mailbox(channel, name, question)
-        assert isinstance(answer, BasicConsumeOk)
-        if box.reads_stream and answer.consumer_tag.isdecimal():
-            box.next_offset = int(answer.consumer_tag)
+        box.begun(answer)
         channel.open_box(box, tag)
         if not method.no_wait:
             channel.reply(BasicConsumeOk(tag))
@@ -92,8 +90,8 @@ def get(front: "Front", channel: "FrontChannel", method: BasicGet) -> None:
         if not isinstance(answer, BasicGetOk):
             channel.reply(answer)
             return
-        assert message is not None
-        box = channel.box_of_taken()
+        assert message is not None and channel.lane is not None
+        box = channel.box_of_taken(channel.lane.taken_from)
         box.kernel.reinstate(message, answer.delivery_tag, 0, NEVER_MS, 0, answer.redelivered)
         taken = box.kernel.take(channel.kernel, method.no_ack, front.now_ms)
         assert taken is not None

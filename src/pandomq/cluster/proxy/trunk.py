@@ -185,6 +185,9 @@ class Trunk:
         self.tunnel.hang_up()
         self.tunnel_lost("the outlet was deleted")
 
+    def proven_above(self, number: int) -> None:
+        """Nothing is settled here."""
+
     def _lose_name(self, name: str) -> None:
         """While the root changed somebody else has taken the name."""
         queue = self.vhost.find_destination(name)

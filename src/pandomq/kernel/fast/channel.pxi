@@ -135,6 +135,21 @@ cdef class Channel:
     def resend(self):
         relay_resend(self)
 
+    @property
+    def unproven_count(self):
+        return self.mirrors.unproven.used if self.mirrors != NULL else 0
+
+    @property
+    def settled_number(self):
+        return self.mirrors.unproven.last if self.mirrors != NULL else 0
+
+    def prove(self, uint64_t number):
+        if self.mirrors != NULL:
+            unproven_prove(&self.mirrors.unproven, number)
+
+    def settle_again(self):
+        mirrors_settle_again(self)
+
     # --- deliveries
 
     cdef inline bint is_shut(self) noexcept:
@@ -187,6 +202,12 @@ cdef class Channel:
                              entry.delivery_count, entry.redelivered != 0, <Message>entry.message))
         return rows
 
+    def place_of(self, uint64_t tag):
+        cdef size_t position = window_find(&self.window, tag)
+        if not window_holds(&self.window, position, tag):
+            return 0, 0
+        return window_at(&self.window, position).entry.sequence, window_at(&self.window, position).entry.term
+
     cdef int settle(self, int method_id, uint64_t tag, bint multiple, bint requeue) except -1:
         # 0, and nothing happened, if the tag is unknown.
         cdef Window* window = &self.window
@@ -232,6 +253,47 @@ cdef class Channel:
         else:
             queue.reject(&unacked.entry)
         return self.bar() if logs else 0
+
+    def settle_place(self, Queue queue not None, uint64_t sequence, uint64_t term, int method_id):
+        cdef int result
+        if queue.stream is not None or queue.deleted:
+            return C_ABSENT
+        result = queue_settle_ready(queue, sequence, term, method_id)
+        if result == C_SETTLED and queue.logged:
+            self.bar()
+        return result
+
+    def settle_elsewhere(self, Channel other not None, uint64_t tag, int method_id):
+        cdef Engine engine = self.session.engine
+        cdef Queue nowhere = engine_nowhere(engine)
+        cdef size_t position = window_find(&other.window, tag)
+        cdef Unacked unacked
+        cdef Unacked* slot
+        cdef Queue queue
+        if not window_holds(&other.window, position, tag):
+            return False
+        slot = window_at(&other.window, position)
+        unacked = slot[0]
+        queue = <Queue>unacked.queue
+        # It takes over the slot's references; the slot gets others.
+        Py_DECREF(queue)
+        Py_INCREF(nowhere)
+        Py_INCREF(<object>unacked.entry.message)
+        slot.queue = <PyObject*>nowhere
+        slot.consumer = NULL
+        nowhere.unacked_count += 1
+        engine.hold(<Message>unacked.entry.message)
+        if unacked.consumer != NULL:
+            (<Consumer>unacked.consumer).settled()
+            Py_DECREF(<object>unacked.consumer)
+        if method_id == C_ACK:
+            engine.acked += 1
+            queue.acknowledge(&unacked.entry)
+        else:
+            queue.reject(&unacked.entry)
+        if queue.logged:
+            self.bar()
+        return True
 
     def recover(self, int64_t now_ms):
         while self.window.used:
@@ -315,5 +377,7 @@ cdef class Channel:
         self.recover(now_ms)
         kept_clear(self)
         self.traced = None
+        if self.mirrors != NULL:
+            unproven_clear(&self.mirrors.unproven, 0)
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]

@@ -15,6 +15,7 @@ cdef class Consumer:
     cdef Reader reader  # None but of streams
     cdef bint registered
     cdef bint is_labelled
+    cdef public bint identified
     cdef bint served  # it got something since it was last woken
     cdef Turn* turn
     cdef Chain* chain  # the one it is in, or NULL
@@ -94,7 +95,7 @@ cdef class Consumer:
             deliver_rewritten(self, entry)
         else:
             channel.session.write_delivery(channel.number, self.tag, channel.last_tag, entry.redelivered,
-                                           <Message>entry.message)
+                                           <Message>entry.message, entry if self.identified else NULL)
         if self.no_ack:
             return queue_gone(queue, entry)
         self.unacked_count += 1

@@ -16,6 +16,7 @@ cdef class Incoming:
     cdef uint64_t missing
     cdef uint64_t body_size
     cdef uint64_t delivery_tag
+    cdef uint64_t place[2]  # sequence and term of a delivery, if it says so
     cdef bint redelivered
     cdef bint is_delivery
     cdef uint16_t flags

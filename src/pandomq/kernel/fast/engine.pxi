@@ -27,6 +27,7 @@ cdef class Engine:
     cdef list active_queues  # those to run, from `active_next` on
     cdef Py_ssize_t active_next
     cdef LogBatch log
+    cdef Queue nowhere  # see engine_nowhere
     cdef Pattern pattern
     cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
     cdef public uint64_t term

@@ -57,4 +57,5 @@ cdef int deliver_rewritten(Consumer consumer, Entry* entry) except -1:
         tag = copied(label, LABEL_SIZE) if message.producer else NO_BYTES
     if consumer.queue.counts_deliveries and entry.delivery_count:
         copy = channel.session.engine.hooks.redelivered_copy(message, entry.delivery_count)
-    return channel.session.write_delivery(channel.number, tag, number, entry.redelivered, copy)
+    return channel.session.write_delivery(channel.number, tag, number, entry.redelivered, copy,
+                                          entry if consumer.identified else NULL)

@@ -123,6 +123,38 @@ cdef class PagedLevel:
         return <Page>PyList_GET_ITEM(self.pages, low) if low < PyList_GET_SIZE(self.pages) else None
 
 
+cdef Entry* ready_peek(Ready* ready, uint64_t sequence) except? NULL:
+    # Where it is, if it is in memory.
+    cdef int level
+    cdef Ring* ring
+    cdef Entry* entry
+    ready_settle(ready)
+    if ready.count == 0:
+        return NULL
+    for level in range(ready.priority_max + 1):
+        ring = ready_ring(ready, level)
+        entry = ring_peek(ring, sequence)
+        if entry == NULL and ring.level != NULL:
+            entry = ring_peek(&(<PagedLevel>ring.level).strays, sequence)
+            if entry == NULL:
+                entry = ring_peek(&(<PagedLevel>ring.level).tail, sequence)
+        if entry != NULL:
+            return entry
+    return NULL
+
+
+cdef inline Entry* ring_peek(Ring* ring, uint64_t sequence) noexcept nogil:
+    cdef size_t at
+    cdef Entry* entry
+    if ring.used == 0:
+        return NULL
+    at = ring_find(ring, sequence)
+    if at == ring.used:
+        return NULL
+    entry = ring_at(ring, at)
+    return entry if entry.sequence == sequence and entry.message != NULL else NULL
+
+
 cdef PagedLevel queue_level(Queue queue, int number):
     # That of the priority; made if there was none.
     cdef Ring* head

@@ -13,6 +13,8 @@ cdef struct Mirrors:
     size_t words_count
     uint64_t joined_tag
     uint64_t joined_count
+    Unproven unproven
+    size_t late_count  # the last so many of those are to be written by place
     bint lost
 
 
@@ -25,6 +27,7 @@ cdef void mirrors_free(Mirrors* mirrors) noexcept:
     if mirrors != NULL:
         Py_XDECREF(mirrors.uplink)
         free(mirrors.words)
+        free(mirrors.unproven.slots)
         free(mirrors)
 
 
@@ -51,7 +54,7 @@ cdef int mirrors_turn_to_uplink(Channel channel) except -1:
     mirrors.uplink = <PyObject*>channel.session.uplink
     mirrors.era += 1
     mirrors.lost = False
-    mirrors.joined_count = 0
+    mirrors.joined_count = mirrors.late_count = 0
     mirrors_empty(mirrors)
     return 0
 
@@ -139,8 +142,13 @@ cdef bint mirrors_leave(Mirrors* mirrors, uint64_t tag) noexcept nogil:
 
 cdef int mirrors_settled(Channel channel, Queue queue, Entry* entry, int method_id, bint requeue) except -1:
     cdef Mirrors* mirrors = mirrors_of(channel)
-    cdef bint lowest
-    if queue.deleted or entry.term != mirrors.era or channel.session.uplink is None or not channel.open:
+    cdef bint lowest, late
+    if not channel.open:
+        return 0
+    late = queue.deleted or entry.term != mirrors.era
+    if not requeue and queue.queue_id and (<Message>entry.message).number and channel.mode != C_TRANSACTION:
+        mirrors_keep(channel, queue, entry, method_id, late)
+    if late or channel.session.uplink is None:
         return 0
     lowest = mirrors_leave(mirrors, entry.sequence)
     if method_id == C_ACK and lowest:
@@ -151,11 +159,38 @@ cdef int mirrors_settled(Channel channel, Queue queue, Entry* entry, int method_
     return mirrors_write(channel, method_id, entry.sequence, (2 if method_id == C_NACK else 1) if requeue else 0)
 
 
+cdef inline int mirrors_keep(Channel channel, Queue queue, Entry* entry, int method_id, bint late) except -1:
+    cdef Mirrors* mirrors = channel.mirrors
+    if not late or mirrors.late_count == C_SETTLE_ROWS_MAX:
+        mirrors_write_late(channel)
+    unproven_add(&mirrors.unproven, queue.queue_id, <Message>entry.message, <uint8_t>method_id)
+    if late and channel.session.uplink is not None:
+        mirrors.late_count += 1
+    return 0
+
+
+cdef inline int mirrors_write_late(Channel channel) except -1:
+    if channel.mirrors.late_count:
+        unproven_write(&channel.mirrors.unproven, channel.session.uplink, channel.number, channel.mirrors.late_count)
+        channel.mirrors.late_count = 0
+    return 0
+
+
+cdef int mirrors_settle_again(Channel channel) except -1:
+    cdef Mirrors* mirrors
+    if channel.mirrors == NULL or channel.session.uplink is None:
+        return 0
+    mirrors = mirrors_of(channel)
+    return unproven_write(&mirrors.unproven, channel.session.uplink, channel.number, mirrors.unproven.used)
+
+
 cdef inline int mirrors_flush(Channel channel) except -1:
-    if channel.mirrors != NULL and channel.mirrors.joined_count:
+    if channel.mirrors == NULL:
+        return 0
+    if channel.mirrors.joined_count:
         mirrors_write(channel, C_ACK, channel.mirrors.joined_tag, channel.mirrors.joined_count > 1)
         channel.mirrors.joined_count = 0
-    return 0
+    return mirrors_write_late(channel)
 
 
 cdef int mirrors_write(Channel channel, uint16_t method_id, uint64_t tag, uint8_t bits) except -1:

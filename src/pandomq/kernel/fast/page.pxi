@@ -12,6 +12,8 @@ cdef enum:
     STATE_SUSPECT = 1
     STATE_GONE = 2
     STATE_KEYS = 4
+    STATE_TERM = 8
+    STATE_TERM_SIZE = 8
 
 cdef uint32_t NO_KEY = 0xFFFFFFFF
 
@@ -27,6 +29,7 @@ cdef class Page:
     cdef const octet* offsets  # in the layout; NULL if the sequences follow each other
     cdef const octet* sizes  # in the layout
     cdef uint64_t first
+    cdef uint64_t term  # that of all its messages; 0 if it is not known
     cdef int64_t first_deadline_ms
     cdef readonly uint64_t size_bytes
     cdef uint32_t slots
@@ -127,6 +130,7 @@ cdef class Page:
         cdef octet flags = STATE_SUSPECT if self.suspect else 0
         cdef bytes gone = b""
         cdef bytes keys = b""
+        cdef bytes term = b""
         if self.kept_count == 0:
             return None
         if self.kept_count < self.slots:
@@ -136,7 +140,10 @@ cdef class Page:
             flags |= STATE_KEYS
             keys = b"".join([b"\xff\xff\xff\xff" if key is None else len(key).to_bytes(4, "little") + key
                              for key in self.keys])
-        return self.layout, bytes((flags,)) + gone + keys
+        if self.term:
+            flags |= STATE_TERM
+            term = self.term.to_bytes(STATE_TERM_SIZE, "little")
+        return self.layout, bytes((flags,)) + gone + keys + term
 
     cdef bytes missing(self):
         # A bit for each message that a snapshot does not hold.
@@ -171,6 +178,11 @@ cdef class Page:
                     self.remove(at)
         if p[0] & STATE_KEYS:
             end = self.take_keys(p, end, size)
+        if p[0] & STATE_TERM:
+            end += STATE_TERM_SIZE
+            if end > size:
+                raise ValueError("the state of a page ends too early")
+            self.term = from_little64(p + end - STATE_TERM_SIZE)
         if end != size or self.count == 0:
             raise ValueError("not the state of this page")
         return 0

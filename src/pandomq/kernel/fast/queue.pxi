@@ -13,7 +13,7 @@ cdef class Queue:
     cdef LastValues last_values  # None but for queues that keep one message per key
     cdef StreamEnd stream  # None but of streams
     cdef list paged_levels  # one for each priority of which there are pages; None if there are none
-    cdef readonly uint64_t queue_id
+    cdef public uint64_t queue_id
     cdef public uint64_t next_sequence
     cdef readonly uint64_t published
     cdef readonly uint64_t delivered

@@ -202,6 +202,59 @@ cdef int queue_supersede(Queue queue, bytes key, uint64_t sequence, bint log) ex
     return 0
 
 
+cdef Queue engine_nowhere(Engine engine):
+    # Where unacked messages are that were settled by place. Most engines never need it.
+    if engine.nowhere is None:
+        engine.nowhere = Queue(engine, None, 0, False)
+        engine.nowhere.delete()
+    return engine.nowhere
+
+
+cdef int queue_settle_ready(Queue queue, uint64_t sequence, uint64_t term, int method_id) except -1:
+    # See Channel.settle_place.
+    cdef Entry entry
+    cdef Entry* there = ready_peek(&queue.ready, sequence)
+    if there == NULL:
+        return queue_settle_paged(queue, sequence, term, method_id)
+    if there.term != term:
+        return C_ABSENT
+    ready_remove(&queue.ready, sequence, &entry)
+    if method_id == C_ACK:
+        queue.engine.acked += 1
+        queue.acked += 1
+        queue_gone(queue, &entry)
+    else:
+        queue_die(queue, &entry, C_REJECTED)
+    queue_watch_time(queue)
+    return C_SETTLED
+
+
+cdef int queue_settle_paged(Queue queue, uint64_t sequence, uint64_t term, int method_id) except -1:
+    cdef PagedLevel level
+    cdef Page page
+    cdef uint32_t at
+    for level in queue.paged_levels or ():
+        page = level.find_page(sequence)
+        if page is None:
+            continue
+        at = page.find(sequence)
+        if at == page.slots or page.sequence(at) != sequence or page.is_gone(at):
+            continue
+        if page.term and page.term != term:
+            return C_ABSENT
+        if page.term == 0 or method_id != C_ACK:
+            return C_UNKNOWN
+        queue.engine.acked += 1
+        queue.acked += 1
+        queue_log_paged(queue, page, at)
+        queue_forget_paged(queue, page, at)
+        if queue_remove_paged(queue, level, page, at):
+            queue_pages_went(queue)
+        queue_watch_time(queue)
+        return C_SETTLED
+    return C_ABSENT
+
+
 cdef int queue_suspect(Queue queue) except -1:
     # Any ready message may have been delivered before.
     cdef PagedLevel level

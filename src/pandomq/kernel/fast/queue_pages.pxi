@@ -65,6 +65,7 @@ cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front
     cdef size_t size_max = PAGE_START_SIZE
     cdef uint64_t held_bytes = 0
     cdef uint64_t begun = 0  # the sequence it began with
+    cdef uint64_t term = 0  # all of them have it
     cdef uint32_t count = 0
     cdef Entry* entry
     cdef Page page
@@ -76,7 +77,10 @@ cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front
         if entry.message != NULL:
             if count == 0:
                 begun = entry.sequence
-            elif (entry.sequence - begun if from_front else begun - entry.sequence) > OFFSET_MAX:
+                term = entry.term
+            elif entry.term != term or (
+                entry.sequence - begun if from_front else begun - entry.sequence
+            ) > OFFSET_MAX:
                 break
             count += 1
             held_bytes += (<Message>entry.message).held_bytes
@@ -86,6 +90,7 @@ cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front
     end = start + taken
     data = page_encode(ring, start, end, count, size_max + held_bytes)
     page = new_page(queue, page_layout(ring, start, end, count, number), None)
+    page.term = term
     if queue.last_values is not None:
         page.keys = queue_keys(queue, ring, start, end)
     queue_level(queue, number).add_page(page)

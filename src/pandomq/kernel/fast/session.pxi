@@ -71,11 +71,12 @@ cdef class Session:
         self.store_content(p, number, message)
 
     cdef inline int write_delivery(self, uint16_t number, bytes consumer_tag, uint64_t tag, bint redelivered,
-                                   Message message) except -1:
+                                   Message message, Entry* place) except -1:
+        # It ends with the place, if it is given.
         cdef octet* p
         cdef size_t consumer_tag_size = PyBytes_GET_SIZE(consumer_tag)
         cdef size_t routing_size = PyBytes_GET_SIZE(message.routing)
-        cdef size_t size = 14 + consumer_tag_size + routing_size
+        cdef size_t size = 14 + consumer_tag_size + routing_size + (PLACE_SIZE if place != NULL else 0)
         if self.closed:
             return 0
         p = self.room(size + FRAME_OVERHEAD + self.content_size(message))
@@ -83,8 +84,10 @@ cdef class Session:
         p = store8(store16(store16(p, C_BASIC), C_DELIVER), <uint8_t>consumer_tag_size)
         p = store_bytes(p, octets_of(consumer_tag), consumer_tag_size)
         p = store8(store64(p, tag), redelivered)
-        p = store8(store_bytes(p, octets_of(message.routing), routing_size), C_FRAME_END)
-        self.store_content(p, number, message)
+        p = store_bytes(p, octets_of(message.routing), routing_size)
+        if place != NULL:
+            p = store64(store64(p, place.sequence), place.term)
+        self.store_content(store8(p, C_FRAME_END), number, message)
         return 0
 
     cdef inline size_t chunk_size(self) noexcept:

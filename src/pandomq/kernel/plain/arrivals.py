@@ -1,4 +1,8 @@
-"""Methods with content that another broker sends: basic.deliver, basic.return, basic.get-ok."""
+"""Methods with content that another broker sends: basic.deliver, basic.return, basic.get-ok.
+
+A basic.deliver may go on after its arguments: with sequence and term of the message in the root's queue, so that it can
+be settled at another root, too. So may a basic.get-ok; what is there (the queue's id before them) is for the caller.
+"""
 
 import struct
 from typing import Final, NamedTuple
@@ -10,6 +14,9 @@ DELIVERY: Final = struct.Struct(">QB")
 METHOD_START_BYTES: Final = 4
 MESSAGE_COUNT_BYTES: Final = 4
 REPLY_CODE_BYTES: Final = 2
+PLACE: Final = struct.Struct(">QQ")
+"""Sequence and term."""
+GOT_PLACE_BYTES: Final = 24
 
 
 class Arrival(NamedTuple):
@@ -21,6 +28,8 @@ class Arrival(NamedTuple):
     consumer_tag: bytes = b""
     delivery_tag: int = 0
     redelivered: bool = False
+    place: tuple[int, int] = (0, 0)
+    """Sequence and term in the root's queue, if it says so."""
 
     @property
     def size(self) -> int:
@@ -32,24 +41,30 @@ def read_arrival(method_id: int, payload: bytes) -> Arrival | None:
     """None if it cannot be read."""
     if method_id == RETURN:
         start = _after_short_string(payload, METHOD_START_BYTES + REPLY_CODE_BYTES)
-        return _arrival(method_id, payload, start, len(payload))
+        return _arrival(method_id, payload, start, (0,))
     if method_id == GET_OK:
-        return _with_tag(method_id, payload, METHOD_START_BYTES, len(payload) - MESSAGE_COUNT_BYTES, b"")
-    start = _after_short_string(payload, METHOD_START_BYTES)
-    return _with_tag(method_id, payload, start, len(payload), payload[METHOD_START_BYTES + 1 : start])
-
-
-def _with_tag(method_id: int, payload: bytes, start: int, stop: int, consumer_tag: bytes) -> Arrival | None:
-    arrival = _arrival(method_id, payload, start + DELIVERY.size, stop)
+        start = METHOD_START_BYTES + DELIVERY.size
+        return _arrival(method_id, payload, start, (MESSAGE_COUNT_BYTES, MESSAGE_COUNT_BYTES + GOT_PLACE_BYTES))
+    tag_end = _after_short_string(payload, METHOD_START_BYTES)
+    start = tag_end + DELIVERY.size
+    arrival = _arrival(method_id, payload, start, (0, PLACE.size))
     if arrival is None:
         return None
-    delivery_tag, bits = DELIVERY.unpack_from(payload, start)
-    return arrival._replace(consumer_tag=consumer_tag, delivery_tag=delivery_tag, redelivered=bool(bits & 1))
+    delivery_tag, bits = DELIVERY.unpack_from(payload, tag_end)
+    end = start + len(arrival.routing)
+    return arrival._replace(
+        consumer_tag=payload[METHOD_START_BYTES + 1 : tag_end],
+        delivery_tag=delivery_tag,
+        redelivered=bool(bits & 1),
+        place=(0, 0) if end == len(payload) else PLACE.unpack_from(payload, end),
+    )
 
 
-def _arrival(method_id: int, payload: bytes, start: int, stop: int) -> Arrival | None:
+def _arrival(method_id: int, payload: bytes, start: int, rest: tuple[int, ...]) -> Arrival | None:
+    """The routing begins at `start`; behind it there are so many octets."""
     key = _after_short_string(payload, start)
-    if start >= stop or key >= stop or _after_short_string(payload, key) != stop:
+    stop = _after_short_string(payload, key)
+    if len(payload) - stop not in rest:
         return None
     return Arrival(method_id, payload, payload[start:stop])
 

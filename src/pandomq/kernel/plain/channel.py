@@ -3,7 +3,7 @@
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pandomq.kernel.constants import ACK, CONFIRM, NACK, NORMAL
+from pandomq.kernel.constants import ABSENT, ACK, CONFIRM, NACK, NORMAL, SETTLED
 from pandomq.kernel.plain import relay
 from pandomq.kernel.plain.chain import Chain
 from pandomq.kernel.plain.confirms import Confirms
@@ -117,6 +117,20 @@ class Channel:
     def first_kept(self) -> int:
         return self.kept.first
 
+    @property
+    def unproven_count(self) -> int:
+        return len(self.mirrors.unproven)
+
+    @property
+    def settled_number(self) -> int:
+        return self.mirrors.unproven.last
+
+    def prove(self, number: int) -> None:
+        self.mirrors.unproven.prove(number)
+
+    def settle_again(self) -> None:
+        self.mirrors.settle_again()
+
     def resend(self) -> None:
         for message, flags in self.kept.messages():
             relay.write(self, message, flags)
@@ -163,6 +177,9 @@ class Channel:
             for queue, entry, _, _ in self.window.deliveries()
         ]
 
+    def place_of(self, tag: int) -> tuple[int, int]:
+        return self.window.place_of(tag)
+
     def settle(self, method_id: int, tag: int, multiple: bool, requeue: bool) -> bool:
         """False, and nothing happened, if the tag is unknown."""
         tags = self.window.outstanding(tag, multiple)
@@ -185,6 +202,32 @@ class Channel:
                 queue.reject(entry)
             if not requeue and queue.logged and entry.message.kept:
                 self.bar()
+        return True
+
+    def settle_place(self, queue: "Queue", sequence: int, term: int, method_id: int) -> int:
+        if queue.stream is not None or queue.deleted:
+            return ABSENT
+        result = queue.settle_ready(sequence, term, method_id)
+        if result == SETTLED and queue.logged:
+            self.bar()
+        return result
+
+    def settle_elsewhere(self, other: "Channel", tag: int, method_id: int) -> bool:
+        if not other.window.outstanding(tag, False):
+            return False
+        engine = self.session.engine
+        queue, entry, consumer, _ = other.window.void(tag, engine.nowhere)
+        engine.nowhere.unacked_count += 1
+        engine.hold(entry.message)
+        if consumer is not None:
+            consumer.settled()
+        if method_id == ACK:
+            engine.acked += 1
+            queue.acknowledge(entry)
+        else:
+            queue.reject(entry)
+        if queue.logged:
+            self.bar()
         return True
 
     def _release(self, tag: int) -> Unacked:
@@ -300,6 +343,7 @@ class Channel:
         self.recover(now_ms)
         self.kept.clear()
         self.traced.clear()
+        self.mirrors.unproven.clear()
         if self.session.channels.get(self.number) is self:
             del self.session.channels[self.number]
 

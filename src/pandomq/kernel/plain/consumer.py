@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pandomq.kernel.constants import BASIC, DELIVER
+from pandomq.kernel.plain.arrivals import PLACE
 from pandomq.kernel.plain.chunk import Chunk
 from pandomq.kernel.plain.fan_out import label_of
 from pandomq.kernel.plain.reader import Reader
@@ -32,6 +33,7 @@ class Consumer:
         "channel",
         "deliver_start",
         "delivered",
+        "identified",
         "labelled",
         "no_ack",
         "owner",
@@ -60,6 +62,7 @@ class Consumer:
         self.active = False
         self.delivered = 0
         self.labelled = False
+        self.identified = False
         self.registered = True
         self.served = False  # it got something since it was last woken
         self.deliver_start = deliver_start(tag)
@@ -123,7 +126,8 @@ class Consumer:
         start, said_tag = self.deliver_start, tag
         if self.labelled:
             start, said_tag = deliver_start(label_of(entry.message.producer)), entry.message.number
-        channel.session.write_delivery(channel.number, start, said_tag, entry.redelivered, message)
+        place = PLACE.pack(entry.sequence, entry.term) if self.identified else b""
+        channel.session.write_delivery(channel.number, start, said_tag, entry.redelivered, message, place)
         if self.no_ack:
             queue.gone(entry)
         else:

@@ -233,6 +233,7 @@ class Contents:
             if not isinstance(run, DeliveryRun):
                 run = DeliveryRun()
                 self.outputs.append(run)
+            message.number, message.producer = arrival.place
             run.items.append((number, arrival.consumer_tag, arrival.delivery_tag, arrival.redelivered, message))
         else:
             # To the type checker a message is the contract's.

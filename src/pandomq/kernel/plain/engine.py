@@ -54,6 +54,7 @@ class Engine(EnginePaging):
         self.acked = 0
         self.confirmed = 0
         self.log = LogBatch()
+        self._nowhere: Queue | None = None
         self.active_queues: deque[Any] = deque()
         self.waking_channels: list[Channel] = []
         self.touched_channels: list[Channel] = []
@@ -69,6 +70,14 @@ class Engine(EnginePaging):
         # Streams to which something was added in this batch, and where they end when that is committed.
         self.unsealed_streams: list[QueueStream] = []
         self.streams_waiting: deque[tuple[int, QueueStream, int]] = deque()
+
+    @property
+    def nowhere(self) -> Queue:
+        """Where unacked messages are that were settled by place. Most engines never need it."""
+        if self._nowhere is None:
+            self._nowhere = Queue(self, None, 0, False)
+            self._nowhere.delete()
+        return self._nowhere
 
     # --- in
 

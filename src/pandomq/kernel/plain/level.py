@@ -190,10 +190,10 @@ def _holds(ring: Ring, parts: float, page_bytes: int, page_messages: int) -> boo
 
 
 def _last_of_page(entries: list[Entry], page_bytes: int, page_messages: int) -> int:
-    """The sequence of the last of these entries that still belongs into a page."""
+    """The sequence of the last of these entries that still belongs into a page. All of a page have one term."""
     held_bytes = 0
     for count, entry in enumerate(entries, start=1):
-        if abs(entry.sequence - entries[0].sequence) > OFFSET_MAX:
+        if entry.term != entries[0].term or abs(entry.sequence - entries[0].sequence) > OFFSET_MAX:
             return entries[count - 2].sequence
         held_bytes += entry.message.held_bytes
         if count == page_messages or held_bytes >= page_bytes:

@@ -5,13 +5,27 @@ it under that tag. Acks that follow each other are joined: an ack of the lowest 
 part of one `multiple`, since that covers nothing else. They are written when something else has to be, at the latest
 at the end of the run.
 
-Tags mean something on one uplink only: of what came by another one before, nothing is said any more.
+Tags mean something on one uplink only. What came by another one before is settled by the place that the message has
+at the root, if that is known; it is the message's `number` (sequence) and `producer` (term), and the mirror's queue id.
+All settlements of such messages are kept until they are proven, see there; not in transactions, which are sent again,
+or not, as a whole.
 """
 
 import struct
 from typing import TYPE_CHECKING, Final
 
-from pandomq.kernel.constants import ACK, BASIC, FRAME_END, METHOD, MIRROR_SPAN_MAX, NACK, REJECT
+from pandomq.kernel.constants import (
+    ACK,
+    BASIC,
+    FRAME_END,
+    METHOD,
+    MIRROR_SPAN_MAX,
+    NACK,
+    REJECT,
+    SETTLE_ROWS_MAX,
+    TRANSACTION,
+)
+from pandomq.kernel.plain.unproven import Unproven
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
@@ -33,12 +47,14 @@ class Mirrors:
         "_channel",
         "_joined_count",
         "_joined_tag",
+        "_late_count",
         "_lost",
         "_low",
         "_outstanding",
         "_uplink",
         "consumers",
         "era",
+        "unproven",
     )
 
     def __init__(self, channel: "Channel") -> None:
@@ -51,6 +67,8 @@ class Mirrors:
         self._lost = False  # they are too far apart to be remembered: nothing is joined any more
         self._joined_tag = 0
         self._joined_count = 0
+        self.unproven = Unproven()
+        self._late_count = 0  # the last so many of them are to be written by place
 
     def turn_to_uplink(self) -> "Session | None":
         uplink = self._channel.session.uplink
@@ -59,7 +77,7 @@ class Mirrors:
             self.era += 1
             self._outstanding.clear()
             self._lost = False
-            self._joined_count = 0
+            self._joined_count = self._late_count = 0
         return uplink
 
     def came(self, tag: int) -> None:
@@ -77,7 +95,12 @@ class Mirrors:
 
     def settled(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
         uplink = self.turn_to_uplink()
-        if queue.deleted or entry.term != self.era or uplink is None or not self._channel.open:
+        if not self._channel.open:
+            return
+        late = queue.deleted or entry.term != self.era
+        if not requeue and queue.queue_id and entry.message.number and self._channel.mode != TRANSACTION:
+            self._keep(queue, entry, method_id, late=late)
+        if late or uplink is None:
             return
         lowest = self._leave(entry.sequence)
         if method_id == ACK and lowest:
@@ -86,6 +109,24 @@ class Mirrors:
         else:
             self.flush()
             self.write(method_id, entry.sequence, REQUEUE_BIT[method_id] if requeue else 0)
+
+    def _keep(self, queue: "Queue", entry: "Entry", method_id: int, *, late: bool) -> None:
+        if not late or self._late_count == SETTLE_ROWS_MAX:
+            self._write_late()
+        self.unproven.add(queue.queue_id, entry.message.number, entry.message.producer, method_id)
+        if late and self._uplink is not None:
+            self._late_count += 1
+
+    def _write_late(self) -> None:
+        if self._late_count:
+            assert self._uplink is not None
+            self.unproven.write(self._uplink, self._channel.number, self._late_count)
+            self._late_count = 0
+
+    def settle_again(self) -> None:
+        uplink = self.turn_to_uplink()
+        if uplink is not None:
+            self.unproven.write(uplink, self._channel.number, len(self.unproven))
 
     def _leave(self, tag: int) -> bool:
         """Whether it was the lowest of those that were not settled."""
@@ -102,6 +143,7 @@ class Mirrors:
         if self._joined_count:
             self.write(ACK, self._joined_tag, int(self._joined_count > 1))
             self._joined_count = 0
+        self._write_late()
 
     def write(self, method_id: int, tag: int, bits: int) -> None:
         channel = self._channel
@@ -110,7 +152,7 @@ class Mirrors:
             channel.session.uplink.write(frame)
 
     def check(self) -> None:
-        assert not self._joined_count
+        assert not self._joined_count and not self._late_count
         assert not self._outstanding or self._low == min(self._outstanding)
         assert all(consumer.queue.mirror and consumer.tag == tag for tag, consumer in self.consumers.items())
 

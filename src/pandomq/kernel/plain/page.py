@@ -5,7 +5,8 @@
               the sizes as u32, else the one size of all. A size is that of the body, plus 2**30 if the message has a
               deadline and 2**31 if the log has it.
     state     flags u8; then, if it has 2, a bit a message that says it is gone; then, if it has 4, the keys of the
-              messages of a last-value queue, each a length u32 and bytes, 2**32-1 for none; 1 says suspect
+              messages of a last-value queue, each a length u32 and bytes, 2**32-1 for none; then, if it has 8, the term
+              u64 of all its messages; 1 says suspect
 
 The layout never changes, so that snapshots can share it. All numbers are little-endian.
 """
@@ -34,6 +35,8 @@ KEPT: Final = 2**31
 SUSPECT: Final = 1
 GONE: Final = 2
 KEYS: Final = 4
+TERM: Final = 8
+TERM_BYTES: Final = 8
 NO_KEY: Final = 2**32 - 1
 
 
@@ -68,6 +71,7 @@ class Page:
     def __init__(self) -> None:
         self.suspect = False
         self.wanted = False
+        self.term = 0  # that of all its messages; 0 if it is not known
         self.data: bytes | None = None  # it is loaded, but one before it is not
         self.keys: list[bytes | None] | None = None  # in a last-value queue
         self.count = self.size_bytes = self.kept_count = self.deadline_count = 0
@@ -145,7 +149,7 @@ class Page:
         if not self.kept_count:
             return None
         flags = SUSPECT if self.suspect else 0
-        gone = keys = b""
+        gone = keys = term = b""
         if self.kept_count < self.slots:
             flags |= GONE
             bits = bytearray((self.slots + 7) // 8)
@@ -158,7 +162,10 @@ class Page:
             keys = b"".join(
                 struct.pack("<I", NO_KEY) if key is None else struct.pack("<I", len(key)) + key for key in self.keys
             )
-        return self.layout, bytes((flags,)) + gone + keys
+        if self.term:
+            flags |= TERM
+            term = self.term.to_bytes(TERM_BYTES, "little")
+        return self.layout, bytes((flags,)) + gone + keys + term
 
     def take_state(self, state: bytes) -> None:
         """As index gave it. Raises ValueError if that is no state of this page."""
@@ -173,6 +180,9 @@ class Page:
                     self.remove(position)
         if flags & KEYS:
             at = self._take_keys(state, at)
+        if flags & TERM:
+            self.term = int.from_bytes(state[at : at + TERM_BYTES], "little")
+            at += TERM_BYTES
         if at != len(state) or not self.count:
             raise ValueError("not the state of this page")
 

@@ -5,7 +5,7 @@ Whatever leaves goes through `gone`, which logs it, or through `forget`, if the 
 
 from typing import TYPE_CHECKING
 
-from pandomq.kernel.constants import EXPIRED, MAXLEN, NEVER_MS
+from pandomq.kernel.constants import ABSENT, ACK, EXPIRED, MAXLEN, NEVER_MS, PLACE_UNKNOWN, REJECTED, SETTLED
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue_pages import QueuePages
@@ -22,6 +22,7 @@ class QueueExits(QueuePages):
 
     queue_id: int
     logged: bool
+    acked: int
 
     def __init__(self, engine: "Engine") -> None:
         super().__init__(engine)
@@ -112,6 +113,38 @@ class QueueExits(QueuePages):
         self.gone(entry)
         self.watch_time()
         return entry.message
+
+    def settle_ready(self, sequence: int, term: int, method_id: int) -> int:
+        """See Channel.settle_place."""
+        entry = self.ready.remove(sequence, term)
+        if entry is None:
+            return self._settle_paged(sequence, term, method_id)
+        if method_id == ACK:
+            self.engine.acked += 1
+            self.acked += 1
+            self.gone(entry)
+        else:
+            self.die(entry, REJECTED)
+        self.watch_time()
+        return SETTLED
+
+    def _settle_paged(self, sequence: int, term: int, method_id: int) -> int:
+        for page in self.pages():
+            position = page.find(sequence)
+            if position is None:
+                continue
+            if page.term and page.term != term:
+                return ABSENT
+            if not page.term or method_id != ACK:
+                return PLACE_UNKNOWN
+            self.engine.acked += 1
+            self.acked += 1
+            self.gone_from_page(page, position)
+            if self.remove_paged(page, position):
+                self.pages_went()
+            self.watch_time()
+            return SETTLED
+        return ABSENT
 
     def purge(self) -> int:
         return self.clear(log=True)

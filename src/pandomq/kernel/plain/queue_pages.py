@@ -66,6 +66,7 @@ class QueuePages(QueueConsumers):
         else:
             return None
         page = make_page(self, layout_of(entries, level.number), None)
+        page.term = entries[0].term
         if self.last_values is not None:
             page.keys = [self.last_values.key_of(entry.message) for entry in entries]
         data = page_form.encode(entries)

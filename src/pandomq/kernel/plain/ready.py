@@ -73,11 +73,11 @@ class Ready:
             self._forget_empty(level)
         return entry
 
-    def remove(self, sequence: int) -> Entry | None:
-        """One in memory."""
+    def remove(self, sequence: int, term: int | None = None) -> Entry | None:
+        """One in memory; if a term is given, only if it has that."""
         for level in self.levels():
             for ring in level.rings():
-                entry = ring.remove(sequence)
+                entry = ring.remove(sequence, term)
                 if entry is not None:
                     self._forget_empty(level)
                     self._count(entry, -1)

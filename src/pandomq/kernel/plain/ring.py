@@ -78,13 +78,13 @@ class Ring:
             self._skip_holes()
         return entry
 
-    def remove(self, sequence: int) -> Entry | None:
-        """None if there is no such entry."""
+    def remove(self, sequence: int, term: int | None = None) -> Entry | None:
+        """None if there is no such entry, or it has another term than the given one."""
         at = bisect_left(self._slots, sequence, lo=self._head, key=_sequence)
         if at == len(self._slots):
             return None
         entry = self._slots[at]
-        if entry.sequence != sequence or isinstance(entry, Hole):
+        if entry.sequence != sequence or isinstance(entry, Hole) or term not in (None, entry.term):
             return None
         self._slots[at] = Hole(sequence)
         self._holes += 1

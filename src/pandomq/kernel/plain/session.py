@@ -64,10 +64,13 @@ class Session:
     def write_content(self, number: int, method: bytes, message: Message) -> None:
         self._write_content(number, (method,), len(method), message)
 
-    def write_delivery(self, number: int, deliver_start: bytes, tag: int, redelivered: bool, message: Message) -> None:
+    def write_delivery(
+        self, number: int, deliver_start: bytes, tag: int, redelivered: bool, message: Message, place: bytes = b""
+    ) -> None:
         routing = message.routing
-        method = (deliver_start, DELIVERY_END.pack(tag, redelivered), routing)
-        self._write_content(number, method, len(deliver_start) + DELIVERY_END.size + len(routing), message)
+        method = (deliver_start, DELIVERY_END.pack(tag, redelivered), routing, place)
+        size = len(deliver_start) + DELIVERY_END.size + len(routing) + len(place)
+        self._write_content(number, method, size, message)
 
     def _write_content(self, number: int, method: tuple[bytes, ...], method_size: int, message: Message) -> None:
         header, body = message.header, message.body

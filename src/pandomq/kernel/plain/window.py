@@ -51,6 +51,16 @@ class Window:
     def queue_of(self, tag: int) -> "Queue":
         return self._unacked[tag].queue
 
+    def place_of(self, tag: int) -> tuple[int, int]:
+        unacked = self._unacked.get(tag)
+        return (0, 0) if unacked is None else (unacked.entry.sequence, unacked.entry.term)
+
+    def void(self, tag: int, nowhere: "Queue") -> Unacked:
+        """It stays outstanding, but has nothing to do with its queue and its consumer any more. Says what it was."""
+        unacked = self._unacked[tag]
+        self._unacked[tag] = unacked._replace(queue=nowhere, consumer=None)
+        return unacked
+
     def pop(self, tag: int) -> Unacked:
         return self._unacked.pop(tag)
 

@@ -93,7 +93,7 @@ class Consumer(Client):
     def channel_closed(self, method: ChannelClose) -> None:
         if not self.scene.proxied or "the root changed" not in method.reply_text:
             super().channel_closed(method)
-        # Which acks the last root had is not known, so that no confirm may prove them.
+        # It has acked what was not safe when the root died, so that no confirm may prove that.
         self.cut()
 
     def _take(self, tag: int, body: bytes) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DOWN_MS: Final = (1, 600)
 CUT_MS: Final = (100, 600, 1_500)
+ROOT_LIVES_MS: Final = 500
+"""On average, where roots are all that dies."""
 PATIENCE_MS: Final = 1_500
 """Of a person who waits for a root."""
 HELD_DOWN_MS: Final = 2_000
@@ -65,6 +67,11 @@ class ClusterFaults(Faults):
             "members": self._change_members,
             "promote": self._promote,
         }
+
+    def only_roots_die(self) -> None:
+        """Again and again, and each lives long enough to be of use."""
+        self.kinds = ["kill root"]
+        self._pause_ms = ROOT_LIVES_MS
 
     def end(self) -> None:
         self._weather.end()

@@ -19,6 +19,8 @@ from pandomq.node.settings import NodeSettings
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.consumer import Consumer
+from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.clients.subscriber import Announcer, Subscriber
 from pandomq.sim.cluster.checkers import brokers_equal
 from pandomq.sim.cluster.checkers.identity import IdentityKept
@@ -31,10 +33,10 @@ from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
-from pandomq.sim.queues import REPLICATED_KINDS, QueueKind, draw_kinds
+from pandomq.sim.queues import PLAIN, REPLICATED_KINDS, QueueKind, draw_kinds
 from pandomq.sim.replicas.history import LogHistory
 from pandomq.sim.trunks import Trunks
-from pandomq.sim.world import SETTINGS, World
+from pandomq.sim.world import SETTINGS, World, has_streams
 
 DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
@@ -49,6 +51,10 @@ PROXY_CHANCE: Final = 0.5
 """Of those who dial each other to serve clients in the root's name."""
 SECONDARIES: Final = (0, 0, 1, 2)
 """How many there are where any broker serves, in one seed or another."""
+ACKS_SEED_MIN: Final = 500
+"""Seeds below it keep the course that once broke something."""
+ACKS_SEEDS: Final = 4
+"""One of so many, where any broker serves, is about acks and confirms on one channel while roots come and go."""
 ROOT_WAIT_MS: Final = 2_000
 KEY: Final = b"what all brokers of a simulated cluster know"
 
@@ -70,6 +76,11 @@ def serves_anywhere(seed: int, nodes: int) -> bool:
     return random.random() < BYTES_CHANCE and Random(f"proxy {seed} {nodes}").random() < PROXY_CHANCE
 
 
+def settles_through_fronts(seed: int, nodes: int) -> bool:
+    """Whether this world is about acks of clients of brokers that are not the root."""
+    return seed >= ACKS_SEED_MIN and seed % ACKS_SEEDS == 0 and serves_anywhere(seed, nodes) and not has_streams(seed)
+
+
 class ClusterWorld(World):
     lengths_ms = (400, 900, 1_700)
 
@@ -89,6 +100,9 @@ class ClusterWorld(World):
             # It takes a while until all fronts have what the root has.
             self.lengths_ms = (900, 2_000, 3_000)
             self._secondary_count = own.choice(SECONDARIES)
+        self._settles = settles_through_fronts(seed, nodes)
+        if self._settles:
+            self.lengths_ms = (3_000, 4_000, 5_000)
         super().__init__(seed, show, traced=traced)
         self._secondaries = Secondaries(self.scene, own)
         self.observer.on_ended = self._ended
@@ -164,11 +178,16 @@ class ClusterWorld(World):
             clients += [Announcer(self.scene, f"announcer-{n}", self.random.randint(10, 60)) for n in range(count)]
             count = self.random.randint(2, 5)
             clients += [Subscriber(self.scene, f"subscriber-{n}", self._subscriptions) for n in range(count)]
+        if self._settles:
+            clients.append(Publisher(self.scene, "publisher-of-acked", [PLAIN], "", self.random.randint(200, 400)))
+            clients += [Consumer(self.scene, f"acker-{n}", PLAIN) for n in range(self.random.randint(1, 3))]
         return clients
 
     def _make_faults(self, random: Random) -> Faults:
         faults = ClusterFaults(self.scene, self.clients, random, self.network)
         faults.on_promoted = self._promoted
+        if self._settles:
+            faults.only_roots_die()
         if self.streams and "promote" in faults.kinds:
             # What was read of a stream may be lost by force, and others take its place.
             faults.kinds = [kind for kind in faults.kinds if kind != "promote"] or ["kill"]

@@ -35,6 +35,8 @@ class Mutation(msgspec.Struct, frozen=True):
     """It shows in worlds of logs."""
     fronts: bool = False
     """It shows where any broker serves: others are passed over."""
+    acks: bool = False
+    """The same for worlds that are about acks of clients of other brokers than the root."""
     streams: bool = False
     """The same for worlds with streams."""
 

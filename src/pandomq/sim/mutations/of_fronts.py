@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pandomq.broker.places import Settling
 from pandomq.broker.producers import Producers
 from pandomq.broker.vhost import Vhost
 from pandomq.cluster.proxy.front_channel import FrontChannel
 from pandomq.cluster.proxy.meta_bindings import MetaBindings
-from pandomq.cluster.proxy.proofs import Proofs
 from pandomq.sim.mutations.mutation import Mutation, Patch
 
 if TYPE_CHECKING:
@@ -43,9 +43,16 @@ def _trust_commit(patch: Patch) -> None:
     patch.set(FrontChannel, "_opened_above", trusting)
 
 
-def _prove_lost_acks(patch: Patch) -> None:
-    patch.set(Proofs, "lost", lambda proofs: None)
-    patch.set(Proofs, "voids", lambda proofs, method_id, tag, *, multiple, requeue: False)
+def _drop_acks(patch: Patch) -> None:
+    patch.set(Settling, "settle", lambda settling, queue, sequence, term, method_id: None)
+
+
+def _settle_by_tag(patch: Patch) -> None:
+    def by_tag(settling: Settling, queue: kernel.Queue, sequence: int, term: int, method_id: int) -> None:
+        channel = settling._channel
+        channel.settle_elsewhere(channel, sequence, method_id)
+
+    patch.set(Settling, "settle", by_tag)
 
 
 def _bind_once(patch: Patch) -> None:
@@ -58,6 +65,7 @@ MUTATIONS: Final = (
     Mutation(
         "commit-in-doubt-done", "a commit whose answer was lost counts as done", _trust_commit, NODES, fronts=True
     ),
-    Mutation("lost-acks-proven", "a confirm proves acks that went with the root", _prove_lost_acks, NODES, fronts=True),
+    Mutation("lost-acks-proven", "acks of what an earlier root delivered are dropped", _drop_acks, NODES, acks=True),
+    Mutation("settled-by-tag", "acks are sent again to a new root by tag", _settle_by_tag, NODES, acks=True),
     Mutation("bound-at-first-root", "a new root is not told what is bound", _bind_once, NODES, fronts=True),
 )

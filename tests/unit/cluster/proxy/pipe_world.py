@@ -181,6 +181,8 @@ class Cluster:
         self._root = root or World(late=late, limits=limits)
         self.limits = self._root.limits
         self.root: World | None = None
+        self._terms: list[int] = []
+        """The index of the first entry of each term; the first term is 1."""
         self._commands: dict[int, list[bytes]] = {}
         """By the entry that has them, in the order of the log; those that the fronts do not know."""
         self.fronts = [FrontWorld(self, name, self.limits) for name in names or ("b",)]
@@ -194,6 +196,8 @@ class Cluster:
 
     def _serve(self, root: World) -> None:
         self.root = self._root = root
+        self._terms.append(len(root.entries) + 1)
+        root.broker.engine.term = len(self._terms)
         # Several brokers keep the log, were this not a test.
         root.broker.engine.replicated = self._replicated
         root.broker.on_command = lambda command: self._commands.setdefault(len(root.entries) + 1, []).append(command)
@@ -219,7 +223,7 @@ class Cluster:
         revival = Revival(new.broker, lambda _place: None)
         for index, entry in enumerate(old.entries[: old.committed_index], start=1):
             new.entries.append(entry)
-            revival.apply(index, 1, entry)
+            revival.apply(index, sum(first <= index for first in self._terms), entry)
         new.committed_index = len(new.entries)
         revival.finish(new.now_ms, takeover=True)
         self._serve(new)
@@ -290,6 +294,8 @@ class Cluster:
         root = self.root
         trunks = [trunk for front in self.fronts for trunk in front.broker.trunks.values()]
         if root is None or not root.broker.held.publishes_wait or not all(trunk.settled for trunk in trunks):
+            return False
+        if any(front.broker.unsettled for front in self.fronts):
             return False
         root.broker.held.publishes_wait = False
         root.run([])

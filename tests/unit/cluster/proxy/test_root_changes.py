@@ -28,7 +28,7 @@ def test_consumers_go_on_and_hear_again_what_they_had_not_acked() -> None:
     assert deliveries(peer) == [(3, b"2", False)]
     cluster.change_root()
     assert deliveries(peer) == [(4, b"1", True), (5, b"2", True)]
-    # What the old root had delivered is void, and nobody minds.
+    # What the old root had delivered can still be acked; who has it again as well may ack that, too.
     peer.send(methods.BasicAck(3, True))
     assert deliveries(peer) == []
     peer.send(methods.BasicAck(5, True))
@@ -62,12 +62,26 @@ def test_what_was_taken_and_not_acked_comes_back() -> None:
     peer.publish("", "q", b"one", PERSISTENT)
     assert peer.get(no_ack=False) is not None
     cluster.change_root()
-    peer.send(methods.BasicAck(1, False))
     got = peer.get(no_ack=False)
     assert got is not None
     assert isinstance(got.method, methods.BasicGetOk)
     assert got.method.redelivered
+    # Whichever of the two is acked.
+    peer.send(methods.BasicAck(1, False))
+    assert peer.get() is None
     peer.send(methods.BasicAck(2, False))
+    peer.call(methods.ChannelClose(200, "", 0, 0), expect=methods.ChannelCloseOk)
+    assert cluster.front.peer().counts() == (0, 0)
+
+
+def test_unless_it_is_acked_before() -> None:
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.publish("", "q", b"one", PERSISTENT)
+    assert peer.get(no_ack=False) is not None
+    cluster.change_root()
+    peer.send(methods.BasicAck(1, False))
     assert peer.get() is None
     assert peer.refused(methods.QueueDeclare("none", passive=True)).reply_code == 404
 

@@ -1,0 +1,62 @@
+"""Settlements by place: only brokers speak of places."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from pandomq import methods
+from pandomq.properties import Properties
+from tests.unit.broker.conversation import World
+from tests.unit.cluster.proxy.pipe_world import Cluster
+
+PERSISTENT = Properties(delivery_mode=2)
+
+
+def row(queue_id: int, sequence: int, term: int) -> bytes:
+    return struct.pack(">QQQB", queue_id, sequence, term, 80)
+
+
+def test_a_client_knows_no_such_method() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q", durable=True)
+    peer.publish("", "q", b"one", PERSISTENT)
+    peer.send(methods.BasicSettle(1, row(1, 1, 0)))
+    fault = peer.fault()
+    assert (fault.reply_code, fault.class_id, fault.method_id) == (540, 60, 250)
+    assert fault.reply_text == "NOT_IMPLEMENTED - unknown method 60.250"
+    assert world.peer().counts() == (1, 0)
+
+
+@pytest.mark.proves("R29")
+def test_rows_of_a_broker_are_settled_and_the_number_comes_back_when_that_is_committed() -> None:
+    cluster = Cluster(late=True)
+    root = cluster.root
+    assert root is not None
+    peer = cluster.front.peer()
+    peer.send(methods.QueueDeclare("q", durable=True))
+    root.commit()
+    cluster.settle()
+    peer.publish("", "q", b"one", PERSISTENT)
+    peer.publish("", "q", b"two", PERSISTENT)
+    tunnel = next(pipe.client for pipe in cluster.front.pipes)
+    queue = root.broker.state.vhosts["/"].queues["q"].kernel
+    (first, *_), _ = queue.snapshot()
+    for method in (methods.BasicSettle(7, row(queue.queue_id, first, 1) + row(99, 1, 1)), methods.BasicSettle(0, b"")):
+        root.run([(tunnel, [methods.MethodInput(1, method)])])
+    tunnel.session.take()
+    assert queue.ready_count == 1
+    root.commit()
+    assert tunnel.session.take().endswith(struct.pack(">HHQ", 60, 251, 7) + b"\xce")
+
+
+def test_rows_that_are_cut_end_the_connection() -> None:
+    cluster = Cluster()
+    root = cluster.root
+    assert root is not None
+    cluster.front.peer().declare("q", durable=True)
+    tunnel = next(pipe.client for pipe in cluster.front.pipes)
+    root.run([(tunnel, [methods.MethodInput(1, methods.BasicSettle(0, row(1, 1, 1)[:-1]))])])
+    assert root.closed[tunnel].reply_code == 501
