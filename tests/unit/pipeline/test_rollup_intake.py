@@ -145,6 +145,7 @@ def test_a_step_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
     files = RollupFiles(tmp_path / "lake", "/a b")
     story = Story(5, "b1", "{}")
     with files.writing():
+        files.checkpoint.mkdir()
         stage(files, 0)
         files.decide(Step(0, 0), [story])
         stage(files, 1)
@@ -166,6 +167,9 @@ def test_a_step_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
         found.decide(Step(1, 1), [])
         assert [path.name for path in found.results("10s")] == ["00000000-0.parquet", "00000001-0.parquet"]
         assert found.open_sums().is_dir() and not found.open_sums(0).exists()
+    found.checkpoint.rmdir()
+    with pytest.raises(LakeFault, match="checkpoint is missing"), found.writing():
+        pass
 
 
 def test_one_at_a_time_and_beside_an_archive(tmp_path: Path) -> None:

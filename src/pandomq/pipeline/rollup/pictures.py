@@ -57,7 +57,7 @@ def over_time(vhost: VhostStory, window: str) -> list[Plot]:
 
 def bars(vhosts: Sequence[VhostStory]) -> list[Plot]:
     keys = [(f"{row[1]} {row[2]}", float(str(row[3]))) for row in hot_keys(vhosts).rows]
-    slow = [(str(row[1]), float(str(row[6]))) for row in slowest(vhosts).rows]
+    slow = [(f"{row[1]}, {row[2]}", float(str(row[6]))) for row in slowest(vhosts).rows]
     letters: dict[str, float] = defaultdict(float)
     for row in dead_letters(vhosts).rows:
         letters[str(row[2])] += float(str(row[3]))

@@ -89,6 +89,8 @@ class RollupFiles:
             except OSError:
                 raise LakeFault(f"another process rolls up vhost {self.vhost} into {self._lake}") from None
             self.step = self._read()
+            if self.step.batch >= 0 and not self.checkpoint.exists():
+                raise LakeFault(f"{self.checkpoint} is missing: how far the rollup had come is not known")
             self._remove_strays()
             yield
 
