@@ -161,7 +161,7 @@ class Promises:
         keys = found.where("there AND target IS NULL").groupBy("vhost", "exchange", "routing_key")
         fed = keys.agg(f.min("time").alias("fed_from"), f.max("time").alias("fed_to"))
         told = found.join(f.broadcast(fed), ["vhost", "exchange", "routing_key"], "left")
-        excuse = f.when(f.col("message_id").isin(list(cut_off)[:NAMED_MAX]), f.lit(CUT_OFF))
+        excuse = f.when(f.col("message_id").isin(list(cut_off)), f.lit(CUT_OFF))
         excuse = excuse.otherwise(self._why_not_judged(enough))
         told = told.withColumn("reason", f.when(~f.col("there"), excuse))
         lost_count = 0
