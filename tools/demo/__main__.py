@@ -30,10 +30,10 @@ REPORT = Path("demo-report.html")
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--seconds", type=float, default=40.0, help="how long to publish")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long to publish")
     parser.add_argument("--publishers", type=int, default=3, choices=range(1, 17), metavar="1..16")
     parser.add_argument("--consumers", type=int, default=3, choices=range(1, 17), metavar="1..16")
-    parser.add_argument("--rate", type=int, default=1000, help="messages a second, all publishers together")
+    parser.add_argument("--rate", type=int, default=500, help="messages a second, all publishers together")
     parser.add_argument("--report", type=Path, default=REPORT, help="where the report goes")
     parser.add_argument("--without-spark", action="store_true", help="brokers and clients alone")
     parser.add_argument("--deaf", action="store_true", help="one subscriber hears nothing: the account has to say so")

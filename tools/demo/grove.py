@@ -177,7 +177,8 @@ class Grove:
         rows = [self._row(member, view) for member in self.everybody]
         in_sync = {member["name"] for member in view.get("members", []) if member.get("in_sync")}
         elections = [election for heard in views.values() for election in heard.get("elections", [])]
-        return Sight(name, view.get("term") or 0, rows, frozenset(in_sync) if name else frozenset(), elections)
+        # The root was perhaps asked before it was elected.
+        return Sight(name, newest.get("term") or 0, rows, frozenset(in_sync) if name else frozenset(), elections)
 
     def _row(self, member: Member, view: dict[str, Any]) -> MemberRow:
         if not member.alive:
