@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 TEST_TIMEOUT_S = 300
 END_PATIENCE_S = 60
+EVENTS = "events"
+CONNECT: Final = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+}
+"""The session serves clients of Spark Connect, too: another one would take as long again."""
 NOT_OURS = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning", "DeprecationWarning", "FutureWarning")
 
 
@@ -45,7 +52,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2,3]").appName("tests").config(map=dict(SETTINGS))
-    builder = builder.config("spark.sql.warehouse.dir", str(work / "warehouse"))
+    builder = builder.config("spark.sql.warehouse.dir", str(work / "warehouse")).config(map=dict(CONNECT))
+    (work / EVENTS).mkdir()
+    builder = builder.config("spark.eventLog.enabled", True).config("spark.eventLog.compress", False)
+    builder = builder.config("spark.eventLog.dir", str(work / EVENTS))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
@@ -60,6 +70,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # What it leaves to the garbage collector goes while nobody minds.
     del session, builder, gateway
     gc.collect()
+
+
+@pytest.fixture(scope="session")
+def connect_port(spark: SparkSession) -> int:
+    """Where the session listens for clients of Spark Connect."""
+    jvm: Any = spark._jvm
+    service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    port: int = getattr(service, "MODULE$").localPort()
+    return port
+
+
+@pytest.fixture
+def event_log(spark: SparkSession) -> Callable[[], str]:
+    """What the session has told whoever listens, its web pages among them, so far."""
+    place = Path(str(spark.conf.get("spark.eventLog.dir")))
+    return lambda: "".join(path.read_text() for path in place.rglob("*") if path.is_file())
 
 
 @pytest.fixture(autouse=True)

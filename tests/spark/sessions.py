@@ -10,6 +10,8 @@ from typing import Final
 import pandomq
 from pandomq.spark.java import use_java
 
+from .early_worker import interpreter
+
 SOURCES: Final = Path(pandomq.__file__).parents[1]
 """Whatever the tests import is what executors import."""
 REPOSITORY: Final = Path(__file__).parents[2]
@@ -39,7 +41,7 @@ def prepare_environment(work: Path) -> dict[str, str]:
     use_java()
     paths = [str(SOURCES), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
     chosen = {
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(interpreter(work)),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))),
         "SPARK_LOCAL_IP": "127.0.0.1",

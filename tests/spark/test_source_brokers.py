@@ -1,4 +1,4 @@
-"""Reads from real brokers: what AMQP clients have published; TLS, users' rights, retention."""
+"""Reads from real brokers: what AMQP clients have published; users' rights, retention; both ways by TLS."""
 
 from __future__ import annotations
 
@@ -85,12 +85,34 @@ def test_what_clients_publish_is_what_spark_reads(spark: SparkSession, broker: C
     assert sorted(row["offset"] for row in later) == [row["offset"] for row in rows if row["time"] >= times[200]]
 
 
-def test_by_tls(spark: SparkSession, broker: ConfiguredBroker, authority: Authority) -> None:
-    publish(broker, "real.tls", [b"x"] * 20)
-    url = f"amqps://guest:guest@localhost:{broker.tls_port}/?cacertfile={authority.certificate}"
-    assert read(spark, url, stream="real.tls").count() == 20
+@pytest.mark.proves("S1", "S2")
+def test_source_and_sink_by_tls_with_a_users_rights(
+    spark: SparkSession, broker: ConfiguredBroker, authority: Authority, tmp_path: Path
+) -> None:
+    publish(broker, "real.tls", [b"%d" % number for number in range(20)])
+    publish(broker, "real.tls.copy", [])
+    broker.define(
+        users=[{"name": name, "tags": "", **quick_hash(f"pass-of-{name}")} for name in ("writer", "reader")],
+        permissions=[
+            {"user": "writer", "vhost": "/", "configure": "", "write": r"amq\.default", "read": r"real\.tls"},
+            {"user": "reader", "vhost": "/", "configure": "", "write": "", "read": r"real\.tls.*"},
+        ],
+    )
+    place = f"localhost:{broker.tls_port}/?cacertfile={authority.certificate}"
+    writer, reader = (f"amqps://{name}:pass-of-{name}@{place}" for name in ("writer", "reader"))
+    rows = spark.readStream.format("pandomq").options(url=writer, stream="real.tls", startingOffsets="earliest").load()
+    copy = rows.select("body").writeStream.format("pandomq").options(url=writer, stream="real.tls.copy")
+    copy = copy.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+    copy.start().awaitTermination()
+    copied = read(spark, reader, stream="real.tls.copy").orderBy("offset")
+    assert [bytes(row["body"]) for row in copied.collect()] == [b"%d" % number for number in range(20)]
+    with pytest.raises(
+        Exception, match=r"(?i)access to exchange 'amq\.default'.* refused|not allowed|no write"
+    ) as raised:
+        copied.select("body").write.format("pandomq").options(url=reader, stream="real.tls").mode("append").save()
+    assert "pass-of-" not in str(raised.value)
     with pytest.raises(Exception, match="is not trusted"):
-        read(spark, url.partition("?")[0], stream="real.tls", timeout="20s").count()
+        read(spark, reader.partition("?")[0], stream="real.tls", timeout="20s").count()
 
 
 def test_rights_are_those_of_amqp(spark: SparkSession, broker: ConfiguredBroker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.data_client.records import ChunkRow, StreamRange
+from pandomq.data_client.urls import parse_urls
 from pandomq.spark.admission import limit_bytes, limit_rows, total
 from pandomq.spark.filters import take_over
 from pandomq.spark.offset_edges import EARLIEST, LATEST, STARTING, Edge
@@ -61,6 +63,21 @@ def test_a_streaming_query_of_a_queue_needs_a_name_for_its_lease() -> None:
     with pytest.raises(BadOption, match="option lease is missing"):
         SourceOptions.of({"url": URL, "queue": "a"}, streaming=True)
     assert SourceOptions.of({"url": URL, "queue": "a", "lease": "x"}, streaming=True).lease == "x"
+
+
+def test_a_password_may_be_in_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret:/@\n")
+    place = {"url": "amqp://host1/", "stream": "a", "user": "ann"}
+    connection = SourceOptions.of({**place, "passwordFile": str(secret)}, streaming=True).connection
+    assert parse_urls(connection.urls).login.password == "s3cret:/@"
+    for options, complaint in (
+        ({**place, "passwordFile": str(tmp_path / "none")}, "cannot be read: No such file"),
+        ({**place, "passwordFile": str(secret), "password": "p"}, "exclude each other"),
+        ({"url": "amqp://host1/", "stream": "a", "passwordFile": str(secret)}, "belong together"),
+    ):
+        with pytest.raises(BadOption, match=complaint):
+            SourceOptions.of(options, streaming=True)
 
 
 def test_nothing_that_is_printed_shows_the_password() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from pandomq.data_client.client import DataClient
 from pandomq.data_client.urls import parse_urls
 from pandomq.spark.option_values import BadOption, OptionValues
 
-OPTIONS: Final = ("url", "user", "password", "timeout")
+OPTIONS: Final = ("url", "user", "password", "passwordFile", "timeout")
 TIMEOUT_MS: Final = 300_000
 """So long a failover may take before a task gives up; Spark then tries the task again."""
 KEPT_MAX: Final = 4
@@ -33,9 +34,9 @@ class Connection:
     def of(cls, values: OptionValues) -> Connection:
         """Raises BadOption, or the client's BadUrl."""
         urls = values.needed("url", "where the brokers are, such as amqp://user:password@host1,host2/vhost")
-        user, password = values.raw("user"), values.raw("password")
+        user, password = values.raw("user"), _password(values)
         if (user is None) != (password is None):
-            raise BadOption("options user and password belong together")
+            raise BadOption("options user and password, or passwordFile, belong together")
         if user is not None and password is not None:
             if "@" in urls:
                 raise BadOption("the url has a user already, and so has option user")
@@ -68,6 +69,19 @@ class Connection:
         if len(_KEPT) >= KEPT_MAX:
             _KEPT.pop(next(iter(_KEPT))).close()
         _KEPT[place] = client
+
+
+def _password(values: OptionValues) -> str | None:
+    """Raises BadOption."""
+    values.at_most_one("password", "passwordFile")
+    path = values.text("passwordFile")
+    if path is None:
+        return values.raw("password")
+    try:
+        return Path(path).read_text().rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or "it is no text"
+        raise BadOption(f"option passwordFile: {path} cannot be read: {why}") from None
 
 
 _KEPT: Final[dict[tuple[int, Connection], DataClient]] = {}
