@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -40,9 +39,10 @@ def prepare_environment(work: Path) -> dict[str, str]:
     """What Spark reads from the environment; call it before the first session of a process. `work` is for its files."""
     use_java()
     paths = [str(SOURCES), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    python = str(interpreter(work))
     chosen = {
-        "PYSPARK_PYTHON": str(interpreter(work)),
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(work),
