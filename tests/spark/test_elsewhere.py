@@ -80,6 +80,7 @@ def test_a_client_of_spark_connect_needs_nothing(scene: Scene, connect_port: int
     assert "pandomq" in logged and PASSWORD not in logged
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(PATIENCE_S + 60)
 def test_an_archive_is_all_that_spark_submit_needs(scene: Scene) -> None:
     packed = scene.directory / "pandomq-spark.zip"
