@@ -20,7 +20,7 @@ Connect = Callable[[], pika.BlockingConnection]
 PREFETCH = 1000
 PATIENCE_S = 120.0
 """With what has to come."""
-SILENCE_S = 1.0
+SILENCE_S = 3.0
 """After which nothing more is expected."""
 PAUSE_S = 0.2
 RUN = 20
