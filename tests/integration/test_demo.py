@@ -62,7 +62,7 @@ def test_the_root_is_killed_and_the_account_balances_and_everything_is_cleaned_u
     assert "is elected root" in report and "It balances" in report
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_demo_ends_what_it_started(tmp_path: Path, end: signal.Signals) -> None:
     with start("--seconds", "600", "--rate", "100", directory=tmp_path) as demo:
         started = family_at_work(demo.pid)

@@ -11,7 +11,7 @@ from tests.support.process import BrokerProcess
 
 from .killing import kill_rounds
 
-ROUNDS = int(os.environ.get("PANDOMQ_KILL_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("PANDOMQ_KILL_ROUNDS", "3"))
 SEED = int(os.environ.get("PANDOMQ_KILL_SEED", "1"))
 
 

@@ -1,6 +1,7 @@
 """The root dies in the middle of what a client does through another broker; the client goes on as if it had not.
 
-Each story is told twice: the client is on a backup, which may be the next root, and on a secondary, which is not.
+Each story can be told twice: the client is on a backup, which may be the next root, or on a secondary, which is not.
+`make test` tells it once, one half of them there and one half here.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ pytestmark = [pytest.mark.proves("R28", "R29"), pytest.mark.timeout(180)]
 PATIENCE_S = 60.0
 PERSISTENT: dict[str, Any] = {"delivery_mode": 2}
 _numbers = itertools.count(1)
+
+on_backup = pytest.mark.parametrize(
+    "stage", ["backup", pytest.param("secondary", marks=pytest.mark.slow)], indirect=True
+)
+on_secondary = pytest.mark.parametrize(
+    "stage", [pytest.param("backup", marks=pytest.mark.slow), "secondary"], indirect=True
+)
 
 
 class Stage:
@@ -77,7 +85,7 @@ def grove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, S
         yield cluster, secondary
 
 
-@pytest.fixture(params=["backup", "secondary"])
+@pytest.fixture
 def stage(grove: tuple[Cluster, Secondary], request: pytest.FixtureRequest) -> Iterator[Stage]:
     cluster, secondary = grove
     cluster.wait_until_whole()
@@ -117,6 +125,7 @@ def get(channel: Channel, queue: str) -> Method | None:
     return None if method.name == "basic.get-empty" else method
 
 
+@on_secondary
 def test_confirms(stage: Stage) -> None:
     """Each publish is confirmed, and is there once, whichever root it reached."""
     channel = stage.filled(5)
@@ -182,6 +191,7 @@ class Worker:
         self._connection.close()
 
 
+@on_backup
 def test_acks_and_confirms_on_one_channel(stage: Stage) -> None:
     """The channel goes on. What was acked does not come back, what was not says that it was redelivered."""
     worker = Worker(stage)
@@ -200,6 +210,7 @@ def test_acks_and_confirms_on_one_channel(stage: Stage) -> None:
     assert stage.rest() == []
 
 
+@on_backup
 def test_get(stage: Stage) -> None:
     publisher, channel = stage.filled(10), stage.channel()
     first = [get(channel, stage.queue) for _ in range(4)]
@@ -219,6 +230,7 @@ def test_get(stage: Stage) -> None:
     assert stage.rest() == [body(10)]
 
 
+@on_backup
 def test_recover(stage: Stage) -> None:
     channel = stage.filled(6)
     channel.consume(stage.queue)
@@ -242,6 +254,7 @@ def test_recover(stage: Stage) -> None:
     assert stage.rest() == [body(6)]
 
 
+@on_backup
 def test_transaction(stage: Stage) -> None:
     """All of it or nothing, and what the client is told is true."""
     stage.filled(3)
@@ -260,6 +273,7 @@ def test_transaction(stage: Stage) -> None:
     assert sorted(stage.rest()) == [body(number) for number in range(3)]
 
 
+@on_secondary
 def test_transaction_in_doubt(stage: Stage) -> None:
     """The commit is on its way when the root dies: either answer may come, and is true."""
     stage.filled(1)
@@ -275,6 +289,7 @@ def test_transaction_in_doubt(stage: Stage) -> None:
     assert sorted(stage.rest()) == [body(number) for number in expected]
 
 
+@on_secondary
 def test_single_active_consumer(stage: Stage) -> None:
     """One of the two is active at the next root: the first that was there again. The other has its turn afterwards."""
     publisher = stage.filled(2, **{"x-single-active-consumer": True})
@@ -303,6 +318,7 @@ def whoever_hears(*channels: Channel) -> Channel:
     return sockets[ready[0]]
 
 
+@on_backup
 def test_consumer_priority(stage: Stage) -> None:
     publisher = stage.filled(1)
     low, high = stage.channel(), stage.channel()
