@@ -16,6 +16,9 @@ class Administered:
     def __init__(self) -> None:
         self._asked: list[tuple[AdministrativeCommand, OnDone]] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._asked)
+
     def add(self, command: AdministrativeCommand, on_done: OnDone) -> None:
         self._asked.append((command, on_done))
 

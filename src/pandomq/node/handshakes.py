@@ -73,6 +73,8 @@ class Handshakes:
 
     def take(self) -> list[tuple[Link, bytes]]:
         """Those whose turn it is, and what they said."""
+        if not self._line:
+            return []
         turns = list(islice(self._line, limits.HANDSHAKES_PER_STEP_MAX))
         return [(link, b"".join(self._line.pop(link))) for link in turns]
 

@@ -358,7 +358,7 @@ class Node:
         if disk.replication.lingering is not None and self.office.opened:
             self._administered.refuse(self._parting.leave(str(disk.replication.notices.resignation), writes, now_ms))
         has_left = disk.replication.lingering is not None or not disk.replication.in_office
-        if has_left:
+        if has_left and self._administered:
             self._administered.refuse(self.office.refusal())
         more = self.data.step(now_ms)
         more = self._intake.go_on(now_ms) or more

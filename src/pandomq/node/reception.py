@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pandomq.node.peer_door import PeerDoor
     from pandomq.node.settings import NodeSettings
     from pandomq.wire.inputs import Input, Login, OpenVhost
+    from pandomq.wire.offer import Offer
 
 log = logging.getLogger("pandomq")
 
@@ -65,6 +66,7 @@ class Reception:
         self._links = links
         self._office = office
         self._announced: Mapping[str, object] = {}
+        self._offers: dict[tuple[Place, bool], Offer] = {}
         self.goes_on = False
         """More may be let in by what is known already."""
         self.logins = Logins(settings, broker, secrets)
@@ -78,23 +80,20 @@ class Reception:
         self._settings = settings
         if self._door is not None:
             self._door.change_settings(settings.message_bytes_max)
-        self._make_offers()
+        self._offers.clear()
 
     def announce(self, properties: Mapping[str, object]) -> None:
         """Further server properties, for connections from now on."""
         self._announced = properties
-        self._make_offers()
+        self._offers.clear()
 
-    def _make_offers(self) -> None:
-        self._offers = {
-            (place, certified): make_offer(
-                self._settings,
-                mechanisms_at(place, self._settings, certified=certified, clustered=self._door is not None),
-                self._announced,
-            )
-            for place in Place
-            for certified in (False, True)
-        }
+    def _offer(self, place: Place, *, certified: bool) -> Offer:
+        """Made when somebody comes: what is announced may change many times before."""
+        offer = self._offers.get((place, certified))
+        if offer is None:
+            mechanisms = mechanisms_at(place, self._settings, certified=certified, clustered=self._door is not None)
+            offer = self._offers[place, certified] = make_offer(self._settings, mechanisms, self._announced)
+        return offer
 
     def has_room(self, coming: int) -> bool:
         """Whether one more may come while so many are on their way in."""
@@ -114,7 +113,7 @@ class Reception:
         through_proxy: bool = False,
         place: Place = Place.BOTH,
     ) -> Link:
-        offer = self._offers[place, certificate_name is not None]
+        offer = self._offer(place, certified=certificate_name is not None)
         link = Link(socket, peer, Connection(offer, Scanner, now_ms))
         link.local, link.tls, link.certificate_name = local, tls, certificate_name
         if through_proxy:
