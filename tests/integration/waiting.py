@@ -9,7 +9,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 POLL_S = 0.01
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.support.frames import PROTOCOL_HEADER, EndOfStreamError, FrameSocket, dial
 from tests.support.ports import free_port
 
-START_PATIENCE_S = 20.0
-STOP_PATIENCE_S = 15.0
+START_PATIENCE_S = 40.0
+STOP_PATIENCE_S = 30.0
 
 
 class BrokerProcess:
