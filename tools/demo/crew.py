@@ -90,6 +90,7 @@ class Crew:
     def end(self) -> None:
         for process in self._processes:
             process.kill()
+        for process in self._processes:
             process.join()
 
     def _publish(self, brokers: Sequence[Broker], number: int) -> None:
@@ -99,7 +100,8 @@ class Crew:
         self._start(consume, brokers, number, self._ledgers, self.stop_consuming)
 
     def _start(self, work: Callable[..., None], *arguments: Any) -> None:
-        process = self._context.Process(target=work, args=(*arguments, self._end, self.reports))
+        # A demo that is interrupted while it ends leaves nobody behind all the same.
+        process = self._context.Process(target=work, args=(*arguments, self._end, self.reports), daemon=True)
         # An interruption waits until it is known that there is one more to be ended.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
         try:

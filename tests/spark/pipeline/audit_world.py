@@ -96,16 +96,27 @@ def _publish(cluster: Cluster, path: Path, numbers: range) -> None:
 
 
 def _consume(cluster: Cluster, path: Path, count: int) -> None:
+    """So many; connected anew if the root changes meanwhile."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    taken: set[str] = set()
+    while len(taken) < count:
+        assert time.monotonic() < deadline_s, "consumers do not get through"
+        try:
+            _consume_some(cluster, path, count, taken)
+        except (AMQPError, OSError):
+            time.sleep(0.2)
+
+
+def _consume_some(cluster: Cluster, path: Path, count: int, taken: set[str]) -> None:
     with Ledger(path) as ledger, contextlib.closing(cluster.connect()) as connection:
         channel = connection.channel()
         channel.basic_qos(prefetch_count=10)
-        channel.confirm_delivery()
         for method, properties, _ in channel.consume(QUEUE, inactivity_timeout=PATIENCE_S):
             assert method is not None, "nothing more comes"
             ledger.delivered(QUEUE, properties.message_id, redelivered=method.redelivered)
             ledger.acked(QUEUE, properties.message_id)
             channel.basic_ack(method.delivery_tag)
-            count -= 1
-            if not count:
+            taken.add(properties.message_id)
+            if len(taken) == count:
                 break
         channel.cancel()

@@ -128,8 +128,9 @@ def _in_order(
     count = 0
     order = np.argsort(columns.queue_id, kind="stable")
     ids, starts = np.unique(columns.queue_id[order], return_index=True)
+    # Of a segment that no message entered there are no queues, and one end too many.
     ends = [*starts[1:].tolist(), len(order)]
-    for queue_id, start, end in zip(ids.tolist(), starts.tolist(), ends, strict=True):
+    for queue_id, start, end in zip(ids.tolist(), starts.tolist(), ends, strict=False):
         rows = order[start:end]
         sequences = columns.sequence[rows]
         spans.append(QueueSpan(queue_id, len(rows), int(sequences.min()), int(sequences.max())))

@@ -29,7 +29,14 @@ QUEUE_SCHEMA: Final = (
     "queue_id BIGINT, vhost STRING, queue STRING, durable BOOLEAN, drops BOOLEAN, limited BOOLEAN, unordered BOOLEAN, "
     "leased BOOLEAN, deleted BOOLEAN"
 )
+JUDGED: Final = (Promise.CONFIRMED, Promise.ACKED, Promise.ORDER)
+UNORDERED: Final = {
+    "published": "messages that were published twice, or were in a queue more than once",
+    "delivered": "deliveries of such messages, and from queues with priorities, streams and leases",
+}
 SHUFFLE_PARTS: Final = "spark.sql.shuffle.partitions"
+ADAPTIVE: Final = "spark.sql.adaptive.enabled"
+CODEGEN: Final = "spark.sql.codegen.wholeStage"
 CUT_OFF: Final = "cut off by a forced promotion, and listed"
 ID: Final = ["vhost", "message_id"]
 PLACE: Final = ["vhost", "queue", "message_id"]
@@ -59,9 +66,12 @@ class Promises:
         self._session = session
         # As many parts as there are cores, or more if one would be large: each costs as much as reading a megabyte.
         size_bytes = sum(piece.place.size_bytes for piece in pieces)
-        parts = max(2 * session.sparkContext.defaultParallelism, size_bytes // TASK_BYTES)
-        self._parts_before = session.conf.get(SHUFFLE_PARTS)
-        session.conf.set(SHUFFLE_PARTS, str(parts))
+        parts = max(session.sparkContext.defaultParallelism, size_bytes // TASK_BYTES)
+        # Spark spends seconds on plans and on code for them, which a small log does not pay back.
+        wanted = {SHUFFLE_PARTS: str(parts), ADAPTIVE: "false", CODEGEN: str(size_bytes > TASK_BYTES).lower()}
+        self._settings_before = {name: session.conf.get(name) for name in wanted}
+        for name, value in wanted.items():
+            session.conf.set(name, value)
         self._judged = judged
         self._catalogue = catalogue
         self._findings = findings
@@ -73,8 +83,9 @@ class Promises:
     def close(self) -> None:
         self.places.unpersist()
         self.ledger.unpersist()
-        if self._parts_before is not None:
-            self._session.conf.set(SHUFFLE_PARTS, self._parts_before)
+        for name, value in self._settings_before.items():
+            if value is not None:
+                self._session.conf.set(name, value)
 
     def _places(self) -> DataFrame:
         """Each message in each queue: where it entered, and where it left."""
@@ -103,13 +114,19 @@ class Promises:
 
     def read_ledgers(self) -> dict[str, int]:
         """How many lines of each kind; says which cannot be read."""
-        counts = {row["kind"]: row["count"] for row in self.ledger.groupBy("kind").count().collect()}
+        unnamed = "kind NOT IN ('opened', 'purged') AND message_id IS NULL"
+        counts: dict[str, int] = {}
+        for row in self.ledger.selectExpr("kind", f"{unnamed} AS unnamed").groupBy("kind", "unnamed").count().collect():
+            counts[row["kind"]] = counts.get(row["kind"], 0) + row["count"]
+            if row["unnamed"]:
+                for promise in JUDGED:
+                    self._findings.of(promise).left_out("lines of ledgers without the id of a message", row["count"])
         if ledgers.UNREADABLE in counts:
             bad = self.ledger.where(f"kind = '{ledgers.UNREADABLE}'").orderBy("ledger", "row").limit(NAMED_MAX)
             for row in bad.collect():
                 where = f"ledger {row['ledger']}: line {row['row'] + 1}"
                 self._findings.notes.append(f"{where} cannot be read: {row['message_id']}")
-            for promise in (Promise.CONFIRMED, Promise.ACKED, Promise.ORDER):
+            for promise in JUDGED:
                 self._findings.of(promise).left_out("lines of ledgers that cannot be read", counts[ledgers.UNREADABLE])
         return counts
 
@@ -161,8 +178,9 @@ class Promises:
         keys = found.where("there AND target IS NULL").groupBy("vhost", "exchange", "routing_key")
         fed = keys.agg(f.min("time").alias("fed_from"), f.max("time").alias("fed_to"))
         told = found.join(f.broadcast(fed), ["vhost", "exchange", "routing_key"], "left")
-        excuse = f.when(f.col("message_id").isin(list(cut_off)), f.lit(CUT_OFF))
-        excuse = excuse.otherwise(self._why_not_judged(enough))
+        cut = self._session.createDataFrame([(one,) for one in sorted(cut_off)], "message_id STRING")
+        told = told.join(f.broadcast(cut.withColumn("cut", f.lit(True))), "message_id", "left")
+        excuse = f.when(f.col("cut"), f.lit(CUT_OFF)).otherwise(self._why_not_judged(enough))
         told = told.withColumn("reason", f.when(~f.col("there"), excuse))
         lost_count = 0
         for row in told.groupBy("there", "reason").count().collect():
@@ -251,35 +269,41 @@ class Promises:
     def check_order(self) -> None:
         from pyspark.sql import functions as f
 
-        published = self._published().where("said = 1").select(*ID, "target", "exchange", "routing_key")
+        published = self._published().select(*ID, "target", "exchange", "routing_key", "said")
         lines = self.ledger.where("kind = 'published'").where(self._in_range()).drop("exchange", "routing_key", "queue")
-        entered = self.places.where("copies = 1")
-        rows = lines.join(published, ID).join(entered, ID)
+        rows = lines.join(published, ID).join(self.places, ID)
         direct = f.coalesce(f.col("queue") == f.col("target"), f.lit(False))
         for vhost, exchange in sorted(self._catalogue.delayed):
             rows = rows.where(~((f.col("vhost") == vhost) & (f.coalesce("exchange", f.lit("")) == exchange)))
+        # Dead letters come in an order of their own.
         rows = rows.where(direct | (f.col("routing") == _routing("exchange", "routing_key")))
-        self._rising(rows, "published", "entered the queue")
+        self._rising(rows.withColumn("clear", f.expr("copies = 1 AND said = 1")), "published", "entered the queue")
         delivered = self.ledger.where("kind = 'delivered' AND NOT redelivered").where(self._in_range())
-        rows = delivered.drop("exchange", "routing_key").join(entered, PLACE).where("NOT (unordered OR leased)")
-        self._rising(rows, "delivered", "is in the queue")
+        rows = delivered.drop("exchange", "routing_key").join(self.places, PLACE)
+        clear = f.expr("copies = 1 AND NOT (unordered OR leased)")
+        self._rising(rows.withColumn("clear", clear), "delivered", "is in the queue")
 
     def _rising(self, rows: DataFrame, kind: str, what: str) -> None:
-        """Numbers in the queue rise with the lines of a ledger, channel by channel and queue by queue."""
+        """Numbers in the queue rise with the lines of a ledger, channel by channel and queue by queue; of those that
+        are `clear`."""
         from pyspark.sql import functions as f
         from pyspark.sql.window import Window
 
         statement = self._findings.of(Promise.ORDER)
-        line = Window.partitionBy("ledger", "life", "channel", "vhost", "queue", "queue_id").orderBy("row")
+        line = Window.partitionBy("clear", "ledger", "life", "channel", "vhost", "queue", "queue_id").orderBy("row")
         before = line.rowsBetween(Window.unboundedPreceding, -1)
         rows = rows.withColumn("before", f.max("sequence").over(before))
-        counted = rows.groupBy((f.coalesce(f.col("sequence") < f.col("before"), f.lit(False))).alias("wrong")).count()
-        counts = {row["wrong"]: row["count"] for row in counted.collect()}
-        statement.judged += sum(counts.values())
-        if counts.get(True):
-            self._name(
-                rows.where("sequence < before").orderBy("ledger", "row"), statement, partial(_overtook, kind, what)
-            )
+        wrong = f.expr("clear AND coalesce(sequence < before, FALSE)").alias("wrong")
+        wrong_count = 0
+        for row in rows.groupBy("clear", wrong).count().collect():
+            if not row["clear"]:
+                statement.left_out(UNORDERED[kind], row["count"])
+                continue
+            statement.judged += row["count"]
+            wrong_count += row["count"] if row["wrong"] else 0
+        if wrong_count:
+            named = rows.where("clear AND sequence < before").orderBy("ledger", "row")
+            self._name(named, statement, partial(_overtook, kind, what))
 
 
 def _lost(row: Any, holder: str) -> Violation:

@@ -120,7 +120,7 @@ def _traits(command: DeclareQueue) -> QueueTraits:
         command.durable,
         drops=bool(dropping) or command.auto_delete,
         limits_deliveries=kind == "quorum" or "x-delivery-limit" in arguments,
-        by_priority="x-max-priority" in arguments or kind == "quorum" or "x-last-value-key" in arguments,
+        by_priority="x-max-priority" in arguments or "x-last-value-key" in arguments,
         stream=kind == "stream",
         inner=command.inner,
     )
