@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pandomq import data_form
+from pandomq.journal.effects import FileName
 from pandomq.node.data.effects import FileRange, Part
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ class DataWire:
     # The broker's.
 
     def send(self, parts: Sequence[Part]) -> None:
-        assert not any(isinstance(part, FileRange) for part in parts), "what is read here is still in memory"
-        data = b"".join(part for part in parts if not isinstance(part, FileRange))
+        files = self._machine.disk.sizes()
+        if any(isinstance(part, FileRange) and part.file not in files for part in parts):
+            self.abort()
+            return
+        data = b"".join(self._read(part) if isinstance(part, FileRange) else part for part in parts)
 
         def taken() -> None:
             node = self._machine.node
@@ -70,6 +74,10 @@ class DataWire:
         fields = data_form.decode_json(data[begin : begin + sizes.json_bytes])
         payload = data[begin + sizes.json_bytes :]
         self._agenda.after(LATENCY_MS, lambda: self._end.answered(self, fields, payload))
+
+    def _read(self, part: FileRange) -> bytes:
+        """As the system would, when it sends a file: what is there, synced or not."""
+        return self._machine.disk.content(FileName(part.file))[part.offset : part.offset + part.length]
 
     def close(self) -> None:
         self._agenda.after(LATENCY_MS, self._lose)
