@@ -28,6 +28,7 @@ def may_stand(core: Core) -> bool:
         and core.may_be_needed()
         and core.record.floor is None
         and core.damaged_from is None
+        and core.cutting is None
         and is_of_epoch(core.end, core.state.epoch)
         and not disk_stalls(core)
     )

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import limits, progress, tail
+from pandomq.replica import limits, progress, tail, votes
 from pandomq.replica.effects import Alarm, AlarmKind, Committed, Received, Serve
 from pandomq.replica.progress import Phase, Progress, Transfer
 from pandomq.replica.replica import NotRoot
@@ -131,6 +131,20 @@ def test_a_surplus_tail_is_cut_to_the_logs_truth() -> None:
     world.advance(2_000)
     assert [world.log(name) for name in "abcde"] == [[b"y1"]] * 5
     assert world["a"].store.durable.aside == [], "nobody was told of the tail, so it is not kept"
+
+
+def test_who_is_cutting_its_log_does_not_stand_until_it_is_cut() -> None:
+    """A root would write where the disk may still have what was to go."""
+    world = World("abc")
+    world.elect("a")
+    core = world["b"].replica._core
+    world.advance(500)
+    assert votes.may_stand(core)
+    core.cut(LogIndex(core.tail.last_index + 1), keep_aside=False)
+    assert not votes.may_stand(core)
+    world["b"].do_effects()
+    world.settle()
+    assert votes.may_stand(core)
 
 
 def test_a_new_root_serves_when_an_entry_of_its_own_term_is_committed() -> None:
