@@ -108,11 +108,12 @@ def test_private_queues_get_one_copy(confirming: Channel, name: str) -> None:
     queue = confirming.declare_queue()
     exchange = confirming.declare_exchange(name, "fanout", auto_delete=False)
     confirming.bind(queue, exchange)
-    confirming.consume(queue, no_ack=True)
+    consumer = confirming.connection.channel()
+    consumer.consume(queue, no_ack=True)
     for number in (1, 1, 2):
         headers = {"x-producer": f"p {name}", "x-sequence": number}
         confirming.publish(str(number), "", exchange, headers=headers)
-    assert confirming.bodies(2) == [b"1", b"2"]
+    assert consumer.bodies(2) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("headers", [{"x-producer": "", "x-sequence": 1}, {"x-producer": "p", "x-sequence": "1"}])

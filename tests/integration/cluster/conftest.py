@@ -32,10 +32,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="package")
-def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three brokers that all serve clients. The tests that take one away come last."""
+def shared_proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with running(Cluster(tmp_path_factory.mktemp("proxies"))) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def proxies(shared_proxies: Cluster) -> Cluster:
+    """Three brokers that all serve clients, and are all there, whomever the test before has taken away."""
+    for broker in shared_proxies:
+        if not broker.alive:
+            broker.launch()
+    shared_proxies.wait_until_whole()
+    return shared_proxies
 
 
 @pytest.fixture(scope="module")
