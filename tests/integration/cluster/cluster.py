@@ -126,6 +126,13 @@ class Cluster:
         status = root.status if root is not None else {}
         return {member["name"]: member for member in status.get("members", [])}
 
+    def make_whole(self) -> None:
+        """Brings back whom others have taken away."""
+        for broker in self:
+            if not broker.alive:
+                broker.launch()
+        self.wait_until_whole()
+
     def wait_until_whole(self, count: int | None = None) -> None:
         """A root serves, and all (or so many) primaries hold what it holds."""
         wanted = len(self.brokers) if count is None else count

@@ -40,10 +40,7 @@ def shared_proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 @pytest.fixture
 def proxies(shared_proxies: Cluster) -> Cluster:
     """Three brokers that all serve clients, and are all there, whomever the test before has taken away."""
-    for broker in shared_proxies:
-        if not broker.alive:
-            broker.launch()
-    shared_proxies.wait_until_whole()
+    shared_proxies.make_whole()
     return shared_proxies
 
 

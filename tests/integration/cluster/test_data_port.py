@@ -18,12 +18,13 @@ MESSAGES, SIZE = 400, 10_000
 
 
 @pytest.fixture(scope="module")
-def read_from(proxies: Cluster) -> Cluster:
-    with pika.BlockingConnection(proxies.root.parameters()) as connection:
+def read_from(shared_proxies: Cluster) -> Cluster:
+    shared_proxies.make_whole()
+    with pika.BlockingConnection(shared_proxies.root.parameters()) as connection:
         channel = connection.channel()
         declare(channel, "bulk")
         fill(channel, "bulk", 0, MESSAGES, SIZE)
-    return proxies
+    return shared_proxies
 
 
 def url_of(*brokers: ClusterBroker) -> str:
