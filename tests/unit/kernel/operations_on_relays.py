@@ -111,7 +111,7 @@ def settle_again(world: World, a: int, b: int, c: int) -> Any:
     if c % 3:
         channel.settle_again()
     else:
-        channel.prove(channel.settled_number - b % 3)
+        channel.prove(max(0, channel.settled_number - b % 3))
     return channel.unproven_count, channel.settled_number
 
 

@@ -26,6 +26,20 @@ def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, kind: int,
     pair.finish()
 
 
+def test_a_publish_that_was_confirmed_ahead_of_others_is_traced_once(plain: ModuleType, fast: ModuleType) -> None:
+    """The twins once disagreed about what is told of it when the others follow."""
+    pair = Lockstep(plain, fast, 9)
+    for step in (
+        ("publish_bytes", 0, 0, 128),
+        ("publish_bytes", 0, 0, 0),
+        ("end_batch", 0, 0, 0),
+        ("receive", 0, 0, 0),
+        ("enqueue", 0, 1, 1),
+    ):
+        pair.step(step)
+    pair.finish()
+
+
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_every_operation_runs(plain: ModuleType, fast: ModuleType, name: str) -> None:
     pair = Lockstep(plain, fast)

@@ -203,16 +203,16 @@ cdef void confirms_settled_up_to(Channel channel, uint64_t number) noexcept:
 
 
 cdef inline int confirms_acknowledge(Channel channel, uint64_t after, uint64_t number) except -1:
-    cdef uint64_t count
+    cdef uint64_t count, last = number
     if number > after:
         count = number - after
         if channel.confirms.early != NULL:
-            count = early_left_of(channel.confirms.early, after, &number)
+            count = early_left_of(channel.confirms.early, after, &last)
         if count:
             channel.session.engine.confirmed += count
             if channel.traced is not None:
                 trace_confirmed(channel, after + 1, number, True)
-            confirms_write(channel, C_ACK, number, count > 1)
+            confirms_write(channel, C_ACK, last, count > 1)
     return 0
 
 
