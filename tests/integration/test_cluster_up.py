@@ -43,6 +43,9 @@ def free_ports(count: int) -> int:
     raise AssertionError("no ports are free")
 
 
+BEGINNING = "beginning again: it hands over"
+
+
 class Grove:
     """A cluster, and the `cluster up` that keeps it."""
 
@@ -120,6 +123,9 @@ class Grove:
             env=environment(),
             check=False,
         )
+
+    def log(self, name: str) -> str:
+        return (self.directory / "grove" / name / "log").read_text()
 
     def pid_files(self) -> list[Path]:
         return [file for file in (self.directory / "grove").glob("*/pid") if psutil.pid_exists(int(file.read_text()))]
@@ -222,9 +228,13 @@ def test_every_broker_serves_clients(grove: Grove) -> None:
 
 def test_the_root_hands_over(grove: Grove) -> None:
     old, new = grove.root(), backups(grove)[0]
+    beginnings = grove.log(old).count(BEGINNING)
     done = grove.ask(old, "promote", new)
     assert (done.returncode, done.stderr) == (0, f"handed over to {new}\n")
     wait_until(lambda: grove.roots() == [new], f"{new} as root")
+    # Who was root says good-bye to its clients, and begins again; until it has read its log it knows nobody.
+    wait_until(lambda: grove.log(old).count(BEGINNING) > beginnings, f"{old} to begin again")
+    wait_until(lambda: f"the root is {new}" in grove.log(old).rpartition(BEGINNING)[2], f"{old} to follow {new}")
     grove.wait_until_whole()
     assert [election["root"] for election in grove.status(old)["elections"]][-2:] == [old, new]
 
