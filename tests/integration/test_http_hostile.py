@@ -143,6 +143,11 @@ def test_a_flood_of_wrong_passwords_does_not_hold_up_messages(http_broker: HttpB
         assert slowest < 1.0
         channel.queue_delete(name)
     assert "wrong" not in http_broker.process.log_text().replace("wrong password", "")
+    # Nobody waits behind guesses whose clients have gone.
+    login = base64.b64encode(b"guest:mistyped").decode()
+    begun = time.monotonic()
+    assert http_broker.fetch("/api/whoami", headers={"authorization": f"Basic {login}"}).status_code == 401
+    assert time.monotonic() - begun < 15
 
 
 def test_many_at_once(http_broker: HttpBroker, api: httpx.Client) -> None:

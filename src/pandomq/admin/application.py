@@ -28,6 +28,7 @@ from pandomq.admin.router import CHANGES
 from pandomq.admin.routes import make_router
 from pandomq.admin.tables import Tables
 from pandomq.errors import Fault
+from pandomq.runtime.http import HUNG_UP
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -91,7 +92,7 @@ class Application:
     async def _identify(self, request: Request, access: Access) -> Identity:
         user, password = read_credentials(request.headers.get("authorization"))
         peer = ("", 0) if request.client is None else (request.client.host, request.client.port)
-        identity = await authenticate(self._services, user, password, peer)
+        identity = await authenticate(self._services, user, password, peer, request.scope["extensions"][HUNG_UP])
         check_tags(access, identity)
         return identity
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -70,17 +71,21 @@ def read_credentials(header: str | None) -> tuple[str, bytes]:
     return name, password
 
 
-async def authenticate(services: Services, user: str, password: bytes, peer: tuple[str, int]) -> Identity:
+async def authenticate(
+    services: Services, user: str, password: bytes, peer: tuple[str, int], hung_up: Callable[[], bool]
+) -> Identity:
     """Raises Refusal (401), as late as an address deserves that fails again and again."""
+    node = services.node
+    if not node.following or not node.logins.have_users:
+        raise unavailable("this broker does not know its users yet: ask again in a moment")
     answer: asyncio.Future[Welcome | None] = asyncio.get_running_loop().create_future()
 
     def on_answer(welcome: Welcome | None) -> None:
         if not answer.done():
             answer.set_result(welcome)
 
-    caller = Caller(on_answer)
+    caller = Caller(on_answer, hung_up)
     login = Login("PLAIN", UserName(user), password, {})
-    node = services.node
     node.log_in(caller, login, peer, services.clock.now_ms())
     if not answer.done():
         services.wake()
@@ -90,7 +95,7 @@ async def authenticate(services: Services, user: str, password: bytes, peer: tup
     except TimeoutError:
         raise unavailable("too many try to log in") from None
     finally:
-        caller.gone = True
+        caller.give_up()
     if welcome is None:
         raise login_failed()
     return Identity(welcome.user, node.logins.tags(welcome.user))

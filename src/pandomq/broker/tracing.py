@@ -73,23 +73,25 @@ class TracedVhost:
 
 
 class Tracing:
-    __slots__ = ("_broker", "_numbers", "fraction_us", "in_office", "traced")
+    __slots__ = ("_broker", "_fraction_us", "_numbers", "in_office", "traced")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self.in_office = True
         """What happens to the brokers is this one's to write. Who has a log on disk is told when."""
-        self.fraction_us = 0
-        """What is beyond the milliseconds that the broker is told, by who has a finer clock."""
+        self._fraction_us = 0
+        """What is beyond the milliseconds that the broker is told."""
         self.traced: dict[str, TracedVhost] = {}
         """By the names of their vhosts."""
         self._numbers: dict[str, int] = {}
-        """Of the next batches. They outlive that a vhost is not traced for a while."""
+        """Of the next batches. They outlive that a vhost is not traced for a while, and go with it."""
 
     def heard(self, command: Command) -> None:
         """It was applied."""
         if isinstance(command, PutTracing | DeleteVhost):
             self._follow(command.vhost)
+        if isinstance(command, DeleteVhost):
+            self._numbers.pop(command.vhost, None)
 
     def _follow(self, name: str) -> None:
         """The vhost is to be traced, no longer, or in another way; or it is gone."""
@@ -117,15 +119,20 @@ class Tracing:
             else:
                 traced.dropped += 1
 
+    def in_ms(self, now_us: int) -> int:
+        """The time as the broker is told it, by who has a finer clock; the rest is kept for what is traced."""
+        now_ms, self._fraction_us = divmod(now_us, 1000)
+        return now_ms
+
     def begin_at(self, now_ms: int) -> None:
         """The next batch is at this time, by the cluster's clock."""
-        self._broker.engine.time_us = now_ms * 1000 + self.fraction_us
+        self._broker.engine.time_us = now_ms * 1000 + self._fraction_us
 
     def note_time(self, now_ms: int) -> None:
         """As the broker is told it, of what happens between batches."""
         if self.traced:
             engine = self._broker.engine
-            now_us = (now_ms - self._broker.clock_ahead_ms) * 1000 + self.fraction_us
+            now_us = (now_ms - self._broker.clock_ahead_ms) * 1000 + self._fraction_us
             engine.time_us = max(engine.time_us, now_us)
 
     def turn(self) -> None:

@@ -23,14 +23,23 @@ log = logging.getLogger("pandomq")
 
 
 class Caller:
-    """Somebody who wants to be let in without a connection of its own: a request over HTTP."""
+    """Who wants to be let in, and is no connection of AMQP: a request over HTTP, a client of the data port."""
 
-    __slots__ = ("gone", "on_answer")
+    __slots__ = ("_gave_up", "_hung_up", "on_answer")
 
-    def __init__(self, on_answer: Callable[[Welcome | None], None]) -> None:
-        """`on_answer` is told None for a refusal. Who does not wait any longer sets `gone`."""
+    def __init__(self, on_answer: Callable[[Welcome | None], None], hung_up: Callable[[], bool]) -> None:
+        """`on_answer` is told None for a refusal. `hung_up` says whether anybody is left to hear it."""
         self.on_answer = on_answer
-        self.gone = False
+        self._hung_up = hung_up
+        self._gave_up = False
+
+    @property
+    def gone(self) -> bool:
+        return self._gave_up or self._hung_up()
+
+    def give_up(self) -> None:
+        """It does not wait any longer."""
+        self._gave_up = True
 
 
 class Attempt(NamedTuple):

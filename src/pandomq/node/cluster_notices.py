@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("pandomq")
 
 OnEnded = Callable[[bool, str], None]
-Trace = Callable[..., None]
 """Whether what was asked for was done, and what there is to say about it."""
+Trace = Callable[..., None]
+"""What happened, and the facts of it."""
 
 
 def _untraced(event: str, **facts: object) -> None:

@@ -95,6 +95,11 @@ class Logins:
         self._credentials.remember(question.user, question.password_hash, question.password)
         return Welcome(question.user)
 
+    @property
+    def have_users(self) -> bool:
+        """Whether there ever was one. A broker that has read no log, or belongs to no cluster yet, knows nobody."""
+        return self._broker.state.had_users
+
     def tags(self, name: str) -> tuple[str, ...]:
         user = self._broker.administration.user(name)
         return () if user is None else user.tags

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class PacedReading:
     """A socket that is not read from for a while."""
 
+    __slots__ = ()
+
     _transport: asyncio.Transport | None
 
     def pause_reading(self) -> None:

@@ -63,9 +63,9 @@ class DataListener:
         """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
         return Renewal(self._listeners)
 
-    def stop_listening(self) -> None:
+    async def stop_listening(self) -> None:
         for listener in self._listeners:
-            listener.close()
+            await listener.close()
 
     async def shut_down(self) -> None:
         """After the node has parted with all."""

@@ -56,10 +56,16 @@ class Door:
         self._accepts_max = ACCEPTS_PER_PASS_MAX if context is None else TLS_ACCEPTS_PER_PASS_MAX
         self._open()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Who stands in the door is in or gone when this is over."""
         self._shut()
-        for coming in self._standing:
-            coming.cancel()
+        if self.context is not None:
+            # A handshake may take its time. Without one they are in at once; and a connection that is broken off just
+            # then would be one of which its protocol never hears that it is closed.
+            for coming in self._standing:
+                coming.cancel()
+        if self._standing:
+            await asyncio.wait(self._standing)
 
     def _open(self) -> None:
         self._pause = None

@@ -35,13 +35,15 @@ DRAIN_S_MAX: Final = 2.0
 """How long a shutdown waits for answers under way."""
 CANCEL_S_MAX: Final = 0.5
 """And for what it then breaks off."""
+HUNG_UP: Final = "pandomq.hung_up"
+"""The extension of a request's scope that says, when called, whether its client has gone."""
 
 
 class HttpServer:
     def __init__(self, application: Any) -> None:
         # The loop runs already, and what there is to log the application logs.
         self._config = Config(
-            application,
+            _with_hung_up(application),
             http=_Protocol,
             ws="none",
             loop="none",
@@ -60,7 +62,7 @@ class HttpServer:
 
     def use(self, application: Any) -> None:
         """Another application answers those who ask from now on."""
-        self._config.loaded_app = application
+        self._config.loaded_app = _with_hung_up(application)
         for connection in list(self._state.connections):
             # They belong to the one before: who waits between two requests has to connect again.
             connection.shutdown()
@@ -81,7 +83,7 @@ class HttpServer:
     async def shut_down(self) -> None:
         """Stops accepting, lets answers under way be finished for a while, and hangs up."""
         for listener in self._listeners:
-            listener.close()
+            await listener.close()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:
@@ -98,6 +100,21 @@ class HttpServer:
 
     def _connected(self) -> asyncio.Protocol:
         return _Protocol(config=self._config, server_state=self._state, app_state={})
+
+
+def _with_hung_up(application: Any) -> Any:
+    """The application, which can ask whether somebody is left to hear it."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        cycle = cast(RequestResponseCycle, send.__self__)
+
+        def hung_up() -> bool:
+            return cycle.disconnected or cycle.transport.is_closing()
+
+        scope["extensions"] = {HUNG_UP: hung_up}
+        await application(scope, receive, send)
+
+    return answer
 
 
 class _Protocol(H11Protocol):

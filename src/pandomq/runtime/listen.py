@@ -66,10 +66,11 @@ class Listener:
         if self._door is not None and context is not None:
             self._door.context = context
 
-    def close(self) -> None:
-        if self._door is not None:
-            self._door.close()
-            self._door = None
+    async def close(self) -> None:
+        """Who was on the way in is in or gone when this is over."""
+        door, self._door = self._door, None
+        if door is not None:
+            await door.close()
         self._sock.close()
 
 

@@ -156,7 +156,7 @@ async def _serve(
     if server.failure.done():
         server.failure.result()
     log.info("stopping: telling clients")
-    data.stop_listening()
+    await data.stop_listening()
     if http is not None:
         await http.shut_down()
     await server.shut_down()

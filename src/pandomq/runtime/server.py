@@ -276,9 +276,7 @@ class Server:
             self._set_timer()
 
     def _exactly_now_ms(self) -> int:
-        """Traces are told the rest."""
-        now_ms, self.node.broker.tracing.fraction_us = divmod(self._clock.now_us(), 1000)
-        return now_ms
+        return self.node.broker.tracing.in_ms(self._clock.now_us())
 
     def _carry_out(self, output: Output) -> None:
         if self._disk is not None and output.disk:
@@ -354,7 +352,7 @@ class Server:
     async def shut_down(self) -> None:
         """Stops accepting, tells the clients, waits a little for their answers, and closes."""
         for listener in self._listeners:
-            listener.close()
+            await listener.close()
         self._dialing.close()
         if self._renewal is not None:
             await self._renewal

@@ -50,6 +50,9 @@ def test_two_of_three_wait_and_say_for_whom(brokers: Cluster) -> None:
     brokers["n2"].launch()
     brokers["n1"].wait_for_line("belongs to no cluster yet: it waits for n3")
     assert "it waits for n3" in refusal(brokers, "n1")
+    # It has no users yet, and does not take that for a wrong password.
+    answer = brokers["n1"].ask("whoami")
+    assert answer is not None and answer.status_code == 503, answer
     brokers["n3"].launch()
     brokers.wait_until_whole()
 

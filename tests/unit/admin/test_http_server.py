@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from pandomq.runtime import http
 from pandomq.runtime.http import HttpServer
@@ -34,7 +36,7 @@ def serve(test: Callable[[HttpServer, int], Awaitable[None]], app: Any = applica
         finally:
             await server.shut_down()
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 async def rest(reader: asyncio.StreamReader) -> bytes:
@@ -160,6 +162,51 @@ def test_a_shutdown_lets_answers_be_finished() -> None:
             one.close()
 
     serve(test, slow)
+
+
+def test_who_hangs_up_before_the_answer_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """Whether the server has heard of it or not when it answers."""
+    count, begun, answered = 20, asyncio.Event(), 0
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal answered
+        begun.set()
+        while not scope["extensions"][http.HUNG_UP]():
+            await asyncio.sleep(0)
+        await application(scope, receive, send)
+        answered += 1
+
+    async def test(server: HttpServer, port: int) -> None:
+        for _ in range(count):
+            begun.clear()
+            _reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(GET)
+            await begun.wait()
+            writer.transport.abort()
+        while server._state.tasks:
+            await asyncio.sleep(0.01)
+
+    serve(test, late)
+    assert answered == count
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("passes", range(8))
+def test_who_comes_while_the_server_stops_is_answered_or_hung_up_on(
+    passes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(server: HttpServer, port: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(GET)
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            await server.shut_down()
+            client.settimeout(10)
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(4) in (b"HTTP", b"")
+
+    serve(test)
+    assert not caplog.records
 
 
 class ClosedTransport(asyncio.Transport):

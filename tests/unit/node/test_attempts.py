@@ -31,7 +31,7 @@ def attempts() -> Attempts:
 
 def attempt(password: bytes = UNKNOWN, address: str = "192.0.2.7", user: str = "guest") -> Attempt:
     login = Login("PLAIN", UserName(user), password, {})
-    return Attempt(Caller(lambda _: None), f"{address}:50000", address, login, None, True)
+    return Attempt(Caller(lambda _: None, lambda: False), f"{address}:50000", address, login, None, True)
 
 
 def turns(attempts: Attempts) -> Iterator[Attempt]:
@@ -88,8 +88,20 @@ def test_who_has_gone_is_not_looked_at(attempts: Attempts) -> None:
     gone, waiting = attempt(), attempt()
     for one in (gone, waiting):
         attempts.begin(one, 0)
-    gone.who.gone = True
+    assert isinstance(gone.who, Caller)
+    gone.who.give_up()
     assert list(turns(attempts)) == [waiting]
+
+
+def test_who_has_hung_up_is_not_looked_at(attempts: Attempts) -> None:
+    """A flood of guesses whose clients are gone keeps nobody waiting."""
+    hung_up = False
+    guess = attempt()
+    flood = [guess._replace(who=Caller(lambda _: None, lambda: hung_up)) for _ in range(50)]
+    for one in (*flood, guess):
+        attempts.begin(one, 0)
+    hung_up = True
+    assert list(turns(attempts)) == [guess]
 
 
 def test_a_failure_elsewhere_holds_up_nobody(attempts: Attempts) -> None:

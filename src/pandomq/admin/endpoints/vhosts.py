@@ -42,11 +42,12 @@ async def put(call: Call) -> Nothing:
     if view is None or tracing is None or call.has("description") or call.has("tags"):
         # Who only asks for traces leaves the rest as it is.
         await call.administer(PutVhost(name, call.text("description", ""), read_tags(call.value("tags", ""))))
-    if tracing is not None:
-        await call.administer(tracing)
     if new:
         # As in RabbitMQ, who makes a vhost may do everything in it.
         await call.administer(PutPermissions(name, call.identity.name, ALL, ALL, ALL))
+    if tracing is not None:
+        # The last, since it may be refused.
+        await call.administer(tracing)
     return created(new=new)
 
 

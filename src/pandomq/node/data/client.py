@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from pandomq.broker.permissions import Access
     from pandomq.broker.vhost import Vhost
-    from pandomq.node.attempts import Caller
     from pandomq.node.data.services import Services
 
 
@@ -43,7 +42,6 @@ class DataClient:
     """`socket` is the runtime's: it is passed on and never touched here."""
 
     __slots__ = (
-        "caller",
         "gone",
         "moved_ms",
         "peer",
@@ -85,8 +83,6 @@ class DataClient:
         self.since_ms = self.moved_ms = now_ms
         """When a byte last went in either direction."""
         self.traffic = Traffic()
-        self.caller: Caller | None = None
-        """While it logs in."""
         self.user = ""
         self.vhost_name = ""
 

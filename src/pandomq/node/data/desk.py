@@ -98,8 +98,6 @@ class DataDesk:
             return
         client.gone = True
         client.state = State.ENDED
-        if client.caller is not None:
-            client.caller.gone = True
         self._settle(client)
         self._room.leave(client)
         client.waits_for_room = False

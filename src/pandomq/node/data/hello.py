@@ -39,7 +39,6 @@ def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Call
     login = Login(_PLAIN, UserName(user), password.encode("utf-8", "surrogatepass"), {})
 
     def on_answer(welcome: Welcome | None) -> None:
-        client.caller = None
         if client.state is not State.LOGGING_IN:
             return
         if welcome is None:
@@ -61,5 +60,4 @@ def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Call
             }
         )
 
-    client.caller = Caller(on_answer)
-    services.log_in(client.caller, login, client.peer, services.now_ms)
+    services.log_in(Caller(on_answer, lambda: client.gone), login, client.peer, services.now_ms)
