@@ -12,6 +12,8 @@ CPU = "broker µs"
 ACKED: dict[str, Any] = {"auto_ack": False, "ack_every": 100, "prefetch": 1000}
 
 WINDOW = 2000
+FAN_OUT_BACKLOG = 200_000
+"""Deliveries that may be under way: no more than each of the brokers can deliver before a measurement ends."""
 PERSISTENT: dict[str, Any] = {
     "size_bytes": 1024,
     **ACKED,
@@ -57,7 +59,7 @@ WORKS = (
                 "queues": subscribers,
                 "consumers": subscribers,
                 "private_queues": True,
-                "backlog_max": 1000,
+                "backlog_max": FAN_OUT_BACKLOG // subscribers,
             },
             unit=DELIVERY_RATE,
             target=12.0,

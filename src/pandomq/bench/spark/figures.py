@@ -55,7 +55,10 @@ def targets(figures: SparkFigures) -> list[Target]:
             "1 KiB rows written", WRITE_ROWS_MIN, median(figures.write) if figures.write else None, "rows/s"
         ),
         Target.at_most(
-            "a micro-batch, beyond Spark's own: source", OVERHEAD_MS_MAX, figures.overhead_ms(SOURCE, SPARKS_OWN), "ms"
+            "a micro-batch, beyond a source of Spark's own",
+            OVERHEAD_MS_MAX,
+            figures.overhead_ms(SOURCE, SPARKS_OWN),
+            "ms",
         ),
         Target.at_most(
             "a micro-batch, beyond a Python source that does nothing",
@@ -64,7 +67,7 @@ def targets(figures: SparkFigures) -> list[Target]:
             "ms",
         ),
         Target.at_most(
-            "a micro-batch, beyond Spark's own: source and sink",
+            "a micro-batch, source and sink, beyond a Python sink that does nothing",
             OVERHEAD_MS_MAX,
             figures.overhead_ms(SOURCE_AND_SINK, EMPTY_SINK),
             "ms",

@@ -4,7 +4,7 @@ from statistics import median
 
 from pandomq.bench.peers import cells
 from pandomq.bench.peers.works import OTHERS_SHARE_MAX
-from pandomq.bench.spark.figures import SparkFigures, targets
+from pandomq.bench.spark.figures import EMPTY_SOURCE, SPARKS_OWN, SparkFigures, targets
 
 
 def section(figures: SparkFigures) -> str:
@@ -20,10 +20,21 @@ def section(figures: SparkFigures) -> str:
             cells.table(("target", "wanted", "measured", ""), rows),
             cells.table(("1 KiB rows read into noop", "rows/s"), read),
             cells.table(("a micro-batch of 100 rows", "ms"), batches),
+            *_price_of_python(figures),
             f"A row that is read costs the broker {figures.broker_cpu_us:.2f} µs of its processor. Publishing to the "
             f"stream wrote {figures.disk_bytes_per_byte:.2f} bytes to the disk for each byte of a body.",
         ]
     )
+
+
+def _price_of_python(figures: SparkFigures) -> list[str]:
+    price_ms = figures.overhead_ms(EMPTY_SOURCE, SPARKS_OWN)
+    if price_ms is None:
+        return []
+    return [
+        f"A source in Python takes Spark {price_ms:.0f} ms more than one in Java, whatever it does: Spark asks it for "
+        "offsets and partitions in one process, and for rows in another."
+    ]
 
 
 def _introduction(figures: SparkFigures) -> str:
