@@ -5,17 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from pandomq.pipeline import plots
+from pandomq.pipeline.audit.findings import CutOff, Promise, Violation
+from pandomq.pipeline.audit.job import Audit
+from pandomq.pipeline.audit.job import Wish as AuditWish
+from pandomq.pipeline.audit.survey import survey
+from pandomq.pipeline.audit.verdict import summarize as summarize_audit
 from pandomq.pipeline.lake_contents import contents
 from pandomq.pipeline.lake_records import LakeFile
 from pandomq.pipeline.plots import Series
 from pandomq.pipeline.report import render
-from pandomq.pipeline.simulate import World, summarize
+from pandomq.pipeline.rollup.intake import Story
+from pandomq.pipeline.rollup.story import summarize as summarize_rollup
+from pandomq.pipeline.simulate import summarize
+from pandomq.pipeline.simulate_notes import World
 from pandomq.pipeline.summary import Plot, Summary, Table
 from pandomq.sim.campaign import Job, run_job
+from tests.support.log_editor import change_entries
+from tests.support.traces import BEGIN_US, batches
+from tests.unit.pipeline.test_audit_logs import NAMES, compared, log_of, make_store, payload
+from tests.unit.pipeline.test_rollup_story import story_of
 from tools.demo.report import page as demo_page
 
 from .chromium import Page
@@ -43,6 +56,31 @@ def simulate() -> Summary:
     return summarize(worlds, Job(1, 3), time.monotonic() - begun_s)
 
 
+def rollup() -> Summary:
+    """Of made-up traces of two vhosts, as executors would add them up."""
+    elected = Story(BEGIN_US + 20_000_000, "b1", '{"event":"elected","broker":"b1","term":4}')
+    stories = [story_of(batches(seed, 400, 200_000), f"vhost {seed}", (elected,)) for seed in (1, 2)]
+    return summarize_rollup(stories, "10s", {"lake": f"/var/lib/{LONG}"}, 4321)
+
+
+def audit(directory: Path) -> Summary:
+    """Of three made-up logs, of which one has another entry than the others; with all that may be told of it."""
+    stores = [make_store(directory, name, log_of(2000), cuts=4) for name in NAMES]
+    change_entries(stores[:1], lambda index, term, data: (term, payload(7) if index == 700 else data))
+    found = Audit(cast(Any, None), AuditWish(stores))
+    _, found.findings = compared(*stores)
+    found.findings.of(Promise.CONFIRMED).judged = 100
+    found.findings.of(Promise.CONFIRMED).breaks(
+        Violation(Promise.CONFIRMED, "was confirmed, and never entered it", "an entry", f"id of {LONG}", LONG, 7, 8)
+    )
+    found.findings.of(Promise.ORDER).left_out("messages that were published twice", 5)
+    found.findings.cuts(CutOff(f"/var/lib/{LONG}/aside-1", "n1", 700, LONG, 9, "m1"))
+    found.account.segments = [survey(place) for store in found.stores for place in store.places]
+    found.account.index_span, found.account.time_span = (1, 2000), (1_700_000_000_000, 1_700_000_100_000)
+    found.account.lines = {"confirmed": 100}
+    return summarize_audit(found)
+
+
 def everything_else() -> Summary:
     """Whatever a job may draw, with names and figures that are unkind to a page."""
     marks = [plots.Mark(at, f"{LONG} has happened") for at in (0.0, 0.1, 0.2, 5.0, 9.9, 10.0)]
@@ -60,14 +98,23 @@ def everything_else() -> Summary:
 
 
 @pytest.mark.proves("S7")
-@pytest.mark.parametrize("make", [archive, simulate, everything_else])
+@pytest.mark.parametrize("make", [archive, simulate, rollup, everything_else])
 def test_a_job(page: Page, tmp_path: Path, pictures: Path, make: Callable[[], Summary]) -> None:
-    summary = make()
-    path = tmp_path / f"{make.__name__}.html"
+    look_at(page, tmp_path / f"{make.__name__}.html", pictures, make())
+
+
+@pytest.mark.proves("S6", "S7")
+def test_an_audit(page: Page, tmp_path: Path, pictures: Path) -> None:
+    summary = audit(tmp_path / "stores")
+    assert {table.title for table in summary.tables} >= {"Promises", "Violations", "Cut off by force: 1", "Logs"}
+    look_at(page, tmp_path / "audit.html", pictures, summary)
+
+
+def look_at(page: Page, path: Path, pictures: Path, summary: Summary) -> None:
     path.write_text(render(f"PandoMQ: {summary.job}", [summary]))
     for looked in examine(page, path, pictures):
         assert looked["title"] == f"PandoMQ: {summary.job}"
-        assert len(looked["drawings"]) == len(summary.plots)
+        assert len(looked["drawings"]) == len(summary.plots) > 0
 
 
 @pytest.mark.parametrize("deaf", [False, True])

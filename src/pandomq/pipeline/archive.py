@@ -8,7 +8,6 @@ that it has not is read again, the same rows.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pandomq.data_client.urls import parse_urls
 from pandomq.pipeline import plots
 from pandomq.pipeline.archive_progress import ArchiveProgress
+from pandomq.pipeline.batch_gate import BatchGate
 from pandomq.pipeline.delta_log import PARTITIONS
 from pandomq.pipeline.lake_contents import contents
 from pandomq.pipeline.lake_records import LakeFault, Record
@@ -51,10 +51,6 @@ class Wish:
     rows_per_batch: int = ROWS_PER_BATCH
 
 
-class Interrupted(Exception):
-    """No other batch is begun."""
-
-
 class Archive:
     """One run. `stop` may be called from elsewhere, such as a signal: the batch that is being written is finished, and
     what it may fail of is told. A second `stop` does not wait."""
@@ -64,14 +60,7 @@ class Archive:
         self._lake = lake
         self._wish = wish
         self._vhost = parse_urls(wish.url).login.vhost
-        self._gate = threading.RLock()
-        self._stopped = False
-        self._hurried = False
-        self._writing = False
-        self._failed = False
-        """A batch could not be written."""
-        self._refused = False
-        """A batch came too late to be begun."""
+        self._gate = BatchGate(session)
         self._begun_s = time.monotonic()
         self._rates: list[tuple[float, float]] = []
         self._progress = ArchiveProgress(wish.url, wish.name)
@@ -81,9 +70,7 @@ class Archive:
         self.bytes = 0
 
     def stop(self) -> None:
-        with self._gate:
-            self._hurried = self._stopped
-            self._stopped = True
+        self._gate.close()
 
     def run(self, advance: Callable[[int], None] = lambda _: None) -> Summary:
         """`advance` hears how many rows more are in the lake. Raises what the query died of, and LakeFault."""
@@ -107,23 +94,14 @@ class Archive:
             raise LakeFault(f"{lake.directory} has streams of vhost '{others.pop()}': take another lake for this one")
 
     def _wait(self, query: StreamingQuery, advance: Callable[[int], None]) -> None:
-        from pyspark.errors import StreamingQueryException
-
         told = 0
-        failure: Exception | None
         try:
-            while query.isActive and (not self._stopped or (self._writing and not self._hurried)):
-                query.awaitTermination(LOOK_S)
+            while self._gate.waits_for(query, LOOK_S):
                 told, more = self.rows, self.rows - told
                 advance(more)
-            died = not query.isActive
-            query.stop()
-            failure = query.exception()
-        except StreamingQueryException as error:
-            failure, died = error, True
-        # A query that is stopped while it looks for news, or before its next batch, may call that a failure.
-        if failure is not None and (died or self._failed) and not (self._refused or self._hurried):
-            raise failure
+        finally:
+            self._gate.end(query)
+        advance(self.rows - told)
 
     def _start(self) -> StreamingQuery:
         wish = self._wish
@@ -140,23 +118,11 @@ class Archive:
         return writer.trigger(processingTime=f"{round(wish.every_s * 1000)} milliseconds").start()
 
     def _take(self, frame: DataFrame, batch: int) -> None:
-        with self._gate:
-            if self._stopped:
-                # Nobody needs to read what Spark makes of this.
-                self._session.sparkContext.setLogLevel("OFF")
-                self._refused = True
-                raise Interrupted
-            self._writing = True
-        try:
+        with self._gate.batch():
             record = self._lake.record_of(batch)
             if record is None:
                 record = self._write(frame, batch)
             self._progress.archived(record.adds)
-        except BaseException:
-            self._failed = True
-            raise
-        finally:
-            self._writing = False
 
     def _write(self, frame: DataFrame, batch: int) -> Record:
         from pyspark.sql import functions

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from pandomq.pipeline.summary import Summary, Table
+from pandomq.pipeline import plots
+from pandomq.pipeline.summary import Plot, Summary, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ FILE_BYTES: Final = 256 * 1024**2
 """What a file should be; one of half that is left alone."""
 FILES_MIN: Final = 2
 """Fewer small ones of a stream and day are not worth it."""
+BARS: Final = 12
 
 
 def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = lambda _: None) -> Summary:
@@ -44,7 +46,9 @@ def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = 
     facts["seconds"] = round(time.monotonic() - begun_s, 1)
     table = Table("Compacted", ("vhost", "stream", "date", "files before", "files after"), rows)
     verdict = f"{before} files became {after}" if rows else "there was nothing to compact"
-    return Summary("compact", verdict, True, facts, [table] if rows else [])
+    bars = [(f"{row[1]}, {row[2]}", float(str(row[3]))) for row in sorted(rows, key=lambda row: -int(str(row[3])))]
+    drawn = [Plot("Files before, by stream and day", plots.bars(bars[:BARS], "files"))] if rows else []
+    return Summary("compact", verdict, True, facts, [table] if rows else [], drawn)
 
 
 def groups_of(files: list[LakeFile]) -> list[list[LakeFile]]:

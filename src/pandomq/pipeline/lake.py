@@ -2,14 +2,14 @@
 
     LAKE/vhost=…/stream=…/date=…/*.parquet     rows
     LAKE/_pandomq/records/00000012.json        one step: which files it added, and which it took away
-    LAKE/_pandomq/staging/…                    files of a step that is not decided
+    LAKE/_pandomq/staging/…                    files of a step that is not decided, of each process for itself
     LAKE/_pandomq/checkpoint/…                 how far the archive has come; Spark's
     LAKE/_delta_log/…                          the same steps for others, if the lake is a Delta table
 
 A step is decided by its record, which appears under its name at once or not at all. Files that no record names are
 what a crash left behind: nobody reads them, and the next step removes them. When there are many records, one more says
-what they come to, and they go. One process at a time writes to a lake. It is on a file system that the driver and all
-executors see under the same path.
+what they come to, and they go. One process at a time writes to a lake; executors of one that was killed may go on for a
+while, and do so where nobody looks. It is on a file system that the driver and all executors see under the same path.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,8 @@ class Lake:
         """`delta`: it is a Delta table from now on; one that was is so in any case. Raises LakeFault."""
         self.directory = directory
         self._records = directory / INNER / "records"
+        self.staging = directory / INNER / "staging" / uuid.uuid4().hex
+        """Where the files of a step are written before it is decided."""
         self._read()
         self.delta: DeltaLog | None = None
         if delta or (directory / DELTA).is_dir():
@@ -46,6 +49,8 @@ class Lake:
     def _read(self) -> None:
         self.records: list[Record] = []
         if not self._records.is_dir():
+            if self.directory.exists() and not self.directory.is_dir():
+                raise LakeFault(f"{self.directory} is no directory, and cannot become a lake")
             if self.directory.is_dir() and any(self.directory.iterdir()):
                 raise LakeFault(f"{self.directory} holds something else than a lake: name an empty or a new directory")
             return
@@ -70,14 +75,13 @@ class Lake:
     def checkpoint(self) -> Path:
         return self.directory / INNER / "checkpoint"
 
-    @property
-    def staging(self) -> Path:
-        return self.directory / INNER / "staging"
-
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Nobody else writes meanwhile. Raises LakeFault if somebody does."""
-        self._records.mkdir(parents=True, exist_ok=True)
+        try:
+            self._records.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LakeFault(f"{self.directory} cannot become a lake: {error.strerror}") from error
         with (self.directory / INNER / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,7 +159,7 @@ class Lake:
 
     def _remove_strays(self) -> None:
         known = {file.path for file in self.files()}
-        shutil.rmtree(self.staging, ignore_errors=True)
+        shutil.rmtree(self.staging.parent, ignore_errors=True)
         for path in self.directory.glob("vhost=*/stream=*/date=*/*"):
             if path.relative_to(self.directory).as_posix() not in known:
                 path.unlink()

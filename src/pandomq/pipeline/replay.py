@@ -30,16 +30,18 @@ def replay(
     plan: Plan,
     target: Mapping[str, str],
     advance: Callable[[int], None] = lambda _: None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Summary:
-    """`target`: the sink's options (url, and exchange or stream). Raises LakeFault if files are gone."""
+    """`target`: the sink's options (url, and exchange or stream). It ends before a slice if `sleep` says that it should
+    (as `Event.wait` does), and goes on when it is called again. Raises LakeFault if files are gone."""
     begun_s = time.monotonic()
     rows_before = plan.rows
     points: list[tuple[float, float]] = []
-    frame = _selected(session, lake, plan)
+    frame = selected(session, lake, plan)
     first_due_s = plan.slices[plan.done].due_s if plan.done < len(plan.slices) else 0.0
     for number, part in list(enumerate(plan.slices))[plan.done :]:
-        sleep(max(0.0, part.due_s - first_due_s - (time.monotonic() - begun_s)))
+        if sleep(max(0.0, part.due_s - first_due_s - (time.monotonic() - begun_s))):
+            break
         rows = _publish(frame, part, plan, number, target)
         plan.done, plan.rows = number + 1, plan.rows + rows
         save(lake, plan)
@@ -56,10 +58,15 @@ def replay(
     }
     plot = Plot("Rows published", plots.lines([Series("rows", points)], "seconds", "rows"))
     verdict = f"{plan.rows - rows_before:,} rows were published" if points else "all of it was published before"
+    left = len(plan.slices) - plan.done
+    if left:
+        facts["slices left"] = left
+        verdict = f"{plan.rows - rows_before:,} rows were published, and there are more: --name {plan.name} goes on"
     return Summary("replay", verdict, True, facts, plots=[plot])
 
 
-def _selected(session: SparkSession, lake: Lake, plan: Plan) -> DataFrame:
+def selected(session: SparkSession, lake: Lake, plan: Plan) -> DataFrame:
+    """The rows that are meant. Raises LakeFault, and what Spark says of a condition that cannot be."""
     paths = [lake.directory / file.path for file in plan.files]
     if not paths:
         raise LakeFault("nothing in the lake is meant by this")

@@ -17,7 +17,7 @@ from pandomq.pipeline.audit.aside import BadAside, cut_entries, messages_in
 from pandomq.pipeline.audit.chains import check_chains
 from pandomq.pipeline.audit.findings import Findings, Promise, Verdict
 from pandomq.pipeline.audit.logs import Logs, arrange, compare_blocks, compare_entries, count_compared, wanted_exactly
-from pandomq.pipeline.audit.stores import NoStore, list_stores
+from pandomq.pipeline.audit.stores import NoStore, has_grown, list_stores
 from pandomq.pipeline.audit.survey import exact, survey
 from pandomq.properties import Properties, encode_header
 from pandomq.replica.membership import Member
@@ -142,6 +142,25 @@ def test_stores_that_do_not_belong_together(tmp_path: Path) -> None:
     (store / "state").write_bytes(b"\0" * 100)
     with pytest.raises(NoStore, match="damaged"):
         list_stores([store])
+
+
+def test_a_log_that_grows_is_seen(tmp_path: Path) -> None:
+    store = make_store(tmp_path, "n1", log_of(10), cuts=2)
+
+    def grown() -> bool:
+        return any(map(has_grown, listed))
+
+    listed = list_stores([store])
+    assert not grown()
+    path = store / "segment-000000000002.log"
+    path.write_bytes(path.read_bytes() + b"more")
+    assert grown()
+    listed = list_stores([store])
+    # Files are put aside and deleted; nothing was written by that.
+    path.with_name("segment-000000000001.log").rename(store / "retained-000000000001.log")
+    assert not grown()
+    (store / "segment-000000000003.log").write_bytes(b"")
+    assert grown()
 
 
 def test_spans() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -11,6 +12,7 @@ from pyarrow import parquet
 
 from pandomq.pipeline.lake import Lake, LakeFault, Record
 from pandomq.pipeline.lake_records import decode
+from pandomq.pipeline.rollup.steps import RollupFiles
 
 DAY = "date=2026-11-16"
 
@@ -94,6 +96,31 @@ def test_a_directory_with_something_else(tmp_path: Path) -> None:
         Lake(tmp_path)
     with pytest.raises(LakeFault, match="there is no lake"):
         Lake.existing(tmp_path)
+
+
+def test_a_place_that_cannot_become_a_lake(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    for make in (Lake, partial(RollupFiles, vhost="/")):
+        with pytest.raises(LakeFault, match="cannot become a lake"):
+            make(tmp_path / "letter.txt")
+        below = make(tmp_path / "letter.txt" / "lake").writing()
+        with pytest.raises(LakeFault, match="cannot become a lake: Not a directory"):
+            below.__enter__()
+
+
+def test_what_a_killed_writer_goes_on_with_is_nowhere_to_be_seen(tmp_path: Path) -> None:
+    """Its executors may not know yet."""
+    killed, lake = Lake(tmp_path / "lake"), Lake(tmp_path / "lake")
+    with lake.writing():
+        stage(lake, range(4))
+        stage(killed, range(4))
+        lake.take_in(0)
+        assert offsets_of(lake) == [0, 1, 2, 3]
+        stage(lake, range(4, 8))
+        lake.take_in(1)
+    assert offsets_of(Lake(tmp_path / "lake")) == list(range(8))
+    with Lake(tmp_path / "lake").writing():
+        assert not killed.staging.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 9, "number": 0, "batch": 0, "adds": [], "removes": []}'])

@@ -136,7 +136,7 @@ def test_late_events_are_added_to_the_account() -> None:
 def stage(files: RollupFiles, number: int) -> None:
     """What Spark writes before a step is decided."""
     table = pa.table({"a": [number]})
-    for directory in (files.staging / "window=10s" / "date=2026-11-16", files.open_sums(number)):
+    for directory in (files.staging / "window=10s" / "date=2026-11-16", files.still_open):
         directory.mkdir(parents=True)
         parquet.write_table(table, directory / "part-0.parquet")
 

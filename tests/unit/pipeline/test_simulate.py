@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pandomq.pipeline.simulate import MixedVersions, World, summarize
+from pandomq.pipeline.simulate import MixedVersions, summarize
+from pandomq.pipeline.simulate_notes import OtherCampaign, SeedNotes, World
 from pandomq.sim.campaign import Job
 from pandomq.sim.outcome import Outcome
 
@@ -32,3 +35,42 @@ def test_a_broken_promise_is_named_with_the_command_that_shows_it() -> None:
 def test_executors_with_different_code() -> None:
     with pytest.raises(MixedVersions, match="1, fast kernel; 2, fast kernel"):
         summarize([world(1), world(2, version="2, fast kernel")], Job(0), 1.0)
+
+
+def test_a_campaign_that_was_noted_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    with SeedNotes(path, Job(5, 3), "1") as notes:
+        assert notes.worlds == {}
+        notes.keep(world(1))
+        notes.keep(world(2, "5 came before 4"))
+    whole = path.read_bytes()
+    # Whoever wrote it was cut off in the middle of a line.
+    path.write_bytes(whole + b'{"outcome":{"seed":3')
+    with SeedNotes(path, Job(9, 3), "1") as notes:
+        assert notes.worlds == {1: world(1), 2: world(2, "5 came before 4")}
+        notes.keep(world(4))
+    with SeedNotes(path, Job(0, 3), "1") as notes:
+        assert sorted(notes.worlds) == [1, 2, 4]
+    summary = summarize([*notes.worlds.values(), world(5)], Job(0, 3), 2.0, before=3)
+    assert (summary.facts["schedules that were noted"], summary.facts["schedules a second"]) == (3, 0.5)
+
+
+@pytest.mark.parametrize(("job", "version"), [(Job(0, 5), "1"), (Job(0, 3), "2")])
+def test_notes_of_another_campaign(tmp_path: Path, job: Job, version: str) -> None:
+    path = tmp_path / "notes"
+    with SeedNotes(path, Job(0, 3), "1") as notes:
+        notes.keep(world(1))
+    before = path.read_bytes()
+    with pytest.raises(OtherCampaign, match="name another file"):
+        SeedNotes(path, job, version)
+    assert path.read_bytes() == before
+    path.write_text("dear diary\n")
+    with pytest.raises(OtherCampaign, match="something else"):
+        SeedNotes(path, job, version)
+    assert path.read_text() == "dear diary\n"
+
+
+def test_without_a_file_nothing_is_noted() -> None:
+    with SeedNotes(None, Job(0), "1") as notes:
+        notes.keep(world(1))
+        assert notes.worlds == {}

@@ -10,7 +10,7 @@ from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.pipeline.lake_jobs import micros
 from pandomq.cli.pipeline.running import finish, progress, session_for
 from pandomq.pipeline.audit.job import Audit, Wish
-from pandomq.pipeline.audit.stores import NoStore
+from pandomq.pipeline.audit.stores import NoStore, list_stores
 from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
 
 
@@ -37,13 +37,14 @@ def run(
         round(tolerance_s * 1000),
         notes,
     )
-    with session_for("audit", master) as session, progress("files", None) as advance:
-        try:
+    try:
+        files = sum(len(store.places) for store in list_stores(list(wish.directories)))
+        with session_for("audit", master) as session, progress("files", files) as advance:
             audit = Audit(session, wish, advance)
-        except NoStore as none:
-            raise Refused(str(none)) from none
-        audit.run()
-        summary = summarize(audit)
+            audit.run()
+    except NoStore as none:
+        raise Refused(str(none)) from none
+    summary = summarize(audit)
     finish(summary, json, report)
     if exit_code(audit.findings) is ExitCode.NOT_JUDGED:
         raise typer.Exit(ExitCode.NOT_JUDGED)

@@ -18,9 +18,20 @@ class LakeForm(StrEnum):
     DELTA = "delta"
 
 
+def _in_a_directory(path: Path | None) -> Path | None:
+    """It is written after all the work: better to know before."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no directory {path.parent}")
+    return path
+
+
 Master = Annotated[str, typer.Option(help="Spark's master, as spark://host:7077.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write the summary to this file, as JSON.")]
-Report = Annotated[Path | None, typer.Option(help="Write a report with plots to this file, as HTML.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", callback=_in_a_directory, help="Write the summary to this file, as JSON.")
+]
+Report = Annotated[
+    Path | None, typer.Option(callback=_in_a_directory, help="Write a report with plots to this file, as HTML.")
+]
 
 
 @pipeline_app.command()
@@ -29,6 +40,12 @@ def simulate(
     nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers, or logs, in each world; 0: one to five.")] = 0,
     log: Annotated[bool, typer.Option("--log", help="The replicated log alone, without brokers on it.")] = False,
     mutant: Annotated[str, typer.Option(help="With this planted bug; `pandomq sim --mutants` lists them.")] = "",
+    notes: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_in_a_directory, help="A file for notes: a campaign that was broken off goes on with it."
+        ),
+    ] = None,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
@@ -36,7 +53,9 @@ def simulate(
     """Run the simulator's seeds on Spark's executors. Ends with 1 if a promise was broken."""
     from pandomq.cli.pipeline import simulate_job
 
-    simulate_job.run(seeds=seeds, nodes=nodes, log=log, mutant=mutant, master=master, json=json, report=report)
+    simulate_job.run(
+        seeds=seeds, nodes=nodes, log=log, mutant=mutant, notes=notes, master=master, json=json, report=report
+    )
 
 
 Url = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pandomq.cli.failures import Refused, WrongUse
 from pandomq.cli.output import say
-from pandomq.cli.pipeline.running import finish, progress, session_for
+from pandomq.cli.pipeline.running import finish, insist_on_broker, on_interruption, progress, session_for
 from pandomq.pipeline.archive import Archive, Wish
 from pandomq.pipeline.compaction import compact, groups_of
 from pandomq.pipeline.lake import Lake, LakeFault
-from pandomq.pipeline.replay import replay
+from pandomq.pipeline.replay import replay, selected
 from pandomq.pipeline.replay_plan import MICROS, Pace, Selection, draw_up, load, save
 
 
@@ -31,10 +31,10 @@ def refusing() -> Iterator[None]:
 def run_archive(wish: Wish, directory: Path, delta: bool, master: str, json: Path | None, report: Path | None) -> None:
     with refusing():
         lake = Lake(directory.resolve(), delta=delta)
+    insist_on_broker(wish.url)
     with refusing(), session_for("archive", master) as session:
         archive = Archive(session, lake, wish)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: archive.stop())
+        on_interruption(archive.stop)
         with progress("rows", None) as advance:
             summary = archive.run(advance)
     finish(summary, json, report)
@@ -64,15 +64,28 @@ def run_replay(
         raise WrongUse("say where rows go: --exchange, or --to-stream")
     if pace.rate and pace.factor:
         raise WrongUse("--rate and --factor exclude each other")
+    interrupted = threading.Event()
+
+    def interrupt() -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
     with refusing():
         lake = Lake.existing(directory.resolve())
-        plan = None if name is None else load(lake, name)
-        if plan is None:
-            plan = draw_up(name or f"replay-{uuid.uuid4().hex[:12]}", lake.files(), selection, pace)
-            save(lake, plan)
+        insist_on_broker(target["url"])
+        known = None if name is None else load(lake, name)
+        plan = known or draw_up(name or f"replay-{uuid.uuid4().hex[:12]}", lake.files(), selection, pace)
+        if not plan.files:
+            raise LakeFault("nothing in the lake is meant by this")
         say(f"this is replay {plan.name}: with --name {plan.name} it goes on if it is broken off")
         with session_for("replay", master) as session, progress("slices", len(plan.slices) - plan.done) as advance:
-            summary = replay(session, lake, plan, target, advance)
+            on_interruption(interrupt)
+            if known is None:
+                # Not before Spark knows what is meant: a condition that cannot be is not to be gone on with.
+                selected(session, lake, plan)
+                save(lake, plan)
+            summary = replay(session, lake, plan, target, advance, interrupted.wait)
     finish(summary, json, report)
 
 

@@ -1,9 +1,10 @@
-"""What the jobs have in common: a session, a bar that moves, and the summary at the end."""
+"""What the jobs have in common: brokers that answer, a session, a bar that moves, and the summary at the end."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,9 +14,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.failures import NoBroker, Refused, WrongUse
 from pandomq.cli.output import cell, print_table, say
-from pandomq.data_client.failures import BadUrl, DataFailure
+from pandomq.data_client.client import DataClient
+from pandomq.data_client.failures import BadUrl, DataFailure, Unreachable
 from pandomq.pipeline.report import render
 from pandomq.pipeline.session import spark_session
 from pandomq.spark.java import JavaMissing
@@ -25,9 +27,13 @@ if TYPE_CHECKING:
 
     from pandomq.pipeline.summary import Summary
 
+REACH_S: Final = 30.0
+"""A failover is over by then."""
 _console = Console(stderr=True)
 _OWN_WORDS: Final = re.compile(r"\bpandomq\.[\w.]+: (.+)")
 """In what Spark makes of an error that one of its Python processes met."""
+_CALL: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
+"""How what Java says begins."""
 
 
 @contextmanager
@@ -35,6 +41,7 @@ def session_for(job: str, master: str) -> Iterator[SparkSession]:
     """Raises Refused if Spark or its Java is missing, or for what a job died of, and WrongUse for a bad url."""
     if importlib.util.find_spec("pyspark") is None:
         raise Refused("this needs Spark: pip install 'pandomq[spark]'")
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
@@ -46,14 +53,33 @@ def session_for(job: str, master: str) -> Iterator[SparkSession]:
         raise WrongUse(str(bad)) from bad
     except DataFailure as failure:
         raise Refused(str(failure)) from failure
-    except PySparkException as failure:
+    except (PySparkException, Py4JError) as failure:
         raise Refused(reason_of(str(failure))) from failure
 
 
 def reason_of(text: str) -> str:
     """What went wrong, without the way it went through Spark."""
     own = _OWN_WORDS.findall(text)
-    return own[-1] if own else text.strip().partition("\n")[0]
+    return own[-1] if own else _CALL.sub("", text).strip().partition("\n")[0]
+
+
+def insist_on_broker(url: str) -> None:
+    """Before Spark is started, which would try for minutes. Raises NoBroker, Refused, WrongUse."""
+    try:
+        with DataClient(url, timeout_s=REACH_S) as client:
+            client.streams("-")
+    except BadUrl as bad:
+        raise WrongUse(str(bad)) from bad
+    except Unreachable as none:
+        raise NoBroker(str(none)) from none
+    except DataFailure as failure:
+        raise Refused(str(failure)) from failure
+
+
+def on_interruption(stop: Callable[[], None]) -> None:
+    """From now on, whoever interrupts the job asks it to end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop())
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from pandomq.pipeline.audit.logs import (
 from pandomq.pipeline.audit.notes import Notes
 from pandomq.pipeline.audit.promises import Promises, Range
 from pandomq.pipeline.audit.queues import Catalogue
-from pandomq.pipeline.audit.stores import StoreFiles, commands_in, list_stores
+from pandomq.pipeline.audit.stores import StoreFiles, commands_in, has_grown, list_stores
 from pandomq.pipeline.audit.survey import Exact, SegmentPlace, Surveyed, exact, survey
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Account:
     lines: dict[str, int] = field(default_factory=dict)
     index_span: tuple[int, int] = (0, 0)
     time_span: tuple[int, int] = (0, 0)
+    judged: tuple[int, int] = (0, 0)
+    """From when on, and before when, lines of ledgers are judged."""
     gaps: list[spans.Span] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each part of it took."""
@@ -280,22 +282,28 @@ class Audit:
     # The ledgers.
 
     def _hold_against(self, logs: Logs, pieces: Sequence[Piece], cut_off: set[str], surplus: dict[str, str]) -> None:
-        wish = self._wish
-        judged = Range(
-            wish.first_ms if wish.first_ms is not None else 0,
-            wish.end_ms if wish.end_ms is not None else self._begun_ms,
-            wish.tolerance_ms,
-            self._gap_times(pieces),
-        )
-        paths = [str(path.resolve()) for path in wish.ledgers]
-        promises = Promises(self._session, pieces, paths, self.catalogue, judged, self.findings)
+        paths = [str(path.resolve()) for path in self._wish.ledgers]
+        promises = Promises(self._session, pieces, paths, self.catalogue, self.findings)
         try:
             self.account.lines = promises.read_ledgers()
+            judged = self._range(pieces)
+            self.account.judged = (judged.first_ms, judged.end_ms)
+            promises.judge(judged)
             promises.check_confirmed(cut_off, surplus, logs.enough())
             promises.check_acked()
             promises.check_order()
         finally:
             promises.close()
+
+    def _range(self, pieces: Sequence[Piece]) -> Range:
+        """What the ledgers say, now that they are read, beyond what was in the logs when those were, is not judged."""
+        wish = self._wish
+        first_ms = wish.first_ms if wish.first_ms is not None else 0
+        end_ms = wish.end_ms if wish.end_ms is not None else self._begun_ms
+        if any(map(has_grown, self.stores)):
+            # Brokers go on, and so do their clients, whose clocks may be behind.
+            end_ms = min(end_ms, self._begun_ms - wish.tolerance_ms)
+        return Range(first_ms, end_ms, wish.tolerance_ms, self._gap_times(pieces))
 
     def _gap_times(self, pieces: Sequence[Piece]) -> list[tuple[int, int]]:
         """When entries were written that nobody has or can read: between those around them."""

@@ -53,6 +53,9 @@ class Range:
     """Times of entries that nobody has, or nobody can read."""
 
 
+EVERYTHING: Final = Range(0, 2**62, 0, ())
+
+
 class Promises:
     def __init__(
         self,
@@ -60,7 +63,6 @@ class Promises:
         pieces: Sequence[Piece],
         paths: Sequence[str],
         catalogue: Catalogue,
-        judged: Range,
         findings: Findings,
     ) -> None:
         self._session = session
@@ -72,7 +74,7 @@ class Promises:
         self._settings_before = {name: session.conf.get(name) for name in wanted}
         for name, value in wanted.items():
             session.conf.set(name, value)
-        self._judged = judged
+        self._judged = EVERYTHING
         self._catalogue = catalogue
         self._findings = findings
         self.ledger = _read_ledgers(session, paths).persist()
@@ -112,8 +114,12 @@ class Promises:
 
     # What the ledgers say.
 
+    def judge(self, judged: Range) -> None:
+        """Nothing but this from now on."""
+        self._judged = judged
+
     def read_ledgers(self) -> dict[str, int]:
-        """How many lines of each kind; says which cannot be read."""
+        """How many lines of each kind; says which cannot be read. They are not read a second time."""
         unnamed = "kind NOT IN ('opened', 'purged') AND message_id IS NULL"
         counts: dict[str, int] = {}
         for row in self.ledger.selectExpr("kind", f"{unnamed} AS unnamed").groupBy("kind", "unnamed").count().collect():
@@ -130,10 +136,10 @@ class Promises:
                 self._findings.of(promise).left_out("lines of ledgers that cannot be read", counts[ledgers.UNREADABLE])
         return counts
 
-    def _in_range(self) -> Column:
+    def _in_range(self, time: str = "time") -> Column:
         from pyspark.sql import functions as f
 
-        time_ms = f.col("time") * 1000
+        time_ms = f.col(time) * 1000
         return (time_ms >= self._judged.first_ms) & (time_ms < self._judged.end_ms)
 
     def _published(self) -> DataFrame:
@@ -163,7 +169,8 @@ class Promises:
         from pyspark.sql import functions as f
 
         statement = self._findings.of(Promise.CONFIRMED)
-        confirmed = self._published().where("confirmed_time IS NOT NULL").where(self._in_range()).persist()
+        # By both its times: what was confirmed later may be in a part of the log that was not there to be read.
+        confirmed = self._published().where(self._in_range()).where(self._in_range("confirmed_time")).persist()
         where = self.places.groupBy(*ID).agg(f.collect_set("queue").alias("queues"))
         known = (
             self._queues.where("durable")

@@ -128,6 +128,25 @@ def _place(store: Path, broker: str, name: str, other: str, number: int) -> Segm
     return SegmentPlace(broker, str(store / name), str(store / other), number, size_bytes, changed_ns)
 
 
+def has_grown(files: StoreFiles) -> bool:
+    """Somebody has written to the log since its files were listed."""
+    if files.broker.endswith(SET_ASIDE):
+        return False
+    store = store_in(Path(files.directory))
+    known = {place.path: place for place in files.places}
+    try:
+        for path in store.iterdir():
+            if segment_number(path.name) is None:
+                continue
+            about = path.stat()
+            place = known.get(str(path))
+            if place is None or (place.size_bytes, place.changed_ns) != (about.st_size, about.st_mtime_ns):
+                return True
+    except OSError:
+        return True
+    return False
+
+
 # Snapshots.
 
 

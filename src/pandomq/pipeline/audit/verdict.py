@@ -105,6 +105,8 @@ def _facts(account: Account) -> dict[str, object]:
     }
     if account.gaps:
         facts["entries that nobody has or can read"] = spans.words(account.gaps)
+    if account.lines:
+        facts["ledgers judged"] = f"{_time(account.judged[0])} to {_time(account.judged[1])}"
     facts |= {f"lines of ledgers: {kind}": count for kind, count in sorted(account.lines.items())}
     taken_s = sum(account.seconds.values())
     facts |= {f"seconds for {name}": seconds for name, seconds in account.seconds.items()}

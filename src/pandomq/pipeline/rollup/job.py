@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pandomq.data_client.urls import parse_urls
+from pandomq.pipeline.batch_gate import BatchGate
 from pandomq.pipeline.rollup import results, sums
 from pandomq.pipeline.rollup.gathering import LATE, Gatherer
 from pandomq.pipeline.rollup.intake import HEAD_DDL, Decision, Head, decide, head_of, with_late
@@ -61,16 +61,16 @@ class Wish:
 
 
 class Rollup:
-    """One run. `stop` may be called from elsewhere, such as a signal."""
+    """One run. `stop` may be called from elsewhere, such as a signal: steps that have begun are finished. A second
+    `stop` does not wait."""
 
     def __init__(self, session: SparkSession, lake: Path, wish: Wish) -> None:
         """Raises LakeFault, BadUrl."""
-        self._wish = wish
-        self._stopped = threading.Event()
         self.vhosts = [VhostRollup(session, lake, url, wish) for url in wish.urls]
 
     def stop(self) -> None:
-        self._stopped.set()
+        for vhost in self.vhosts:
+            vhost.gate.close()
 
     def run(self, advance: Callable[[int], None] = lambda _: None) -> None:
         """`advance` hears how many events more were rolled up. Raises LakeFault, and what a query died of."""
@@ -78,18 +78,22 @@ class Rollup:
         with ExitStack() as stack:
             for vhost in self.vhosts:
                 stack.enter_context(vhost.files.writing())
-            queries = [vhost.start() for vhost in self.vhosts]
-            while any(query.isActive for query in queries) and not self._stopped.is_set():
-                for query in queries:
-                    query.awaitTermination(LOOK_S)
+            queries = []
+            for vhost in self.vhosts:
+                queries.append(vhost.start())
+                stack.callback(vhost.gate.end, queries[-1])
+            goes_on = True
+            while goes_on:
+                pairs = zip(self.vhosts, queries, strict=True)
+                waits = [vhost.gate.waits_for(query, LOOK_S) for vhost, query in pairs]
+                goes_on = any(waits)
                 events = sum(vhost.events for vhost in self.vhosts)
                 told, more = events, events - told
                 advance(more)
-            for query in queries:
-                query.stop()
-            failures = [failure for query in queries if (failure := query.exception()) is not None]
-            if failures and not self._stopped.is_set():
-                raise failures[0]
+                if any(query.exception() is not None for query in queries):
+                    # Without one of them the others do not go on, either.
+                    for vhost in self.vhosts:
+                        vhost.gate.close(hurries=False)
 
     def summary(self, window: str) -> Summary:
         """Of the newest windows of this length, closed and open, also those of earlier runs."""
@@ -111,6 +115,7 @@ class VhostRollup:
         self._url = url
         self._wish = wish
         self.files = RollupFiles(lake, parse_urls(url).login.vhost)
+        self.gate = BatchGate(session)
         self.events = 0
         """Rolled up by this run."""
         self.busy_s = 0.0
@@ -139,20 +144,23 @@ class VhostRollup:
         return VhostStory(self.files.vhost, shown, self.files.stories(), knowledge.account, knowledge.watermark_us)
 
     def _take(self, frame: DataFrame, batch: int) -> None:
+        with self.gate.batch():
+            if batch > self.files.step.batch:
+                self._take_step(frame, batch)
+
+    def _take_step(self, frame: DataFrame, batch: int) -> None:
         before = self.files.step
-        if batch <= before.batch:
-            return
         begun_s = time.monotonic()
         heads = [Head(*row) for row in frame.mapInArrow(heads_of, HEAD_DDL).collect()]
         decision = decide(heads, before.knowledge, round(self._wish.lateness_s * MICROS))
         number = before.number + 1
-        late = self._add_up(frame, decision, number)
+        late = self._add_up(frame, decision)
         self.files.decide(Step(number, batch, with_late(decision.knowledge, late)), decision.stories)
         self.events += decision.knowledge.account.events - before.knowledge.account.events
         self.busy_s += time.monotonic() - begun_s
         self.steps += 1
 
-    def _add_up(self, frame: DataFrame, decision: Decision, number: int) -> list[tuple[int, int]]:
+    def _add_up(self, frame: DataFrame, decision: Decision) -> list[tuple[int, int]]:
         """Writes the sums of windows that stay open, and the results of those that do not; says what is late."""
         before_us, now_us = self.files.step.knowledge.watermark_us, decision.knowledge.watermark_us
         whole = frame.mapInArrow(partial(gathered, decision.skipped, before_us), sums.DDL)
@@ -164,7 +172,7 @@ class VhostRollup:
         does_close = start_of(now_us, SHORTEST_S) > start_of(before_us, SHORTEST_S)
         if does_close:
             whole.persist()
-        still = self.files.open_sums(number)
+        still = self.files.still_open
         try:
             whole.where(f"NOT ({is_closed})").write.mode("overwrite").parquet(str(still))
             if does_close:

@@ -4,10 +4,12 @@
     LAKE/_rollup/_inner/VHOST/step.json                       the last step: its number, its batch, what it knows
     LAKE/_rollup/_inner/VHOST/open/00000012                   sums of the windows that are open after it
     LAKE/_rollup/_inner/VHOST/stories/00000012.jsonl          what happened to the cluster
+    LAKE/_rollup/_inner/VHOST/work/…                          what a step of this process writes before it is decided
     LAKE/_rollup/_inner/VHOST/checkpoint                      how far it has read; Spark's
 
 A step is decided when `step.json` is replaced, which happens at once or not at all. Files with higher numbers than it
-has are what a crash left behind, and go before the next step. One process at a time rolls up a vhost into a lake.
+has are what a crash left behind, and go before the next step. One process at a time rolls up a vhost into a lake; what
+it writes is in a directory of its own, since executors of one that was killed may go on for a while.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,13 +53,14 @@ class RollupFiles:
         # As Spark writes names of directories, too.
         self._place = quote(vhost, safe="")
         self._inner = self.root / INNER / self._place
+        self._work = self._inner / "work" / uuid.uuid4().hex
         self.step = self._read()
 
     def _read(self) -> Step:
         path = self._inner / "step.json"
         try:
             step = msgspec.json.decode(path.read_bytes(), type=Step)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Step()
         except msgspec.MsgspecError as error:
             raise LakeFault(f"{path} cannot be read: {error}") from error
@@ -71,7 +75,12 @@ class RollupFiles:
     @property
     def staging(self) -> Path:
         """Where the results of a step are written before it is decided: window=…/date=…/*.parquet."""
-        return self._inner / "staging"
+        return self._work / "results"
+
+    @property
+    def still_open(self) -> Path:
+        """Where the sums of windows that a step leaves open are written before it is decided."""
+        return self._work / "open"
 
     def open_sums(self, number: int | None = None) -> Path:
         """Of a step, or of the last one."""
@@ -81,8 +90,11 @@ class RollupFiles:
     def writing(self) -> Iterator[None]:
         """Nobody else writes meanwhile. Raises LakeFault if somebody does."""
         # An archive that comes later finds that this is a lake, and not something else.
-        (self._lake / LAKE_INNER / "records").mkdir(parents=True, exist_ok=True)
-        self._inner.mkdir(parents=True, exist_ok=True)
+        try:
+            (self._lake / LAKE_INNER / "records").mkdir(parents=True, exist_ok=True)
+            self._inner.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LakeFault(f"{self._lake} cannot become a lake: {error.strerror}") from error
         with (self._inner / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,15 +131,20 @@ class RollupFiles:
             _write(
                 directory / f"{step.number:08d}.jsonl", b"".join(msgspec.json.encode(one) + b"\n" for one in stories)
             )
-        for path in self.open_sums(step.number).glob("*.parquet"):
+        sums = self.open_sums(step.number)
+        shutil.rmtree(sums, ignore_errors=True)
+        sums.parent.mkdir(exist_ok=True)
+        for path in self.still_open.glob("*.parquet"):
             _sync(path)
+        self.still_open.replace(sums)
+        _sync(sums.parent)
         _write(self._inner / "step.json", msgspec.json.encode(step))
         before, self.step = self.open_sums(), step
         shutil.rmtree(before, ignore_errors=True)
-        shutil.rmtree(self.staging, ignore_errors=True)
+        shutil.rmtree(self._work, ignore_errors=True)
 
     def _remove_strays(self) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
+        shutil.rmtree(self._work.parent, ignore_errors=True)
         for path in (self._inner / "open").glob("*"):
             if path != self.open_sums():
                 shutil.rmtree(path)
