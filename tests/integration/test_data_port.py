@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 from collections.abc import Iterator
@@ -122,7 +123,7 @@ def test_a_stream_outlives_a_restart(tmp_path: Path) -> None:
 
 
 def test_by_tls(tmp_path: Path) -> None:
-    with tls_broker(tmp_path, "ignore") as secured:
+    with tls_broker(tmp_path, "ask", external=True) as secured:
         with secured.connect() as connection:
             publish(connection)
         by_tls = f"amqps://{USER}:{PASSWORD}@localhost:{secured.port}"
@@ -130,6 +131,12 @@ def test_by_tls(tmp_path: Path) -> None:
             assert numbers(read_all(client, "s")) == list(range(MESSAGES))
         with pytest.raises(DataFailure, match="not trusted"):
             DataClient(by_tls, timeout_s=10.0).range("s")
+        for name, allowed in ((USER, True), ("nobody", False)):
+            shown = secured.authority.client(name, name)
+            files = f"cacertfile={secured.authority.certificate}&certfile={shown.certificate}&keyfile={shown.key}"
+            by_certificate = f"amqps://localhost:{secured.port}?auth_mechanism=external&{files}"
+            with contextlib.nullcontext() if allowed else pytest.raises(NotAllowed):
+                assert DataClient(by_certificate, timeout_s=10.0).range("s").end_offset == MESSAGES
 
 
 # Those who mean no good, or do not know better.

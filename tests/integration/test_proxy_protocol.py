@@ -13,6 +13,10 @@ import pika
 import pytest
 from pika.exceptions import AMQPConnectionError, ProbableAuthenticationError
 
+from pandomq.data_client.connection import DataConnection
+from pandomq.data_client.discovery import server_properties
+from pandomq.data_client.failures import NotAllowed
+from pandomq.data_client.urls import Address, Login
 from tests.support.client import Connection
 from tests.support.frames import PROTOCOL_HEADER, FrameSocket
 
@@ -180,6 +184,21 @@ def test_half_a_header_has_the_handshakes_time(proxied: ConfiguredBroker) -> Non
 def test_a_client_without_a_proxy_is_told_nothing_it_could_mistake(proxied: ConfiguredBroker) -> None:
     with pytest.raises(AMQPConnectionError):
         proxied.connect(USER, PASSWORD)
+
+
+def test_the_data_port_has_the_same_proxy(proxied: ConfiguredBroker) -> None:
+    with Cable("127.0.0.1", proxied.port, text("198.51.100.7")) as cable:
+        told = server_properties(Address("127.0.0.1", cable.port), None, PATIENCE_S)["data"]
+    port, login = int(told.removeprefix(":")), Login(USER, PASSWORD, "/")
+    with Cable("127.0.0.1", port, text("127.0.0.9")) as cable:
+        DataConnection(Address("127.0.0.1", cable.port), None, login, PATIENCE_S).close()
+    with Cable("127.0.0.1", port, text("198.51.100.7")) as cable, pytest.raises(NotAllowed):
+        DataConnection(Address("127.0.0.1", cable.port), None, login, PATIENCE_S)
+    proxied.wait_for_line(f"login from 198.51.100.7:50000 refused: user '{USER}' may connect from the loopback only")
+    mark = proxied.mark()
+    with pytest.raises(ConnectionError):
+        DataConnection(Address("127.0.0.1", port), None, login, PATIENCE_S)
+    proxied.wait_for_line("data client .* was hung up on: it does not begin with a PROXY header", mark)
 
 
 def test_a_header_where_none_is_expected(broker: BrokerUnderTest) -> None:

@@ -147,6 +147,7 @@ def _endpoints(configuration: Configuration) -> Endpoints:
         cluster_tls=_cluster_tls_files(cluster.tls),
         data=data_port.data_address(configuration),
         data_tls=data_port.data_tls_address(configuration),
+        data_proxy_protocol=data_port.behind_proxy(configuration),
         data_may_move=data_port.may_move(configuration),
     )
 

@@ -24,6 +24,13 @@ class Answer(NamedTuple):
     payload: memoryview
 
 
+def _hello(login: Login) -> Fields:
+    hello: Fields = {"version": data_form.VERSION, "vhost": login.vhost}
+    if login.by_certificate:
+        return {**hello, "mechanism": "EXTERNAL"}
+    return {**hello, "user": login.user, "password": login.password}
+
+
 class DataConnection:
     __slots__ = ("_payload_bytes", "_socket", "address", "greeting")
 
@@ -34,8 +41,7 @@ class DataConnection:
         self._socket = connect(address, context, timeout_s)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            hello = {"version": data_form.VERSION, "user": login.user, "password": login.password, "vhost": login.vhost}
-            self.send("hello", hello)
+            self.send("hello", _hello(login))
             self.greeting: Greeting = records.greeting(self.receive().fields)
         except BaseException:
             self.close()

@@ -5,8 +5,8 @@
     amqp://user:password@host1/vhost,amqp://user:password@host2/vhost    or in several
 
 With amqps the certificate is checked against the machine's authorities, or against `?cacertfile=`; `certfile` and
-`keyfile` are what the client shows, `verify=verify_none` trusts everybody: RabbitMQ's words. Nothing here shows a
-password when it is printed.
+`keyfile` are what the client shows, with `auth_mechanism=external` instead of a password; `verify=verify_none` trusts
+everybody: RabbitMQ's words. Nothing here shows a password when it is printed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pandomq.data_client.failures import BadUrl
 
 PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _URL: Final = re.compile(r"(amqps?)://", re.ASCII)
-_PARAMETERS: Final = frozenset({"cacertfile", "certfile", "keyfile", "verify"})
-_IGNORED: Final = frozenset({"heartbeat", "connection_timeout", "channel_max", "auth_mechanism", "frame_max"})
+_PARAMETERS: Final = frozenset({"auth_mechanism", "cacertfile", "certfile", "keyfile", "verify"})
+_IGNORED: Final = frozenset({"heartbeat", "connection_timeout", "channel_max", "frame_max"})
+_MECHANISMS: Final = ("plain", "amqplain", "external")
 """What urls of other clients may say, and what does not concern this one."""
 
 
@@ -69,6 +70,8 @@ class Login(NamedTuple):
     user: str
     password: str
     vhost: str
+    by_certificate: bool = False
+    """And neither by a name nor by a password."""
 
     def __repr__(self) -> str:
         return f"Login(user={self.user!r}, vhost={self.vhost!r})"
@@ -107,24 +110,40 @@ def _parse(url: str) -> Brokers:
     place, slash, vhost = rest.partition("/")
     credentials, at, hosts = place.rpartition("@")
     user, colon, password = credentials.partition(":")
+    given = _given(query)
     login = Login(
         unquote(user) if at and user else "guest",
         unquote(password) if colon else "guest",
         unquote(vhost) if slash and vhost else "/",
+        _by_certificate(given, scheme),
     )
     try:
         addresses = tuple(Address.parse(text.strip() or "localhost", PORTS[scheme]) for text in hosts.split(","))
     except ValueError as error:
         raise BadUrl(f"a host in a broker's url cannot be read: {error}") from None
-    tls = _tls(query)
+    tls = _tls(given)
     return Brokers(addresses, login, tls if scheme == "amqps" else None)
 
 
-def _tls(query: str) -> Tls:
+def _given(query: str) -> dict[str, str]:
     given = dict(parse_qsl(query, keep_blank_values=True))
     unknown = given.keys() - _PARAMETERS - _IGNORED
     if unknown:
         raise BadUrl(f"a broker's url has parameters that are not known: {', '.join(sorted(unknown))}")
+    return given
+
+
+def _by_certificate(given: dict[str, str], scheme: str) -> bool:
+    mechanism = given.get("auth_mechanism", _MECHANISMS[0]).lower()
+    if mechanism not in _MECHANISMS:
+        raise BadUrl(f"auth_mechanism in a broker's url is {' or '.join(_MECHANISMS)}")
+    external = mechanism == "external"
+    if external and (scheme != "amqps" or "certfile" not in given):
+        raise BadUrl("auth_mechanism=external in a broker's url needs amqps and a certfile")
+    return external
+
+
+def _tls(given: dict[str, str]) -> Tls:
     verify = given.get("verify", "verify_peer")
     if verify not in ("verify_peer", "verify_none"):
         raise BadUrl("verify in a broker's url is verify_peer or verify_none")

@@ -25,12 +25,19 @@ log = logging.getLogger("pandomq")
 class Caller:
     """Who wants to be let in, and is no connection of AMQP: a request over HTTP, a client of the data port."""
 
-    __slots__ = ("_gave_up", "_hung_up", "on_answer")
+    __slots__ = ("_gave_up", "_hung_up", "certificate_name", "on_answer")
 
-    def __init__(self, on_answer: Callable[[Welcome | None], None], hung_up: Callable[[], bool]) -> None:
-        """`on_answer` is told None for a refusal. `hung_up` says whether anybody is left to hear it."""
+    def __init__(
+        self,
+        on_answer: Callable[[Welcome | None], None],
+        hung_up: Callable[[], bool],
+        certificate_name: str | None = None,
+    ) -> None:
+        """`on_answer` is told None for a refusal. `hung_up` says whether anybody is left to hear it. The name is that
+        in the certificate that it showed."""
         self.on_answer = on_answer
         self._hung_up = hung_up
+        self.certificate_name = certificate_name
         self._gave_up = False
 
     @property

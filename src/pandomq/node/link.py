@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pandomq.node.proxy_header import read_proxy_header
+from pandomq.node.proxy_header import BehindProxy
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
@@ -26,12 +26,11 @@ class Vouched(NamedTuple):
     """Of that connection, among all."""
 
 
-class Link:
+class Link(BehindProxy):
     """What the node knows of a connection. `socket` is the runtime's: the node passes it on and never touches it."""
 
     __slots__ = (
         "acceptance",
-        "before",
         "behind",
         "blocked",
         "certificate_name",
@@ -44,7 +43,6 @@ class Link:
         "login",
         "mechanism",
         "paced",
-        "peer",
         "reading_paused",
         "received_bytes",
         "received_count",
@@ -58,14 +56,12 @@ class Link:
     )
 
     def __init__(self, socket: Any, peer: tuple[str, int], connection: Connection) -> None:
+        super().__init__(peer)
         self.socket = socket
-        self.peer = peer
         self.local: tuple[str, int] = ("", 0)
         """Our end."""
         self.tls = False
         self.connection = connection
-        self.before: bytes | None = None
-        """What came of the proxy's header, until it is complete; None where no proxy stands in front."""
         self.certificate_name: str | None = None
         """In the certificate that the client showed."""
         self.client: Client | None = None
@@ -110,17 +106,6 @@ class Link:
     def count_sent(self, size: int) -> None:
         self.sent_bytes += size
         self.sent_count += 1
-
-    def behind_proxy(self, data: memoryview) -> memoryview:
-        """What follows the proxy's header, which says who the peer really is. Raises NotAProxyHeader."""
-        assert self.before is not None
-        self.before += data
-        header = read_proxy_header(self.before)
-        if header is None:
-            return memoryview(b"")
-        rest, self.before = self.before[header.length :], None
-        self.peer = header.peer or self.peer
-        return memoryview(rest)
 
     @property
     def peer_name(self) -> str:

@@ -105,6 +105,7 @@ class Node:
             self.log_in,
             self._administered.add,
             lambda: self._pressure.reason,
+            lambda: self._reception.mechanisms,
         )
         self.data = DataDesk(services, now_ms)
         self._outbound = Outbound(self._links, self._disk, self.peer_links, self._front_desk, self.data)

@@ -30,6 +30,28 @@ class NotAProxyHeader(Exception):
     """The connection does not begin as one from a proxy must."""
 
 
+class BehindProxy:
+    """The end of a connection before which a proxy may stand."""
+
+    __slots__ = ("before", "peer")
+
+    def __init__(self, peer: tuple[str, int]) -> None:
+        self.peer = peer
+        self.before: bytes | None = None
+        """What came of the proxy's header, until it is complete; None where no proxy stands in front."""
+
+    def behind_proxy(self, data: bytes | memoryview) -> memoryview:
+        """What follows the proxy's header, which says who the peer really is. Raises NotAProxyHeader."""
+        assert self.before is not None
+        self.before += data
+        header = read_proxy_header(self.before)
+        if header is None:
+            return memoryview(b"")
+        rest, self.before = self.before[header.length :], None
+        self.peer = header.peer or self.peer
+        return memoryview(rest)
+
+
 def read_proxy_header(data: bytes) -> ProxyHeader | None:
     """The header at the start of the data; None if it is not complete yet."""
     if data[:1] == TEXT_START[:1]:

@@ -82,6 +82,11 @@ class Reception:
             self._door.change_settings(settings.message_bytes_max)
         self._offers.clear()
 
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """How clients may log in."""
+        return self._settings.mechanisms
+
     def announce(self, properties: Mapping[str, object]) -> None:
         """Further server properties, for connections from now on."""
         self._announced = properties
@@ -149,7 +154,8 @@ class Reception:
 
     def call(self, caller: Caller, login: Login, peer: tuple[str, int], now_ms: int) -> list[Ahead]:
         """A login without a connection."""
-        attempt = Attempt(caller, address_name(peer), peer[0], login, None, is_loopback(peer[0]))
+        name, address = address_name(peer), peer[0]
+        attempt = Attempt(caller, name, address, login, caller.certificate_name, is_loopback(address))
         welcome = self._attempts.begin(attempt, now_ms)
         return self._let_in(attempt, welcome)
 

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,9 +48,12 @@ class DataListener:
         self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
         self.threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="data")
 
-    def listen(self, sockets: list[socket.socket], tls: TlsFiles | None = None) -> list[Address]:
+    def listen(
+        self, sockets: list[socket.socket], tls: TlsFiles | None = None, *, through_proxy: bool = False
+    ) -> list[Address]:
         """Takes over sockets that listen already. Raises OSError if the TLS files are no good."""
-        house = House(lambda: DataSocket(self), lambda: HELLO_MS_MAX / 1000, self._has_room)
+        make = partial(DataSocket, self, through_proxy=through_proxy)
+        house = House(make, lambda: HELLO_MS_MAX / 1000, self._has_room)
         opened = [Listener(sock, house, tls) for sock in sockets]
         for listener in opened:
             listener.start()

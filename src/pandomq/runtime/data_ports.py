@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 
 class DataPorts:
-    __slots__ = ("_by_tls", "_plain", "_tls")
+    __slots__ = ("_by_tls", "_plain", "_through_proxy", "_tls")
 
     def __init__(self, endpoints: Endpoints) -> None:
         """Raises OSError if an address that somebody chose cannot be had."""
         self._plain = _listening(endpoints.data, may_move=endpoints.data_may_move)
         self._by_tls = _listening(endpoints.data_tls, may_move=endpoints.data_may_move)
         self._tls = endpoints.tls
+        self._through_proxy = endpoints.data_proxy_protocol
 
     def told_to(self, settings: NodeSettings) -> NodeSettings:
         """The settings, with the ports as they are."""
@@ -39,7 +40,8 @@ class DataPorts:
         """From now on. Raises OSError if the TLS files are no good."""
         listener = DataListener(lambda: server.data_desk, clock.now_ms, server.wake, store)
         listeners = server.node.views.listeners
-        listeners += [ListenerView("data", *address) for address in listener.listen(self._plain)]
+        plain = listener.listen(self._plain, through_proxy=self._through_proxy)
+        listeners += [ListenerView("data", *address) for address in plain]
         if self._by_tls:
             listeners += [ListenerView("data/ssl", *address) for address in listener.listen(self._by_tls, self._tls)]
         return listener

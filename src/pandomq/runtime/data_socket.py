@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from pandomq import limits
 from pandomq.node.data.effects import FileRange, Part
 from pandomq.runtime.client_socket import PacedReading, address_of
+from pandomq.runtime.tls import certificate_name
 
 if TYPE_CHECKING:
     from pandomq.node.data.client import DataClient
@@ -34,8 +35,9 @@ PIECE_BYTES: Final = 512 * limits.KIB
 
 
 class DataSocket(PacedReading, asyncio.BufferedProtocol):
-    def __init__(self, listener: DataListener) -> None:
+    def __init__(self, listener: DataListener, *, through_proxy: bool = False) -> None:
         self._listener = listener
+        self._through_proxy = through_proxy
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._plain: socket.socket | None = None
@@ -52,8 +54,8 @@ class DataSocket(PacedReading, asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        tls = transport.get_extra_info("ssl_object") is not None
-        if tls:
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
             self._transport.set_write_buffer_limits(high=limits.OUTGOING_HIGH_BYTES, low=limits.OUTGOING_LOW_BYTES)
         else:
             self._plain = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
@@ -63,7 +65,14 @@ class DataSocket(PacedReading, asyncio.BufferedProtocol):
         if self._desk is None:
             self._transport.abort()
             return
-        self._client = self._desk.accept(self, address_of(transport, "peername"), self._listener.now_ms(), tls=tls)
+        self._client = self._desk.accept(
+            self,
+            address_of(transport, "peername"),
+            self._listener.now_ms(),
+            tls=tls is not None,
+            certificate_name=certificate_name(tls),
+            through_proxy=self._through_proxy,
+        )
         self._listener.wake()
 
     def get_buffer(self, sizehint: int) -> memoryview:

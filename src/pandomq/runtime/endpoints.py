@@ -21,6 +21,8 @@ class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
     data: Address | None = None
     data_tls: Address | None = None
     """The data port, without TLS and with it, for which the files are those of `amqps`."""
+    data_proxy_protocol: bool = False
+    """Connections to `data` begin with a PROXY header; those to `data_tls` never do."""
     data_may_move: bool = False
     """Nobody chose these addresses: where one is taken another port will do, since clients are told which."""
     cluster_tls: TlsFiles | None = None

@@ -44,6 +44,14 @@ def test_a_port_that_nobody_chose_may_be_another_one() -> None:
     assert not data_port.may_move(loaded(data__listen="127.0.0.1:5680").configuration)
 
 
+def test_a_proxy_stands_before_it_where_one_stands_before_amqp() -> None:
+    assert not data_port.behind_proxy(loaded().configuration)
+    assert data_port.behind_proxy(loaded(node__proxy_protocol="true").configuration)
+    assert data_port.behind_proxy(loaded(data__proxy_protocol="true").configuration)
+    beside = loaded(node__proxy_protocol="true", data__proxy_protocol="false").configuration
+    assert not data_port.behind_proxy(beside)
+
+
 def test_clients_find_it_where_they_found_amqp() -> None:
     assert loaded().node_settings().data.told == ":5680"
     assert loaded(data__listen="0.0.0.0:99").node_settings().data.told == ":99"

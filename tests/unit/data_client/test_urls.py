@@ -40,6 +40,12 @@ def test_tls_as_rabbitmq_writes_it() -> None:
     assert parse_urls(url).tls == Tls("/ca.pem", "/c.pem", "/k.pem", verify=False)
 
 
+def test_a_certificate_instead_of_a_password() -> None:
+    url = "amqps://host/v?certfile=/c.pem&keyfile=/k.pem&auth_mechanism="
+    assert parse_urls(f"{url}EXTERNAL").login.by_certificate
+    assert not parse_urls(f"{url}plain").login.by_certificate
+
+
 @pytest.mark.parametrize(
     "urls",
     [
@@ -50,6 +56,9 @@ def test_tls_as_rabbitmq_writes_it() -> None:
         "amqp://h:70000",
         "amqp://h?what=1",
         "amqps://h?verify=no",
+        "amqps://h?auth_mechanism=external",
+        "amqps://h?auth_mechanism=guessing",
+        "amqp://h?auth_mechanism=external&certfile=/c.pem",
         "amqp://u:p@h1,amqp://other:p@h2",
         "amqp://h1/a,amqp://h2/b",
         "amqp://h1,amqps://h2",

@@ -38,6 +38,13 @@ def may_move(configuration: Configuration) -> bool:
     return configuration.data.listen is None and configuration.data.tls_listen is None
 
 
+def behind_proxy(configuration: Configuration) -> bool:
+    """Who does not say is taken to have one proxy before both ports: a user of the loopback would be whoever comes
+    through a proxy on this machine otherwise."""
+    chosen = configuration.data.proxy_protocol
+    return configuration.node.proxy_protocol if chosen is None else chosen
+
+
 def data_places(configuration: Configuration) -> DataPlaces:
     data, node = configuration.data, configuration.node
     own_host = own_host_of(configuration)

@@ -242,6 +242,9 @@ class Data(Section, frozen=True):
         str | None, Meta(description="Where clients find data.listen. Left out: at this broker's host.", extra=ADDRESS)
     ] = None
     advertise_tls: Annotated[str | None, Meta(description="The same for data.tls_listen.", extra=ADDRESS)] = None
+    proxy_protocol: Annotated[
+        bool | None, Meta(description="As node.proxy_protocol, for clients of data.listen. Left out: the same.")
+    ] = None
 
 
 class Configuration(Section, frozen=True):

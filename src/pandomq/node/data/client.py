@@ -21,6 +21,7 @@ from pandomq.node.data.refusals import Refused, of_fault
 from pandomq.node.data.scanner import Request, Scanner
 from pandomq.node.data.traffic import Traffic
 from pandomq.node.link import address_name
+from pandomq.node.proxy_header import BehindProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,13 +39,13 @@ class State(Enum):
     """Nothing more is read or begun; what is under way is sent."""
 
 
-class DataClient:
+class DataClient(BehindProxy):
     """`socket` is the runtime's: it is passed on and never touched here."""
 
     __slots__ = (
+        "certificate_name",
         "gone",
         "moved_ms",
-        "peer",
         "reading_paused",
         "requests",
         "reserved_bytes",
@@ -63,10 +64,12 @@ class DataClient:
     )
 
     def __init__(self, socket: Any, peer: tuple[str, int], services: Services, now_ms: int, *, tls: bool) -> None:
+        super().__init__(peer)
         self.socket = socket
-        self.peer = peer
         self.services = services
         self.tls = tls
+        self.certificate_name: str | None = None
+        """In the certificate that the client showed."""
         self.state = State.NEW
         self.gone = False
         """The socket is closed."""

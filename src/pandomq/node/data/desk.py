@@ -24,6 +24,7 @@ from pandomq.node.data.refusals import Refused, bad_request, not_now
 from pandomq.node.data.room import Room
 from pandomq.node.data.traffic import Traffic
 from pandomq.node.deadlines import Deadlines
+from pandomq.node.proxy_header import NotAProxyHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,8 +63,20 @@ class DataDesk:
 
     # What the runtime reports.
 
-    def accept(self, socket: Any, peer: tuple[str, int], now_ms: int, *, tls: bool = False) -> DataClient:
+    def accept(
+        self,
+        socket: Any,
+        peer: tuple[str, int],
+        now_ms: int,
+        *,
+        tls: bool = False,
+        certificate_name: str | None = None,
+        through_proxy: bool = False,
+    ) -> DataClient:
         client = DataClient(socket, peer, self.services, now_ms, tls=tls)
+        client.certificate_name = certificate_name
+        if through_proxy:
+            client.before = b""
         if len(self.clients) >= limits.CONNECTIONS_MAX:
             log.warning("data client %s refused: %d are connected", client.peer_name, len(self.clients))
             self.clients[client] = None
@@ -79,6 +92,12 @@ class DataDesk:
         client.moved_ms = now_ms
         for traffic in (client.traffic, self.traffic):
             traffic.received_bytes += len(data)
+        if client.before is not None:
+            try:
+                data = client.behind_proxy(data)
+            except NotAProxyHeader:
+                self._drop(client, "it does not begin with a PROXY header", logging.WARNING)
+                return
         client.scanner.feed(data)
         self._scan(client)
 
@@ -115,9 +134,7 @@ class DataDesk:
             if now_ms < due_ms:
                 self._deadlines.put(client, due_ms)
                 continue
-            log.info("data client %s was hung up on: %s", client.peer_name, why)
-            client.state = State.ENDED
-            self._effects.append(Abort(client))
+            self._drop(client, why)
 
     @property
     def next_deadline_ms(self) -> int:
@@ -221,6 +238,12 @@ class DataDesk:
         client.requests.clear()
         client.state = State.ENDED
         self._effects += (Send(client, [encode_refusal(refused)]), Close(client))
+
+    def _drop(self, client: DataClient, why: str, level: int = logging.INFO) -> None:
+        """Without a word."""
+        log.log(level, "data client %s was hung up on: %s", client.peer_name, why)
+        client.state = State.ENDED
+        self._effects.append(Abort(client))
 
     # The end.
 

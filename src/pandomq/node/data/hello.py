@@ -1,4 +1,4 @@
-"""Who comes in at the data port: the same users, passwords, rights and waits as over AMQP."""
+"""Who comes in at the data port: the same users, passwords, certificates, rights and waits as over AMQP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pandomq.node.data import fields as read
 from pandomq.node.data.client import Answer, DataClient, State
 from pandomq.node.data.refusals import Refused, bad_request, not_now
 from pandomq.wire.inputs import Login
+from pandomq.wire.sasl import EXTERNAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 HELLO: Final = "hello"
 _PLAIN: Final = "PLAIN"
+_ALLOWED_AS: Final = {_PLAIN: {"PLAIN", "AMQPLAIN"}, EXTERNAL: {EXTERNAL}}
+"""By which of AMQP's mechanisms a broker allows it: the first two are ways to say a password."""
+_WHY_NOT: Final = {_PLAIN: "unknown user or wrong password", EXTERNAL: "no certificate of a user was shown"}
 
 
 def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Callable[[DataClient], None]) -> None:
@@ -32,17 +36,16 @@ def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Call
     services = client.services
     if not services.ready:
         raise not_now(f"this broker is a {services.role} and has no data to serve")
-    user = read.text(fields, "user", USER_NAME_BYTES_MAX)
-    password = read.text(fields, "password", PASSWORD_BYTES_MAX)
+    login = _login(fields, services.mechanisms())
     client.vhost_name = read.text(fields, "vhost", VHOST_NAME_BYTES_MAX)
     client.state = State.LOGGING_IN
-    login = Login(_PLAIN, UserName(user), password.encode("utf-8", "surrogatepass"), {})
 
     def on_answer(welcome: Welcome | None) -> None:
         if client.state is not State.LOGGING_IN:
             return
         if welcome is None:
-            answer.refuse(Refused(data_form.ACCESS_REFUSED, "login refused: unknown user or wrong password"), ends=True)
+            why_not = _WHY_NOT[login.mechanism]
+            answer.refuse(Refused(data_form.ACCESS_REFUSED, f"login refused: {why_not}"), ends=True)
             return
         client.user = welcome.user
         try:
@@ -60,4 +63,19 @@ def say_hello(client: DataClient, fields: Fields, answer: Answer, on_known: Call
             }
         )
 
-    services.log_in(Caller(on_answer, lambda: client.gone), login, client.peer, services.now_ms)
+    caller = Caller(on_answer, lambda: client.gone, client.certificate_name)
+    services.log_in(caller, login, client.peer, services.now_ms)
+
+
+def _login(fields: Fields, mechanisms: tuple[str, ...]) -> Login:
+    """Raises Refused."""
+    mechanism = fields.get("mechanism", _PLAIN)
+    if mechanism not in (_PLAIN, EXTERNAL):
+        raise bad_request(f"mechanism is {_PLAIN} or {EXTERNAL}")
+    if _ALLOWED_AS[mechanism].isdisjoint(mechanisms):
+        raise Refused(data_form.ACCESS_REFUSED, f"login refused: this broker does not allow {mechanism}")
+    if mechanism == EXTERNAL:
+        return Login(mechanism, UserName(""), b"", {})
+    user = read.text(fields, "user", USER_NAME_BYTES_MAX)
+    password = read.text(fields, "password", PASSWORD_BYTES_MAX)
+    return Login(mechanism, UserName(user), password.encode("utf-8", "surrogatepass"), {})

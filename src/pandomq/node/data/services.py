@@ -31,6 +31,7 @@ class Services:
         "held_back",
         "local_clients",
         "log_in",
+        "mechanisms",
         "now_ms",
         "office",
         "replication",
@@ -46,6 +47,7 @@ class Services:
         log_in: Callable[[Caller, Login, tuple[str, int], int], None],
         administer: Callable[[AdministrativeCommand, OnDone], None],
         held_back: Callable[[], str | None],
+        mechanisms: Callable[[], tuple[str, ...]],
     ) -> None:
         self.broker = broker
         """Whose state is the log's, on the root and on all other primaries."""
@@ -59,6 +61,8 @@ class Services:
         self.watches = Watches()
         self.held_back = held_back
         """Why publishers are held back now; None if they are not."""
+        self.mechanisms = mechanisms
+        """How clients may log in now."""
         self.now_ms = 0
 
     def demand_root(self, *, tls: bool) -> None:

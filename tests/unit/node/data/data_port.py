@@ -24,14 +24,14 @@ def encode(fields: Fields, payload: bytes = b"") -> bytes:
 class Connection:
     """What a client of the data port sees."""
 
-    def __init__(self, port: DataPort, peer: tuple[str, int] = PEER) -> None:
+    def __init__(self, port: DataPort, peer: tuple[str, int] = PEER, **arrival: Any) -> None:
         self._port = port
         self.octets = b""
         self.closed = self.aborted = self.reading_paused = False
         self.takes = True
         """It reads what it is sent."""
         self.untaken = False
-        self.client: DataClient = port.node.data.accept(self, peer, port.now_ms)
+        self.client: DataClient = port.node.data.accept(self, peer, port.now_ms, **arrival)
         port.connections.append(self)
         port.step()
 
@@ -79,8 +79,8 @@ class DataPort:
         self.connections: list[Connection] = []
         self.step()
 
-    def connect(self, peer: tuple[str, int] = PEER) -> Connection:
-        return Connection(self, peer)
+    def connect(self, peer: tuple[str, int] = PEER, **arrival: Any) -> Connection:
+        return Connection(self, peer, **arrival)
 
     def known(self) -> Connection:
         connection = self.connect()
