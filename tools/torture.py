@@ -4,6 +4,7 @@
     tools/torture.py --rounds 200 --seed 7
     tools/torture.py --only kill_root --only cut_root
     tools/torture.py --only reconnect_storm      10,000 clients; only if asked for
+    tools/torture.py --only storm_of_proxied     the same, where any broker serves
 
 A round is one case: clients at work, a fault, its end, and the account, which must balance. What needs root is left out
 without it, and the summary says so. A failure keeps what the brokers logged, and makes the exit code 1.

@@ -68,7 +68,12 @@ class Cable:
             if not self._plugged:
                 client.close()
                 continue
-            broker = socket.create_connection(self._target)
+            try:
+                broker = socket.create_connection(self._target)
+            except OSError:
+                # Nobody is there, which shows as a connection that is closed at once.
+                client.close()
+                continue
             broker.sendall(self._greeting)
             with self._lock:
                 self._ends += [client, broker]

@@ -58,7 +58,7 @@ def status_lines(found: dict[str, Any], address: str) -> list[str]:
 
 def link_lines(found: dict[str, Any]) -> list[str]:
     """Of links that are not as they should be."""
-    broken = [link for link in found.get("links") or [] if not link.get("linked")]
+    broken = [link for link in found.get("links") or [] if not link.get("linked") or link.get("state") != "linked"]
     return [
         f"LINK to {cell(link.get('name') or 'somebody')} at {cell(link.get('address'))}: {cell(link.get('state'))}"
         for link in broken

@@ -5,7 +5,8 @@ nothing in them can be changed on the way. Whether two brokers belong together i
 and in the same words.
 
 A broker dials another one for a link, or for a *tunnel*: a connection that stands for one of its clients, for whom it
-vouches in its hello. A *trunk* is a tunnel that stands for the broker itself.
+vouches in its hello. A *trunk* is a tunnel that stands for the broker itself. By a *passage* it has a third broker pass
+on what it says to one that it does not reach.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ OLDEST_VERSION: Final = 1
 LINK: Final = ""
 TUNNEL: Final = "tunnel"
 TRUNK: Final = "trunk"
+PASSAGE: Final = "passage"
 """What a broker dials another one for."""
-_PURPOSES: Final = frozenset({LINK, TUNNEL, TRUNK})
+_PURPOSES: Final = frozenset({LINK, TUNNEL, TRUNK, PASSAGE})
 
 Text = Annotated[str, msgspec.Meta(max_length=NAME_BYTES_MAX)]
 Octets = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
@@ -70,6 +72,10 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     data: Text = ""
     data_tls: Text = ""
     """Where its data port is, without TLS and with it."""
+    beyond: Text = ""
+    """Of a passage: whom it is to lead to."""
+    through: Text = ""
+    """Of all else: who passes it on; nothing if it came directly."""
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=1):

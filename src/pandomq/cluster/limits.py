@@ -48,6 +48,17 @@ that has died often is longer than any client may send."""
 TUNNELS_DIALED_MAX: Final = 64
 """Under way at a time: after the root has gone those of all clients are dialed anew."""
 
+# Passages.
+RELAYS_MAX: Final = 2_048
+"""Connections that a broker passes on for those who do not reach each other; who asks for more is refused."""
+RELAY_SILENT_MS_MAX: Final = 60_000
+"""A connection on which nothing was passed on for so long is given up. Those at its ends do so long before."""
+DIRECT_ATTEMPTS_MIN: Final = 2
+"""So many have to fail before another broker is asked for a passage; one, if it got no answer at all."""
+KNOCK_MS: Final = 10_000
+"""How often a broker looks whether the direct way is open again; it waits up to twice as long, so that not all go back
+at the same moment."""
+
 TOLD_BYTES_MAX: Final = 2 * KIB
 """Addresses of brokers that clients are told of; those that do not fit are not named."""
 
@@ -66,10 +77,11 @@ REFUSED_REDIAL_MS: Final = 5_000
 """After a refusal: it takes a person to change that."""
 
 assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
-assert INTRODUCED_BYTES_MAX + 7 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
-assert VOUCHED_PROPERTIES_BYTES_MAX + 10 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "that of a tunnel names no members"
+assert INTRODUCED_BYTES_MAX + 8 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
+assert VOUCHED_PROPERTIES_BYTES_MAX + 11 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "that of a tunnel names no members"
 assert TOLD_BYTES_MAX + 1 * KIB < FRAME_BYTES_MIN, "a client need not take larger frames"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
 assert LINK_FRAME_BYTES_MAX < TUNNEL_FRAME_BYTES_MAX
+assert 2 * TUNNEL_HEARTBEAT_S * 1_000 < RELAY_SILENT_MS_MAX
 assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+CLOSED_BY_PEER: Final = "it closed the connection"
 
 
 class DialedOwner(Protocol):
@@ -26,11 +28,13 @@ class DialedOwner(Protocol):
 class Dialed:
     """`socket` is the runtime's, once there is one; the node passes it on and never touches it."""
 
-    __slots__ = ("address", "gone", "owner", "socket", "writing_paused")
+    __slots__ = ("address", "gone", "owner", "socket", "through", "writing_paused")
 
-    def __init__(self, owner: DialedOwner, address: str) -> None:
+    def __init__(self, owner: DialedOwner, address: str, through: str = "") -> None:
         self.owner = owner
         self.address = address
+        self.through = through
+        """The broker at that address, if it only passes on what is said (`passages`)."""
         self.socket: Any = None
         self.gone = False
         """The node wants to hear no more of it."""

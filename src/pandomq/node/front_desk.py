@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pandomq.node.intake import Intake
     from pandomq.node.links import Links, Writes
     from pandomq.node.output import PeerControl
-    from pandomq.node.peer_dialing import PeerWrites
     from pandomq.node.peer_links import PeerLinks
     from pandomq.node.settings import NodeSettings
+    from pandomq.node.target import PeerWrites
 
 
 class FrontDesk:

@@ -50,7 +50,9 @@ class Intake:
 
     def receive(self, link: Link, data: memoryview, now_ms: int) -> None:
         """What one read brought."""
-        if self._links.handshakes.concerns(link):
+        if link.relay is not None:
+            link.relay.take(data, now_ms)
+        elif self._links.handshakes.concerns(link):
             self._links.line_up(link, data)
         else:
             self._hear(link, data, now_ms)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pandomq.broker.client import Client
     from pandomq.cluster.acceptance import Acceptance
     from pandomq.cluster.hello import Hello
+    from pandomq.node.relays import Relay
     from pandomq.wire.connection import Connection
     from pandomq.wire.inputs import Login
 
@@ -46,6 +47,7 @@ class Link(BehindProxy):
         "reading_paused",
         "received_bytes",
         "received_count",
+        "relay",
         "sent_bytes",
         "sent_count",
         "socket",
@@ -74,6 +76,8 @@ class Link(BehindProxy):
         """While another broker proves that it is one."""
         self.hello: Hello | None = None
         """Of the broker at the other end, once it is proven; None for a client."""
+        self.relay: Relay | None = None
+        """Of one whose octets are passed on to another broker: they mean nothing here."""
         self.vouched: Vouched | None = None
         """Of a tunnel, once it is proven."""
         self.mechanism = ""

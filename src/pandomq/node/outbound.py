@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pandomq.node.disk_log import DiskLog
     from pandomq.node.front_desk import FrontDesk
     from pandomq.node.links import Links, Writes
-    from pandomq.node.peer_dialing import PeerWrites
     from pandomq.node.peer_links import PeerLinks
+    from pandomq.node.target import PeerWrites
 
 
 class Outbound:
@@ -36,12 +36,15 @@ class Outbound:
         data = self._data.take_effects()
         if self._front_desk is not None:
             self._front_desk.take_writes(writes)
-        controls, disk = self._take_controls(), self._disk
+        disk = self._disk
         if disk is None:
-            return Output(writes, controls, more, data=data)
+            return Output(writes, self._take_controls(), more, data=data)
         if self._peer_links is None:
-            return Output(writes, controls, more, disk.take_requests(), disk.replication.take_sends(), data=data)
+            sends = disk.replication.take_sends()
+            return Output(writes, self._take_controls(), more, disk.take_requests(), sends, data=data)
         said, asked = self._peer_links.take_writes(), self._peer_links.dialing.take_controls()
+        self._peer_links.relays.pass_on(writes, said, asked)
+        controls = self._take_controls()
         if self._front_desk is not None:
             self._front_desk.take_for_root(said, asked)
         requests = disk.take_requests()

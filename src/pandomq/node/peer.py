@@ -11,7 +11,7 @@ from pandomq.node.view_records import PeerLinkView
 if TYPE_CHECKING:
     from pandomq.cluster.hello import Hello
     from pandomq.node.link import Link
-    from pandomq.node.peer_dialing import DialedPeer, Target
+    from pandomq.node.target import DialedPeer, Target
 
 
 class Peer:
@@ -25,6 +25,7 @@ class Peer:
         "linked",
         "name",
         "since_ms",
+        "through",
         "waiting",
         "waiting_bytes",
     )
@@ -39,6 +40,8 @@ class Peer:
         """What it last said of itself, and proved."""
         self.linked = False
         """Both directions are up."""
+        self.through = ""
+        """While it is linked: who passes on what it says, or what is said to it; nothing if both go directly."""
         self.since_ms = now_ms
         self.waiting: list[Octets] = []
         """For its socket, which takes no more at present."""
@@ -88,7 +91,7 @@ class Peer:
     def state(self, trouble: str) -> str:
         """In words, with what is known of why it is not dialed."""
         if self.linked:
-            return "linked"
+            return f"linked by way of {self.through}" if self.through else "linked"
         if self.dialed is not None:
             return "half: it does not dial this broker"
         words = "connecting" if self.accepted is None else "half: it dialed this broker"

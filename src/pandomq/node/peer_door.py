@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pandomq import __version__
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
-from pandomq.cluster.hello import LINK, TRUNK, Objection, encode
+from pandomq.cluster.hello import LINK, PASSAGE, TRUNK, Objection, encode
 from pandomq.cluster.introduction import GOOD_BYE
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.parcels import CHANNEL, Kind
@@ -20,8 +20,9 @@ from pandomq.errors import ConnectionFault, channel_error, command_invalid
 from pandomq.ids import UserName
 from pandomq.kernel import OVERSIZED, PublishRun
 from pandomq.methods import ChannelOpen, ChannelOpenOk, MethodInput
+from pandomq.node.dialed import CLOSED_BY_PEER
 from pandomq.node.link import Vouched
-from pandomq.node.peer_dialing import CLOSED_BY_PEER
+from pandomq.node.output import Abort
 from pandomq.wire.inputs import Faulted, Login, OpenVhost, PeerClosed
 from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import CLUSTER
@@ -72,7 +73,7 @@ class PeerDoor:
         assert link.acceptance is not None, "only brokers are challenged"
         try:
             hello = link.acceptance.accept(response)
-            reason = None if hello.purpose != LINK else self._peers.objection(hello, now_ms)
+            reason = self._objection(hello, now_ms)
             if reason is not None:
                 raise NotAccepted(reason, encode(Objection(reason, lasting=False)))
         except NotAccepted as refused:
@@ -80,21 +81,43 @@ class PeerDoor:
             return []
         link.acceptance = None
         self._links.talk(link)
-        if hello.purpose != LINK:
-            return self._let_tunnel_in(link, hello)
-        link.hello = hello
+        if hello.purpose not in (LINK, PASSAGE):
+            return self._let_tunnel_in(link, hello, now_ms)
         self._links.let_pass(link)
+        link.hello = hello
+        if hello.purpose == PASSAGE:
+            self._peers.relays.begin(link, hello, now_ms)
+            return []
         return link.connection.accept_login(self._offer)
 
-    def _let_tunnel_in(self, link: Link, hello: Hello) -> list[Input]:
+    def _objection(self, hello: Hello, now_ms: int) -> str | None:
+        """To one that has proven who it is."""
+        if hello.purpose == PASSAGE:
+            return self._peers.relays.objection(hello)
+        return self._peers.objection(hello, now_ms) if hello.purpose == LINK else None
+
+    def _let_tunnel_in(self, link: Link, hello: Hello, now_ms: int) -> list[Input]:
         """It stands for a client, whose password the broker has seen that dialed it; it is one of the clients then."""
+        if hello.through:
+            self._drop_older(identity_of(hello), now_ms)
         link.vouched = Vouched(hello.name, hello.peer, trunk=hello.purpose == TRUNK, identity=identity_of(hello))
         link.login = Login(CLUSTER, UserName(hello.user), b"", vouched_properties(hello))
         self._links.let_tunnel_pass(link)
         return link.connection.accept_login(self._tunnel_offer)
 
+    def _drop_older(self, identity: int, now_ms: int) -> None:
+        """Who comes by way of another broker does so because the direct way is closed. What came by that is dead, which
+        would not show for long; and what it has not acked would wait as long."""
+        older = [link for link in self._links.tunnels if link.vouched is not None and link.vouched.identity == identity]
+        for link in older if identity else ():
+            self._links.controls.append(Abort(link))
+            self._links.forget(link, now_ms)
+
     def _refuse(self, link: Link, reason: str, answer: bytes | None) -> None:
-        log.warning("no link from %s: %s", link.peer_name, reason)
+        theirs = None if link.acceptance is None else link.acceptance.theirs
+        # Passages are asked for on the off-chance.
+        is_passage = theirs is not None and theirs.purpose == PASSAGE
+        log.log(logging.DEBUG if is_passage else logging.WARNING, "no link from %s: %s", link.peer_name, reason)
         if answer is not None:
             link.connection.challenge(answer)
         link.connection.hang_up()
@@ -134,6 +157,9 @@ class PeerDoor:
 
     def lost(self, link: Link, now_ms: int) -> None:
         """Its socket is closed."""
+        if link.relay is not None:
+            self._peers.relays.link_lost(link.relay)
+            return
         self._peers.accepted_lost(link, now_ms, by_peer=True, reason=CLOSED_BY_PEER)
 
     def _take(self, link: Link, run: PublishRun) -> None:

@@ -10,24 +10,27 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from pandomq import __version__
 from pandomq.cluster.founding_messages import BadFoundingMessage
-from pandomq.cluster.hello import OLDEST_VERSION, VERSION, Hello
 from pandomq.cluster.introduction import GOOD_BYE
-from pandomq.cluster.limits import INTRODUCED_BYTES_MAX, LINK_HEARTBEAT_S, NONCE_BYTES, PEERS_MAX, REASON_BYTES_MAX
+from pandomq.cluster.limits import LINK_HEARTBEAT_S, PEERS_MAX
 from pandomq.cluster.load import BadLoadMessage
 from pandomq.cluster.parcels import Kind
 from pandomq.cluster.serving import BadServingMessage, decode_serving
 from pandomq.node.loads import LoadTalk
 from pandomq.node.output import Abort, Close, HangUp, PeerControl
+from pandomq.node.own_hello import OwnHello
+from pandomq.node.passages import Passages
 from pandomq.node.peer import Peer
-from pandomq.node.peer_dialing import DialedPeer, PeerDialing, PeerWrites
+from pandomq.node.peer_dialing import PeerDialing
+from pandomq.node.relays import Relays
 from pandomq.node.serving import Serving, hosts_before
+from pandomq.node.target import DialedPeer, PeerWrites, Way
 from pandomq.replica.messages import BadMessage
 
 if TYPE_CHECKING:
     from random import Random
 
+    from pandomq.cluster.hello import Hello
     from pandomq.node.disk_log import DiskLog
     from pandomq.node.link import Link
     from pandomq.node.links import Links
@@ -61,12 +64,13 @@ class PeerLinks:
         self._links = links
         self._disk = disk
         self._replication = disk.replication
-        self._data = settings.data
         own_data = (settings.data.advertised, settings.data.advertised_tls)
         self._replication.notices.advertise(settings.name, settings.cluster.advertise, own_data)
-        self._random = random
-        self.life = f"{random.getrandbits(128):032x}"
-        self.dialing = PeerDialing(settings.cluster.key, self.hello, self, random)
+        self._own = OwnHello(settings, disk, random)
+        self.hello = self._own.say
+        self.passages = Passages(settings.cluster.key, self.hello)
+        self.relays = Relays(links, self._direct_place_of)
+        self.dialing = PeerDialing(settings.cluster.key, self.hello, self, self.passages, random)
         self._peers: dict[str, Peer] = {}
         self._members: object = None
         self._introduced: set[str] = set()
@@ -90,46 +94,24 @@ class PeerLinks:
     def key(self) -> bytes:
         return self._settings.key
 
-    def hello(self, expected: str = "") -> Hello:
-        """For one connection."""
-        settings = self._settings
-        return Hello(
-            oldest=OLDEST_VERSION,
-            newest=VERSION,
-            name=self._name,
-            nonce=self._random.randbytes(NONCE_BYTES),
-            life=self.life,
-            expected=expected,
-            cluster_id=self._disk.cluster_id,
-            address=self._own_address,
-            amqp=settings.advertise,
-            http=settings.http,
-            version=__version__,
-            members=self._introductions(),
-            data=self._data.advertised,
-            data_tls=self._data.advertised_tls,
-        )
-
-    @property
-    def _own_address(self) -> str:
-        settings = self._settings
-        own = next((member.address for member in settings.primaries if member.name == self._name), "")
-        return own or settings.links or settings.advertise
-
-    def place_of(self, name: str) -> str:
-        """Where a broker is dialed, this one among them; empty if that is not known."""
+    def way_to(self, name: str) -> Way:
+        """How a broker is dialed, this one among them: as the link to it goes. Nowhere if that is not known."""
         target = self.dialing.targets.get(name)
-        return self._own_address if name == self._name else "" if target is None else target.address
+        if name == self._name or target is None:
+            return Way(self._own.address if name == self._name else "")
+        dialed = target.dialed
+        if dialed is not None and dialed.open and dialed.through:
+            return Way(dialed.address, dialed.through)
+        return Way(target.address)
 
-    def _introductions(self) -> tuple[tuple[str, str], ...]:
-        """The primaries, for who knows only this broker; as many as fit."""
-        named: list[tuple[str, str]] = []
-        size = 0
-        for name, member in self._replication.notices.membership.members.items():
-            size += len(name) + len(member.address) + 8
-            if size <= INTRODUCED_BYTES_MAX:
-                named.append((name, member.address))
-        return tuple(named)
+    def _direct_place_of(self, name: str) -> str:
+        """Empty unless there is a direct link to it."""
+        peer, target = self._peers.get(name), self.dialing.targets.get(name)
+        is_direct = peer is not None and peer.linked and not peer.through
+        return target.address if is_direct and target is not None else ""
+
+    def may_relay(self, name: str) -> bool:
+        return self._is_member(name) and bool(self._direct_place_of(name))
 
     def view(self) -> tuple[PeerLinkView, ...]:
         return tuple(self._peers[name].view(self.dialing.targets.get(name)) for name in sorted(self._peers))
@@ -144,6 +126,8 @@ class PeerLinks:
             self._members = self._replication.notices.membership
             self._get_to_know(now_ms)
         self._load_talk.tick(now_ms)
+        self.passages.tick(now_ms)
+        self.relays.tick(now_ms)
         # Who is linked may know no more than this broker does: until the primaries are known all are asked.
         stranger = not self._members.names
         self.dialing.tick(now_ms, lonely=stranger or not any(peer.linked for peer in self._peers.values()))
@@ -212,7 +196,7 @@ class PeerLinks:
         """Why who proved to be this broker is not let in all the same; None if it is."""
         if self._settings.observer and not self._is_member(hello.name) and hello.name not in self.dialing.targets:
             # Whom it dials itself may be a member of whom it has not heard yet.
-            return f"{self._name} is a secondary, and is linked to primaries only: {self._where_primaries_are}"
+            return f"{self._name} is a secondary, and is linked to primaries only: {self._own.where_primaries_are}"
         peer = self._peers.get(hello.name)
         if peer is None:
             return "this broker is linked to as many others as it can be" if len(self._peers) >= PEERS_MAX else None
@@ -223,11 +207,6 @@ class PeerLinks:
             # Its machine is gone, or the way to it, and this is its successor.
             return None
         return f"another broker named {hello.name} is linked to {self._name}"
-
-    @property
-    def _where_primaries_are(self) -> str:
-        named = ", ".join(f"{name} at {address}" for name, address in self._introductions())
-        return named[: REASON_BYTES_MAX // 8] or "it knows none yet"
 
     def accepted(self, link: Link, hello: Hello, now_ms: int) -> None:
         """The broker that said this hello, and proved it, publishes on this connection."""
@@ -242,8 +221,7 @@ class PeerLinks:
         target = self.dialing.targets.get(hello.name)
         address = hello.address if target is None else target.address
         if address:
-            # It is there: whatever kept it from being dialed may be over.
-            self.dialing.aim(hello.name, address, now_ms)
+            self.dialing.came(hello.name, address, hello.through, now_ms)
         self._try_link(peer, now_ms)
 
     def heard(self, link: Link, kind: Kind, data: bytes) -> bool:
@@ -278,8 +256,11 @@ class PeerLinks:
 
     def _try_link(self, peer: Peer, now_ms: int) -> None:
         if peer.dialed is not None and peer.accepted is not None and not peer.linked:
+            accepted = peer.accepted.hello
             peer.linked, peer.since_ms = True, now_ms
-            log.info("linked with %s at %s", peer.name, peer.dialed.address)
+            peer.through = peer.dialed.through or ("" if accepted is None else accepted.through)
+            by_way = f", by way of {peer.through}" if peer.through else ""
+            log.info("linked with %s at %s%s", peer.name, peer.dialed.address, by_way)
             self._news.append(Up(peer.name))
             self._news += (Mail(peer.name, kind, data) for kind, data in peer.take_early())
 
@@ -288,7 +269,9 @@ class PeerLinks:
         peer.linked, peer.since_ms = False, now_ms
         level = logging.INFO if reason.startswith(GOOD_BYE) else logging.WARNING
         log.log(level, "no longer linked with %s: %s", peer.name, reason)
-        self._news.append(Down(peer.name, by_peer))
+        # If it went through another broker, it may have been that one who hung up; and then this end may know of it
+        # before the other does, which counts on it until then.
+        self._news.append(Down(peer.name, by_peer and not peer.through))
         peer.forget_traffic()
         self._drop_accepted(peer, now_ms)
         dialed, peer.dialed = peer.dialed, None
@@ -306,7 +289,8 @@ class PeerLinks:
                 self._links.controls.append(Close(peer.accepted))
         self._peers.clear()
         writes += self.dialing.part(reason)
-        return writes, [control for control in self.dialing.take_controls() if isinstance(control, HangUp)]
+        controls = [*self.dialing.take_controls(), *self.relays.part()]
+        return writes, [control for control in controls if isinstance(control, HangUp)]
 
     # What is said.
 
@@ -373,6 +357,7 @@ class PeerLinks:
         for name, data in self._disk.foundation.take_sends():
             self._post(name, Kind.FOUNDING, data, writes)
         self.dialing.take_writes(writes)
+        self.passages.take_writes(writes)
         return writes
 
     def _post(self, name: str, kind: Kind, data: bytes, writes: PeerWrites) -> None:

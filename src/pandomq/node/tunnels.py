@@ -2,7 +2,8 @@
 
 The front says which it wants and what is said on them (`cluster.proxy`); here is where the root is, and how the octets
 get there. They are dialed once a root is known, some at a time: after a change of the root all are wanted at once. A
-tunnel to who is no longer root is given up; whatever ends one, the front hears of it and may want another.
+tunnel to who is no longer root is given up; whatever ends one, the front hears of it and may want another. They go as
+the link to the root goes: if another broker has to pass that on, then those as well.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from pandomq.cluster.vouching import vouch
 from pandomq.errors import ConnectionFault
 from pandomq.methods import ConnectionClose
 from pandomq.node.deadlines import Deadlines
-from pandomq.node.dialed import Dialed
+from pandomq.node.dialed import CLOSED_BY_PEER, Dialed
 from pandomq.node.output import Dial, HangUp, PauseReading, PeerControl, ResumeReading
-from pandomq.node.peer_dialing import CLOSED_BY_PEER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pandomq.cluster.proxy.tunnel import Tunnel
     from pandomq.node.link import Link
     from pandomq.node.links import Links
-    from pandomq.node.peer_dialing import PeerWrites
     from pandomq.node.peer_links import PeerLinks
+    from pandomq.node.target import PeerWrites, Way
 
 log = logging.getLogger("pandomq")
 
@@ -42,8 +42,8 @@ GOOD_BYE: Final = "the client has gone"
 class DialedTunnel(Dialed):
     __slots__ = ("end", "held", "opened", "parting", "reading_paused", "root", "tunnel")
 
-    def __init__(self, owner: Tunnels, tunnel: Tunnel, root: str, address: str) -> None:
-        super().__init__(owner, address)
+    def __init__(self, owner: Tunnels, tunnel: Tunnel, root: str, way: Way) -> None:
+        super().__init__(owner, *way)
         self.tunnel = tunnel
         self.root = root
         """Who was root when it was dialed."""
@@ -69,6 +69,7 @@ class Tunnels:
         "_opening",
         "_peers",
         "_talking",
+        "_through",
     )
 
     def __init__(self, front: Front, links: Links, peers: PeerLinks, now_ms: int) -> None:
@@ -77,6 +78,8 @@ class Tunnels:
         self._peers = peers
         self._office: tuple[str, int] | None = None
         """Who is root, and in which term: the same broker in another one knows nothing of this."""
+        self._through = ""
+        """By way of whom the link to the root goes."""
         self._dialed: dict[Tunnel, DialedTunnel] = {}
         self._opening = 0
         """Of those, how many are not open yet."""
@@ -109,14 +112,27 @@ class Tunnels:
             self._office = (root, term)
             for dialed in list(self._dialed.values()):
                 self._end(dialed, f"the root is {root}, no longer {dialed.root}")
-        address = self._peers.place_of(root)
+        way = self._peers.way_to(root)
+        self._follow(way)
         wanted = self._front.wanted
-        while wanted and self._opening < TUNNELS_DIALED_MAX and address:
+        while wanted and self._opening < TUNNELS_DIALED_MAX and way.address:
             tunnel = wanted.pop(0)
             if not tunnel.gone:
-                dialed = self._dialed[tunnel] = DialedTunnel(self, tunnel, root, address)
+                dialed = self._dialed[tunnel] = DialedTunnel(self, tunnel, root, way)
+                if way.through:
+                    self._peers.passages.begin(dialed, root)
                 self._opening += 1
                 self._controls.append(Dial(dialed))
+
+    def _follow(self, way: Way) -> None:
+        """Those that go another way than the link does not any more are dead, though nobody has noticed. But what goes
+        by way of another broker stays when the direct way is open again."""
+        if way.through == self._through:
+            return
+        self._through = way.through
+        for dialed in list(self._dialed.values()) if way.through else ():
+            if dialed.through != way.through:
+                self._end(dialed, f"the root is reached by way of {way.through} only")
 
     def _tick(self, dialed: DialedTunnel, now_ms: int) -> None:
         if dialed.gone or dialed.end is None:
@@ -137,7 +153,7 @@ class Tunnels:
     def dialed(self, dialed: DialedTunnel, now_ms: int) -> None:
         tunnel = dialed.tunnel
         hello = vouch(
-            self._peers.hello(dialed.root),
+            self._peers.hello(dialed.root, dialed.through),
             purpose=tunnel.purpose,
             user=tunnel.user,
             peer=tunnel.peer,

@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import psutil
 
+from tests.integration.waiting import wait_until
+
 from .account import Account
 from .celery_load import CeleryLoad
-from .cluster import ROOT_LINE, Cluster, running, write_key
+from .cluster import PATIENCE_S, ROOT_LINE, Cluster, running, write_key
 from .crowd_case import crowd
 from .disks import wipe
 from .load import Load, at_work
@@ -145,10 +147,12 @@ def celery_through_a_failover(directory: Path) -> dict[str, Any]:
     return {"accepted": len(load.accepted), "errors": load.errors, "longest_pause_s": pauses}
 
 
-def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000) -> dict[str, Any]:
+def reconnect_storm(
+    directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000, access: str = "redirect"
+) -> dict[str, Any]:
     """Ten thousand clients of a root that is killed: all are let in by its heir, which keeps its office and size."""
     # Where only the root serves all of them lose it, and all come to one.
-    sections = {"cluster": {"lease_ms": lease_ms, "access": "redirect"}}
+    sections = {"cluster": {"lease_ms": lease_ms, "access": access}}
     with running(Cluster(directory, sections=sections)) as cluster:
         storm = Storm(cluster, clients)
         elected = elections(cluster)
@@ -157,8 +161,10 @@ def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int
             first_s, _ = storm.wait_for_all(STORM_PATIENCE_S)
             root = cluster.root
             assert elections(cluster) == elected, "they cost a root its office when they came"
+            wait_until(lambda: sum(connections(root).values()) == clients, "its view of all of them", PATIENCE_S)
+            lost = connections(root)[root.name]
             storm.forget()
-            losses = storm.losses + clients
+            losses = storm.losses + lost
             root.kill()
             heir = cluster.wait_for_root(other_than=root)
             again_s, stall_s = storm.wait_for_all(STORM_PATIENCE_S, losses)
@@ -174,6 +180,7 @@ def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int
         cluster.wait_until_whole()
     return {
         "clients": clients,
+        "lost": lost,
         "refusals": storm.refusals,
         "first_s": round(first_s, 2),
         "again_s": round(again_s, 2),
@@ -183,6 +190,19 @@ def reconnect_storm(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int
         "heir_cpu_s": round(cpu.user + cpu.system, 2),
         "memory_mib": memory_bytes >> 20,
     }
+
+
+def storm_of_proxied(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000) -> dict[str, Any]:
+    """The same where any broker serves: a third of them lose theirs, which was the root, and the others take them in
+    while they elect another."""
+    account = reconnect_storm(directory, clients, lease_ms, access="proxy")
+    assert 0 < account["lost"] < clients and not account["refusals"], account
+    return account
+
+
+def connections(broker: ClusterBroker) -> dict[str, int]:
+    """Of all brokers, as far as this one has heard."""
+    return {member["name"]: member["connections"] or 0 for member in broker.status.get("members", [])}
 
 
 def elections(cluster: Cluster) -> int:
@@ -215,5 +235,5 @@ CASES_ALONE: list[CaseAlone] = [
     celery_through_a_failover,
     crowd,
 ]
-CASES_ON_REQUEST: list[CaseAlone] = [reconnect_storm]
-"""It takes minutes, and most of a machine."""
+CASES_ON_REQUEST: list[CaseAlone] = [reconnect_storm, storm_of_proxied]
+"""They take minutes, and most of a machine."""

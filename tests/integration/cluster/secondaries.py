@@ -9,15 +9,20 @@ from typing import Any
 from tests.integration.waiting import wait_until
 from tests.support.ports import free_ports
 
-from .cluster import PATIENCE_S, Cluster
+from .cluster import AMQP_PORT, HTTP_PORT, PATIENCE_S, Cluster
 from .process import ClusterBroker
 
 
 class Secondary(ClusterBroker):
     def __init__(self, cluster: Cluster, name: str, *, join: list[str] | None = None) -> None:
         """`join`: where it looks for the cluster; at all primaries unless told otherwise."""
-        port, http_port = free_ports(2)
-        super().__init__(name, cluster.directory / name, "127.0.0.1", port, http_port)
+        network = cluster.network
+        if network is None:
+            port, http_port = free_ports(2)
+            super().__init__(name, cluster.directory / name, "127.0.0.1", port, http_port)
+        else:
+            place = network.hosts[name], AMQP_PORT, HTTP_PORT
+            super().__init__(name, cluster.directory / name, *place, network.prefix(name))
         self.cluster = cluster
         addresses = join if join is not None else [broker.address for broker in cluster]
         shared = {key: value for key, value in cluster.brokers["n1"].sections["cluster"].items() if key != "primaries"}

@@ -44,5 +44,11 @@ def test_clients_that_lose_their_root_at_once_are_all_let_in_by_its_heir(tmp_pat
     cases.reconnect_storm(tmp_path, clients=1500, lease_ms=5_000)
 
 
+@pytest.mark.slow
+@pytest.mark.proves("R13")
+def test_clients_that_lose_their_broker_at_once_are_all_let_in_by_the_others(tmp_path: Path) -> None:
+    cases.storm_of_proxied(tmp_path, clients=1500, lease_ms=5_000)
+
+
 def test_celery_tasks_survive_the_root(tmp_path: Path) -> None:
     cases.celery_through_a_failover(tmp_path)

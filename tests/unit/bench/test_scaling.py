@@ -79,6 +79,17 @@ def test_some_figures_by_hand() -> None:
         assert text in written
 
 
+@pytest.mark.proves("R36")
+def test_what_one_core_of_a_root_does_is_stated_with_the_commands_that_measure_it() -> None:
+    plan, operations = (DOCS / documents.PLAN).read_text(), (DOCS / "operations.md").read_text()
+    alone = found("benchmarks.json", "ledger", "persistent, 1 KiB, acks, confirms", "messages/s")
+    limit = plan.partition("## Where one root per cluster ends")[2]
+    assert f"One alone did {alone:,.0f}, and no replicated root will do more, since its kernel uses one core" in limit
+    size = operations.partition("### Size")[2].partition("\n## ")[0]
+    for text in ("on one core", "scaling.md#where-one-root-per-cluster-ends", "make bench-peers", "make bench-cluster"):
+        assert text in size
+
+
 def test_jobs_that_were_measured_are_planned_with() -> None:
     plan = Plan(Demand(), measured(*parts(), figures()))
     # 125,000 rows/s on two cores, 46,296 messages/s at the peak, twice.
