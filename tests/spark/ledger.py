@@ -20,8 +20,8 @@ Connect = Callable[[], pika.BlockingConnection]
 PREFETCH = 1000
 PATIENCE_S = 120.0
 """With what has to come."""
-SILENCE_S = 3.0
-"""After which nothing more is expected."""
+SILENCE_S = 0.3
+"""After which the broker is asked whether there is more."""
 PAUSE_S = 0.2
 RUN = 20
 """Messages between two pauses of a publisher."""
@@ -32,20 +32,23 @@ def declare_stream(connect: Connect, name: str) -> None:
         connection.channel().queue_declare(name, durable=True, arguments={"x-queue-type": "stream"})
 
 
-def read_stream(connect: Connect, name: str, at_least: int) -> list[bytes]:
-    """All bodies, of which there are so many or more; offsets have no gaps."""
+def read_stream(connect: Connect, name: str, at_least: int, *, silence_s: float = SILENCE_S) -> list[bytes]:
+    """All bodies, of which there are so many or more; offsets have no gaps. Ends when nothing has come for a while, and
+    the broker has no more."""
     bodies: list[bytes] = []
     last_s = time.monotonic()
     with contextlib.closing(connect()) as connection:
         channel = connection.channel()
         channel.basic_qos(prefetch_count=PREFETCH)
-        rows = channel.consume(name, arguments={"x-stream-offset": "first"}, inactivity_timeout=SILENCE_S)
+        counter = connection.channel()
+        rows = channel.consume(name, arguments={"x-stream-offset": "first"}, inactivity_timeout=silence_s)
         for method, properties, body in rows:
             if method is None:
-                if len(bodies) >= at_least:
+                there = counter.queue_declare(name, passive=True).method.message_count
+                if len(bodies) >= max(at_least, there):
                     break
-                silence_s = time.monotonic() - last_s
-                assert silence_s < PATIENCE_S, f"{name} has {len(bodies)} of {at_least}, and no more come"
+                waited_s = time.monotonic() - last_s
+                assert waited_s < PATIENCE_S, f"{name} has {len(bodies)} of {max(at_least, there)}, and no more come"
                 continue
             assert properties.headers["x-stream-offset"] == len(bodies), "an offset is missing, or comes twice"
             bodies.append(body)

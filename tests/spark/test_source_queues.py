@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pika
 import pytest
 
+from pandomq.data_client.client import DataClient
 from tests.integration.cluster.cluster import Cluster
 from tests.integration.cluster.cluster import running as running_cluster
 from tests.integration.configured_broker import ConfiguredBroker, running
@@ -95,27 +96,33 @@ def test_each_message_goes_to_the_query_or_to_a_consumer_and_all_are_acked(
 
 
 @pytest.mark.proves("S1")
+@pytest.mark.parametrize("lease_timeout", ["1h", pytest.param("20s", marks=pytest.mark.slow)])
 def test_what_a_query_left_unfinished_is_read_again_or_goes_back(
-    spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path
+    spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path, lease_timeout: str
 ) -> None:
-    url = f"amqp://guest:guest@127.0.0.1:{broker.port}/"
-    publish(broker.connect, "left", range(30))
-    reader = spark.readStream.format("pandomq").options(url=url, queue="left", lease="of-left", leaseTimeout="20s")
+    """A lease may end by itself, or because somebody says so, which takes less time."""
+    url, queue = f"amqp://guest:guest@127.0.0.1:{broker.port}/", f"left.{lease_timeout}"
+    options = {"queue": queue, "leaseTimeout": lease_timeout}
+    publish(broker.connect, queue, range(30))
+    reader = spark.readStream.format("pandomq").options(url=url, lease=f"of-{queue}", **options)
     broken = reader.load().selectExpr("stream", "offset", f"raise_error('{FAULT}') AS text")
     with pytest.raises(Exception, match=FAULT):
         run(broken, tmp_path).awaitTermination()
     # The batch is in the checkpoint, and its messages are in the lease: the same query without its fault reads them.
-    assert ready(broker.connect, "left") == 0
-    query(spark, url, "left", tmp_path, leaseTimeout="20s").awaitTermination()
+    assert ready(broker.connect, queue) == 0
+    query(spark, url, work=tmp_path, **options).awaitTermination()
     assert written(spark, tmp_path) == once(range(30))
     # Left for longer than the lease lasts they are in the queue again, and a query does not go on in silence.
-    publish(broker.connect, "left", range(30, 40))
+    publish(broker.connect, queue, range(30, 40))
     with pytest.raises(Exception, match=FAULT):
         run(broken, tmp_path).awaitTermination()
-    wait_until(lambda: ready(broker.connect, "left") == 10, "what was leased is back", PATIENCE_S)
+    if lease_timeout == "1h":
+        with DataClient(url) as client:
+            client.end_lease(queue, f"of-{queue}")
+    wait_until(lambda: ready(broker.connect, queue) == 10, "what was leased is back", PATIENCE_S)
     with pytest.raises(Exception, match="has expired"):
-        query(spark, url, "left", tmp_path, leaseTimeout="20s").awaitTermination()
-    query(spark, url, "left", tmp_path, leaseTimeout="20s", failOnDataLoss="false").awaitTermination()
+        query(spark, url, work=tmp_path, **options).awaitTermination()
+    query(spark, url, work=tmp_path, **options, failOnDataLoss="false").awaitTermination()
     assert written(spark, tmp_path) == once(range(40))
 
 

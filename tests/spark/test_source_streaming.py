@@ -70,7 +70,7 @@ def test_a_running_query_sees_new_messages_new_streams_and_lives_through_a_failo
     fill(port, "log.b", 1)
     until(query, has(30))
     port.close()
-    time.sleep(1)
+    time.sleep(0.3)
     fill(port, "log.a", 1)
     port.open()
     until(query, has(40))

@@ -229,7 +229,7 @@ def test_what_a_broker_traced(spark: SparkSession, broker: ConfiguredBroker, tmp
                 channel.basic_reject(method.delivery_tag, requeue=False)
             if method.delivery_tag == 40:
                 break
-    told = [decode_events(body) for body in read_stream(connect, TRACE_STREAM, 1)]
+    told = [decode_events(body) for body in read_stream(connect, TRACE_STREAM, 1, silence_s=3.0)]
     rollup = Rollup(spark, tmp_path / "lake", Wish((f"amqp://guest:guest@127.0.0.1:{broker.port}/traced",), once=True))
     rollup.run()
     summary = rollup.summary("1m")
