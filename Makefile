@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup build-kernel demo test test-all lint format types torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
+.PHONY: help setup build-kernel demo test test-all check lint format types mypy stubs torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,17 +59,21 @@ build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it ca
 
 # --- proof ------------------------------------------------------------------------------------------------------------
 
-test: setup lint types  ## lint, types, and the tests on both kernels
+test: check  ## lint, types, and the tests on both kernels
 	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" $(KERNEL_TESTS)
 	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" --ignore=$(SPARK) tests
 	$(PYTEST) --kernel=fast -m "not slow" $(SPARK)
 	$(PYTEST) --kernel=fast --against random --telling tests/spec tests/integration
 
-test-all: setup lint types  ## all tests, also the slow ones, whole on both kernels
+test-all: check  ## all tests, also the slow ones, whole on both kernels
 	$(PYTEST) $(PARALLEL) --kernel=plain --ignore=$(SPARK) tests
 	$(PYTEST) $(PARALLEL) --kernel=fast --ignore=$(SPARK) tests
 	$(PYTEST) --kernel=fast $(SPARK)
 	for place in root backup secondary random; do $(PYTEST) --kernel=fast --against $$place tests/spec tests/integration || exit; done
+
+# mypy takes as long as all the others together, on one core: they have the other one.
+check: setup  ## lint and types, side by side
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target mypy lint stubs
 
 lint: setup  ## ruff, the house rules, and the arrows between rooms
 	$(BIN)/ruff check .
@@ -81,8 +85,12 @@ format: setup  ## put the code in ruff's form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup  ## mypy --strict, and both kernels against their stub
+types: mypy stubs  ## mypy --strict, and both kernels against their stub
+
+mypy: setup
 	$(BIN)/mypy
+
+stubs: setup
 	$(BIN)/python tools/stubtest_kernels.py
 
 ROUNDS ?= 100

@@ -11,13 +11,18 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 PATIENCE_S = 40.0
 POLL_S = 0.01
+POLL_S_MAX = 0.05
+POLL_PART = 0.1
+"""Who has waited long waits a little longer between two looks: a look may be a question to three brokers, which are
+slowed down by it."""
 
 
 def wait_until(condition: Callable[[], object], what: str = "the condition", patience_s: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
+    begin = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come true within {patience_s} s"
-        time.sleep(POLL_S)
+        waited_s = time.monotonic() - begin
+        assert waited_s < patience_s, f"{what} did not come true within {patience_s} s"
+        time.sleep(min(max(POLL_S, waited_s * POLL_PART), POLL_S_MAX))
 
 
 async def wait_until_async(

@@ -92,7 +92,7 @@ def test_what_cannot_be_is_said_and_passwords_are_not(
     spark: SparkSession, broker: WatchedBroker, options: dict[str, str], complaint: str
 ) -> None:
     url = f"amqp://127.0.0.1:{broker.port}" if "user" in options else broker.url
-    writer = spark.range(5).selectExpr("'' as body").write.format("pandomq").options(**{"url": url, **options})
+    writer = spark.range(0, 5, 1, 1).selectExpr("'' as body").write.format("pandomq").options(**{"url": url, **options})
     with pytest.raises(PySparkException, match=complaint) as raised:
         writer.mode("append").save()
     assert "guest:guest" not in str(raised.value) and "a-wrong-one" not in str(raised.value)

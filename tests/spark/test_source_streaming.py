@@ -93,6 +93,7 @@ def test_what_retention_has_dropped_ends_the_query_or_is_left_out(
     assert offsets(spark, tmp_path) == [("orders", at) for at in (*range(20), *range(40, 60))]
 
 
+@pytest.mark.slow
 def test_a_limit_in_bytes(spark: SparkSession, port: StreamPortDouble, tmp_path: Path) -> None:
     fill(port, "orders", 6)
     chunk_bytes = len(port.streams["orders"].chunks[0][1])
@@ -132,6 +133,7 @@ def test_a_queue_is_read_once_and_released_when_spark_has_done_it(
     assert spark.read.parquet(str(tmp_path / "out")).count() == 60
 
 
+@pytest.mark.slow
 def test_messages_of_an_expired_lease_come_again(spark: SparkSession, port: StreamPortDouble, tmp_path: Path) -> None:
     from .stream_rows import row
 
