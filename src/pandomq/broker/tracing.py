@@ -118,6 +118,8 @@ class Tracing:
                 traced.notices.append(notice)
             else:
                 traced.dropped += 1
+        # An idle broker has no batch in which somebody would look.
+        self.watch()
 
     def in_ms(self, now_us: int) -> int:
         """The time as the broker is told it, by who has a finer clock; the rest is kept for what is traced."""

@@ -149,8 +149,8 @@ def test_who_follows_goes_on_when_it_is_root() -> None:
 def test_what_happens_to_the_brokers_is_told_to_every_vhost_that_is_traced() -> None:
     world = traced_world()
     assert world.administer(PutVhost("v"), PutTracing("v", 0.01), PutVhost("w")) is None
+    # Nobody asks anything of the broker meanwhile.
     world.broker.tracing.note("elected", broker="n2", term=4)
-    world.run([])
     world.pass_time(1_000)
     for vhost in ("/", "v"):
         ((row,),) = [list(batch.rows()) for batch in batches(world, vhost)]
