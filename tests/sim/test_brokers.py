@@ -12,11 +12,19 @@ import pytest
 from pandomq.sim.campaign import Job, run_job
 
 SEEDS = range(450)
+SEEDS_AT_ONCE = 200
+"""The others take long, and are for `make test-all`."""
 SEEDS_PER_TEST = 5
 
 
 @pytest.mark.proves("R5", "R8", "R9")
-@pytest.mark.parametrize("first", SEEDS[::SEEDS_PER_TEST])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *SEEDS[:SEEDS_AT_ONCE:SEEDS_PER_TEST],
+        *(pytest.param(first, marks=pytest.mark.slow) for first in SEEDS[SEEDS_AT_ONCE::SEEDS_PER_TEST]),
+    ],
+)
 def test_promises_hold(first: int) -> None:
     for seed in range(first, first + SEEDS_PER_TEST):
         job = Job(seed, nodes=0)

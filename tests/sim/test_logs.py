@@ -6,7 +6,7 @@ import pytest
 
 from pandomq.sim.campaign import Job, run_job
 
-SEEDS = range(600)
+SEEDS = range(560)
 SEEDS_PER_TEST = 20
 
 

@@ -101,7 +101,7 @@ def test_what_a_query_left_unfinished_is_read_again_or_goes_back(
     spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path, lease_timeout: str
 ) -> None:
     """A lease may end by itself, or because somebody says so, which takes less time."""
-    url, queue = f"amqp://guest:guest@127.0.0.1:{broker.port}/", f"left.{lease_timeout}"
+    url, queue = f"amqp://guest:guest@127.0.0.1:{broker.port}/", f"left-{lease_timeout}"
     options = {"queue": queue, "leaseTimeout": lease_timeout}
     publish(broker.connect, queue, range(30))
     reader = spark.readStream.format("pandomq").options(url=url, lease=f"of-{queue}", **options)
