@@ -83,6 +83,7 @@ def test_a_broker_that_dies_by_itself_is_a_failure(tmp_path: Path) -> None:
     assert "ended by itself" in output
 
 
+@pytest.mark.slow
 def test_a_subscriber_that_hears_nothing_is_in_the_account(tmp_path: Path) -> None:
     with start("--seconds", "3", "--rate", "100", "--deaf", directory=tmp_path) as demo:
         output, _ = demo.communicate(timeout=TIMEOUT_S)

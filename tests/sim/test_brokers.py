@@ -51,7 +51,7 @@ def hashes(seeds: int, **environment: str) -> list[str]:
 
 
 def test_a_seed_has_one_course_on_both_kernels() -> None:
-    fast = hashes(5, PANDOMQ_PLAIN="", PYTHONHASHSEED="1")
-    assert fast == hashes(5, PANDOMQ_PLAIN="1", PYTHONHASHSEED="2")
-    assert fast == [run_job(Job(seed, nodes=3)).hash for seed in range(5)]
+    fast = hashes(3, PANDOMQ_PLAIN="", PYTHONHASHSEED="1")
+    assert fast == hashes(3, PANDOMQ_PLAIN="1", PYTHONHASHSEED="2")
+    assert fast == [run_job(Job(seed, nodes=3)).hash for seed in range(3)]
     assert len(set(fast)) == len(fast)

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import sys
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from pandomq import __version__
-from pandomq.cli.bench import bench_app
-from pandomq.cli.cluster.command import cluster_app
-from pandomq.cli.config_command import show_config
-from pandomq.cli.ctl import ctl
-from pandomq.cli.definitions import definitions_app
 from pandomq.cli.failures import Failure
-from pandomq.cli.listing import LISTINGS
-from pandomq.cli.members import members_app, promote
 from pandomq.cli.output import say
-from pandomq.cli.permissions import permissions_app
-from pandomq.cli.pipeline.command import pipeline_app
-from pandomq.cli.policies import policies_app
-from pandomq.cli.sim import sim
 from pandomq.cli.start import start
-from pandomq.cli.status import status
-from pandomq.cli.store import store_app
-from pandomq.cli.top import top
-from pandomq.cli.trace import trace_app
-from pandomq.cli.users import users_app
-from pandomq.cli.vhosts import vhosts_app
+
+START: Final = "start"
 
 
 class Commands(TyperGroup):
@@ -49,26 +35,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("start")(start)
-app.add_typer(cluster_app)
-app.command("config")(show_config)
-app.command("status")(status)
-app.add_typer(members_app)
-app.command("promote")(promote)
-for name, command in LISTINGS.items():
-    app.command(name)(command)
-app.command("top")(top)
-app.add_typer(users_app)
-app.add_typer(vhosts_app)
-app.add_typer(permissions_app)
-app.add_typer(policies_app)
-app.add_typer(definitions_app)
-app.add_typer(trace_app)
-app.command("ctl")(ctl)
-app.add_typer(store_app)
-app.add_typer(bench_app, name="bench")
-app.command("sim")(sim)
-app.add_typer(pipeline_app)
+app.command(START)(start)
+if sys.argv[1:2] != [START]:
+    # A broker needs none of them, and should not be late for their sake.
+    from pandomq.cli.other_commands import add_all
+
+    add_all(app)
 
 
 def _print_version(wanted: bool) -> None:
