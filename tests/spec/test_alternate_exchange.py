@@ -24,8 +24,9 @@ def test_what_cannot_be_routed_goes_there(channel: Channel, name: str, spare: tu
     exchange = with_alternate(channel, name, spare[0])
     queue = channel.declare_queue()
     channel.bind(queue, exchange, "known")
-    channel.publish("1", "known", exchange)
-    channel.publish("2", "unknown", exchange, mandatory=True)
+    with channel.settling():
+        channel.publish("1", "known", exchange)
+        channel.publish("2", "unknown", exchange, mandatory=True)
     channel.expect_nothing()
     found = channel.get(spare[1])
     assert found is not None
@@ -38,7 +39,8 @@ def test_chains(channel: Channel, name: str, spare: tuple[str, str]) -> None:
     last = with_alternate(channel, name + "-2", spare[0])
     middle = with_alternate(channel, name + "-1", last, "topic")
     first = with_alternate(channel, name, middle)
-    channel.publish("m", "k", first)
+    with channel.settling():
+        channel.publish("m", "k", first)
     assert channel.drain(spare[1]) == [b"m"]
 
 
@@ -61,7 +63,8 @@ def test_an_alternate_that_is_declared_later(channel: Channel, name: str) -> Non
     later = channel.declare_exchange(name + "-later", "fanout")
     queue = channel.declare_queue()
     channel.bind(queue, later)
-    channel.publish("m", "k", exchange)
+    with channel.settling():
+        channel.publish("m", "k", exchange)
     assert channel.drain(queue) == [b"m"]
 
 
@@ -78,7 +81,8 @@ def test_a_queue_unbound_makes_the_alternate_take_over(channel: Channel, name: s
     channel.bind(queue, exchange, "k")
     channel.publish("1", "k", exchange)
     channel.rpc("queue.unbind", queue=queue, exchange=exchange, routing_key="k")
-    channel.publish("2", "k", exchange)
+    with channel.settling():
+        channel.publish("2", "k", exchange)
     assert [channel.drain(queue), channel.drain(spare[1])] == [[b"1"], [b"2"]]
 
 
@@ -88,6 +92,7 @@ def test_a_binding_to_an_exchange_without_a_route_counts_as_a_route_of_the_first
     exchange = with_alternate(channel, name, spare[0])
     empty = channel.declare_exchange(name + "-empty", "fanout")
     channel.rpc("exchange.bind", source=exchange, destination=empty, routing_key="k")
-    channel.publish("m", "k", exchange)
+    with channel.settling():
+        channel.publish("m", "k", exchange)
     channel.expect_nothing()
     assert channel.counts(spare[1]) == (0, 0)
