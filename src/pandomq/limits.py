@@ -97,6 +97,8 @@ LEASE_RETRY_MS: Final = 1_000
 CONNECTIONS_MAX: Final = 65_536
 CONFIGURATION_BYTES_MAX: Final = 256 * MIB
 """What all brokers of a cluster know, as it is in a snapshot: some million queues."""
+TERMS_REMEMBERED: Final = 3
+"""Of so many roots it is known where their numbers began; what is said of older ones is less exact."""
 PRODUCERS_REMEMBERED_MAX: Final = 100_000
 """Channels of clients of other brokers whose last publishes the log knows by number. Of those beyond it the ones that
 were silent for the longest are forgotten; what is sent again for one of them, after the root died, counts as new."""

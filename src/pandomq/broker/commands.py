@@ -256,8 +256,8 @@ class PutLease(_OfLease, frozen=True, tag="lease"):
 class LeaseMessages(_OfLease, frozen=True, tag="leased"):
     """The entry has moved these from the queue to the end of the lease's stream."""
 
-    runs: list[tuple[int, int, int, int, int]]
-    """As `leases.lease.Run` has them."""
+    runs: list[tuple[int, ...]]
+    """As `leases.lease.Run` has them; of older logs without terms."""
 
 
 class ReleaseLeased(_OfLease, frozen=True, tag="released"):
@@ -272,6 +272,8 @@ class ReturnLeased(_OfLease, frozen=True, tag="returned"):
     offset: int
     messages: list[tuple[int, int, int, bytes, bytes, bytes]]
     """Sequence, deadline, delivery count; routing, header and body."""
+    terms: list[int] = []
+    """Of each; older logs have none."""
 
 
 class EndLease(_OfLease, frozen=True, tag="lease-ends"):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 def apply_entry(broker: "Broker", index: int, term: int, entry: bytes) -> None:
+    if term > broker.engine.term:
+        broker.state.term_starts.begin(broker.state.next_sequences(), term)
     broker.engine.term = term
     broker.engine.replay(entry, term, Replay(broker))
     broker.streams.turn()

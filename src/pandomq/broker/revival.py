@@ -134,8 +134,8 @@ class Revival:
         if not takeover:
             for vhost in list(broker.state.vhosts.values()):
                 self._forget_passing(vhost)
-        for queue_id, (_, owner) in broker.state.logged.items():
-            broker.state.first_sequences[queue_id] = owner.kernel.next_sequence
+        broker.state.term_starts.begin(broker.state.next_sequences())
+        for _, owner in broker.state.logged.values():
             if not self._exact and handed_over is None:
                 owner.kernel.suspect()
             if not isinstance(owner, DelayedMessages):

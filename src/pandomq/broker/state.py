@@ -6,6 +6,7 @@ them (whether an exchange lost its last binding) is decided where they are and w
 own.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
@@ -37,6 +38,7 @@ from pandomq.broker.producers import ProducerTable
 from pandomq.broker.queue import Queue
 from pandomq.broker.staging.decisions import Decisions
 from pandomq.broker.streams.shelf import Shelf
+from pandomq.broker.term_starts import TermStarts
 from pandomq.broker.users import User
 from pandomq.broker.vhost import Vhost
 from pandomq.fieldtable import decode_table
@@ -54,7 +56,6 @@ class State:
         "_random",
         "archived_queues",
         "changed_queues",
-        "first_sequences",
         "had_users",
         "leases",
         "logged",
@@ -63,6 +64,7 @@ class State:
         "producers",
         "shelf",
         "staged",
+        "term_starts",
         "users",
         "vhosts",
     )
@@ -79,9 +81,7 @@ class State:
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
         """What the numbers in log records mean."""
         self.next_queue_id = 1
-        self.first_sequences: dict[int, int] = {}
-        """By queue id: the first that this broker may give to a message, since it serves. Others may have been given by
-        earlier roots, and are lost."""
+        self.term_starts = TermStarts()
         self.leases = LeaseTable()
         self.producers = ProducerTable()
         self.named_producers = NamedProducers()
@@ -90,6 +90,12 @@ class State:
         """Of streams whose archive has come further: at the end of the batch they drop what waited for that."""
         self.changed_queues: list[Queue] = []
         """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
+
+    def next_sequences(self) -> Iterator[tuple[int, int]]:
+        """By queue id: the numbers that come next, where any was given."""
+        for queue_id, (_, owner) in self.logged.items():
+            if owner.kernel.next_sequence > 1:
+                yield queue_id, owner.kernel.next_sequence
 
     def apply(self, command: Command) -> None:
         if isinstance(command, TopologyCommand):

@@ -1,4 +1,5 @@
-"""What is left of a lease goes back to its places in the queue, and says `redelivered`.
+"""What is left of a lease goes back to its places in the queue, and says `redelivered`. Sequence and term are those it
+had: whoever got it from an earlier root, on another broker, can still settle it (`places`).
 
 It counts as a delivery: what has had too many dies instead. Its time has gone on: what is too old expires at once.
 """
@@ -22,6 +23,7 @@ def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) ->
     assert rows and rows[0].offset == lease.first_offset, "the chunk has the first that is left"
     limit = queue.settings.delivery_limit
     messages: list[tuple[int, int, int, bytes, bytes, bytes]] = []
+    terms: list[int] = []
     for row, place in zip(rows, lease.places(), strict=False):
         count = place.delivery_count + 1
         routing = kernel.routing_of(row.exchange.decode(), row.routing_key.decode())
@@ -31,7 +33,8 @@ def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) ->
                 broker.engine.dead.append((queue.kernel, message, kernel.DELIVERY_LIMIT, count))
         else:
             messages.append((place.sequence, place.deadline_ms, count, routing, row.header, row.body))
-    broker.log(ReturnLeased(lease.vhost, lease.queue, lease.name, rows[-1].offset + 1, messages))
+            terms.append(place.term)
+    broker.log(ReturnLeased(lease.vhost, lease.queue, lease.name, rows[-1].offset + 1, messages, terms))
 
 
 def _rows(lease: "Lease", chunk: bytes) -> list[Row]:
@@ -46,6 +49,8 @@ def _rows(lease: "Lease", chunk: bytes) -> list[Row]:
 
 def reinstate(engine: kernel.Engine, queue: kernel.Queue, command: ReturnLeased) -> None:
     """On every broker alike."""
-    for sequence, deadline_ms, delivery_count, routing, header, body in command.messages:
-        message = kernel.Message(routing, header, body)
-        queue.reinstate(message, sequence, engine.term, deadline_ms, delivery_count, True)
+    # Logs of before terms were noted have none.
+    terms = command.terms or [0] * len(command.messages)
+    for term, (sequence, deadline_ms, delivery_count, *content) in zip(terms, command.messages, strict=True):
+        message = kernel.Message(*content)
+        queue.reinstate(message, sequence, term or engine.term, deadline_ms, delivery_count, True)

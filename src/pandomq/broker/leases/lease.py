@@ -25,12 +25,17 @@ class Run(NamedTuple):
     deadline_ms: int
     delivery_count: int
     size_bytes: int
+    term: int = 0
+    """0: logs of before it was noted do not say."""
+
+    def has(self, sequence: int, term: int) -> bool:
+        return self.sequence <= sequence < self.sequence + self.messages and self.term in (0, term)
 
     def without(self, count: int) -> "Run":
         """The first so many are gone."""
         left = self.messages - count
         size_bytes = self.size_bytes * left // self.messages
-        return Run(self.sequence + count, left, self.deadline_ms, self.delivery_count, size_bytes)
+        return self._replace(sequence=self.sequence + count, messages=left, size_bytes=size_bytes)
 
 
 class Place(NamedTuple):
@@ -39,6 +44,7 @@ class Place(NamedTuple):
     sequence: int
     deadline_ms: int
     delivery_count: int
+    term: int
 
 
 class LeaseView(msgspec.Struct, frozen=True):
@@ -100,7 +106,7 @@ class Lease:
         """From the first offset on."""
         for run in self.runs:
             for sequence in range(run.sequence, run.sequence + run.messages):
-                yield Place(sequence, run.deadline_ms, run.delivery_count)
+                yield Place(sequence, run.deadline_ms, run.delivery_count, run.term)
 
 
 def stream_name(queue: str, name: str) -> str:
@@ -117,15 +123,20 @@ def split_stream_name(stream: str) -> tuple[str, str] | None:
 def runs_of(rows: Sequence[Row]) -> list[Run]:
     runs: list[Run] = []
     first = count = size_bytes = 0
-    alike = (0, 0)
-    for _, sequence, _, deadline_ms, delivery_count, _, message in rows:
-        if count and (sequence != first + count or (deadline_ms, delivery_count) != alike):
-            runs.append(Run(first, count, *alike, size_bytes))
+    alike = (0, 0, 0)
+    for _, sequence, term, deadline_ms, delivery_count, _, message in rows:
+        if count and (sequence != first + count or (deadline_ms, delivery_count, term) != alike):
+            runs.append(_run(first, count, size_bytes, alike))
             count = size_bytes = 0
         if not count:
-            first, alike = sequence, (deadline_ms, delivery_count)
+            first, alike = sequence, (deadline_ms, delivery_count, term)
         count += 1
         size_bytes += message.body_size
     if count:
-        runs.append(Run(first, count, *alike, size_bytes))
+        runs.append(_run(first, count, size_bytes, alike))
     return runs
+
+
+def _run(first: int, count: int, size_bytes: int, alike: tuple[int, int, int]) -> Run:
+    deadline_ms, delivery_count, term = alike
+    return Run(first, count, deadline_ms, delivery_count, size_bytes, term)

@@ -144,6 +144,9 @@ class Leases:
         return lease
 
     def _move(self, ask: LeaseAsk, lease: Lease, queue: "Queue") -> None:
+        if self._broker.held.publishes_wait:
+            # Other brokers may know of acks that died with the last root. Who leases hears that there is more.
+            return
         messages_max = min(ask.messages_max - lease.message_count, LEASE_MOVE_MESSAGES_MAX)
         bytes_max = min(ask.bytes_max - lease.size_bytes, LEASE_MOVE_BYTES_MAX)
         stream = self._stream(lease.vhost, lease.stream).queue

@@ -205,3 +205,26 @@ def test_an_ack_of_what_was_lost_and_comes_again_is_not_proven(confirms: bool) -
         assert [type(method) for method in others] == [methods.ChannelClose]
     else:
         assert (delivered, others) == ([(b"early", True)], [])
+
+
+def test_nor_if_its_number_was_given_to_another_message_and_that_root_is_gone_as_well() -> None:
+    cluster = Cluster(late=True)
+    assert cluster.root is not None
+    peer, publisher = cluster.front.peer(), cluster.front.peer()
+    peer.send(methods.QueueDeclare("q", durable=True), methods.ConfirmSelect(False))
+    publisher.send(methods.ConfirmSelect(False))
+    cluster.root.commit()
+    cluster.settle()
+    peer.consume()
+    peer.hear()
+    publisher.publish("", "q", b"early", PERSISTENT)
+    assert heard_of(peer)[0] == [(b"early", False)]
+    for _ in range(2):
+        # The first of them never had it, and is sent it again; both keep it under the same number.
+        root = cluster.change_root()
+        root.commit()
+        cluster.settle()
+        assert heard_of(peer)[0] == [(b"early", True)]
+    peer.send(methods.BasicAck(1, False))
+    assert [type(method) for method in heard_of(peer)[1]] == [methods.ChannelClose]
+    assert left(cluster) == 1
