@@ -112,6 +112,7 @@ class Tunnels:
             self._office = (root, term)
             for dialed in list(self._dialed.values()):
                 self._end(dialed, f"the root is {root}, no longer {dialed.root}")
+            self._front.root_changed()
         way = self._peers.way_to(root)
         self._follow(way)
         wanted = self._front.wanted

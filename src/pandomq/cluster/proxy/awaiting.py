@@ -26,6 +26,9 @@ def no_root(root_wait_ms: int) -> ConnectionFault:
 
 
 class Dialing(Protocol):
+    attempt_count: int
+    """In a row, without success."""
+
     def dial(self) -> None: ...
 
 
@@ -89,6 +92,12 @@ class Awaiting:
         at_ms = self._dials[dialing] = self._front.now_ms + wait_ms
         self._dial_count += 1
         heappush(self._dial_times, (at_ms, self._dial_count, dialing))
+
+    def root_changed(self) -> None:
+        """It has refused nobody yet: what others did is no reason to let it wait."""
+        for dialing in list(self._dials):
+            dialing.attempt_count = 0
+            self.dial_later(dialing, 0)
 
     def is_due_to_dial(self, dialing: Dialing) -> bool:
         return dialing in self._dials

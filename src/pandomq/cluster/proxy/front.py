@@ -261,6 +261,12 @@ class Front(Broker):
             return True
         return super()._is_behind(client, item)
 
+    def root_changed(self) -> None:
+        """Another broker is root, or the same in another term: attempts to reach the last one count no more."""
+        for trunk in self.trunks.values():
+            trunk.attempt_count = 0
+        self.awaiting.root_changed()
+
     @property
     def next_deadline_ms(self) -> int:
         return min(super().next_deadline_ms, self.awaiting.next_ms)

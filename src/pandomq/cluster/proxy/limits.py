@@ -13,6 +13,9 @@ GOODBYE_MS_MAX: Final = 5_000
 REDIAL_MS_MIN: Final = 50
 REDIAL_MS_MAX: Final = 1_000
 """How long a lost tunnel waits before it is wanted again; doubled after each attempt that failed."""
+TRUNK_ATTEMPTS: Final = 8
+"""Of a trunk to be counted as one: a new root, which may have to wait for its log before it serves, does not wait long
+for the trunks of others, and then goes on without their private queues."""
 UPLINK_BYTES_MAX: Final = OUTGOING_HIGH_BYTES
 """What may wait to be written to a tunnel before its client is not read from."""
 ASKED_MAX: Final = 1_000

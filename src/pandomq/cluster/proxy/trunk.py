@@ -12,7 +12,7 @@ from pandomq.broker.removal import delete_queue, tell_cancelled
 from pandomq.cluster.proxy.claims import Claims
 from pandomq.cluster.proxy.front_channel import unheeded
 from pandomq.cluster.proxy.letters import Letters
-from pandomq.cluster.proxy.limits import PRODUCERS_SEEN_MAX, TRUNK_BYTES_MAX
+from pandomq.cluster.proxy.limits import PRODUCERS_SEEN_MAX, TRUNK_ATTEMPTS, TRUNK_BYTES_MAX
 from pandomq.cluster.proxy.meta_bindings import MetaBindings
 from pandomq.cluster.proxy.tunnel import TRUNK, Tunnel
 from pandomq.methods import BasicAck, BasicConsume, ChannelOpen, QueueDeclare
@@ -129,7 +129,7 @@ class Trunk:
 
     def tunnel_lost(self, reason: str) -> None:
         self._detach()
-        self._front.awaiting.dial_later(self, self.attempt_count)
+        self._front.awaiting.dial_later(self, -(-self.attempt_count // TRUNK_ATTEMPTS))
 
     def tunnel_refused(self, fault: "ConnectionFault") -> None:
         """The root has no such vhost, or wants no brokers: it may think better of it."""
