@@ -21,12 +21,16 @@ PAGE: Final = Path(__file__).parent.parent / "docs" / "reliability.md"
 BEGIN: Final = "<!-- planted bugs: written by tools/mutants_page.py -->"
 END: Final = "<!-- end of planted bugs -->"
 PROCESSES: Final = 2
-HEAD: Final = "| planted bug | what it does | found after | as a breach of |\n| --- | --- | --- | --- |\n"
+HEAD: Final = "| planted bug | what it does | found after | as a breach of | seen by |\n" + "| --- " * 5 + "|\n"
 NOT_FOUND: Final = f"not in {MUTANT_SEEDS_MAX}"
 
 ONE_BROKER: Final = "In worlds with one broker:"
 SEVERAL_BROKERS: Final = "In worlds with several brokers:"
 LOGS: Final = "In worlds of logs:"
+
+Row = tuple[str, str, str]
+"""After how many schedules it was found, as what, and by which file."""
+UNKNOWN: Final[Row] = ("not looked for yet", "", "")
 
 
 def title_of(mutation: Mutation) -> str:
@@ -35,21 +39,21 @@ def title_of(mutation: Mutation) -> str:
     return ONE_BROKER if mutation.nodes == 1 else SEVERAL_BROKERS
 
 
-def read_rows(text: str) -> dict[str, tuple[str, str]]:
-    """By name: after how many schedules it was found, and as what."""
-    rows: dict[str, tuple[str, str]] = {}
+def read_rows(text: str) -> dict[str, Row]:
+    """By name."""
+    rows: dict[str, Row] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and cells[0] in MUTATIONS:
-            rows[cells[0]] = (cells[2], cells[3])
+        if len(cells) == 5 and cells[0] in MUTATIONS:
+            rows[cells[0]] = (cells[2], cells[3], cells[4])
     return rows
 
 
-def render(rows: dict[str, tuple[str, str]]) -> str:
+def render(rows: dict[str, Row]) -> str:
     parts = [BEGIN]
     for title in (ONE_BROKER, SEVERAL_BROKERS, LOGS):
         lines = [
-            f"| {name} | {mutation.about} | {' | '.join(rows.get(name, ('not looked for yet', '')))} |\n"
+            f"| {name} | {mutation.about} | {' | '.join(rows.get(name, UNKNOWN))} |\n"
             for name, mutation in MUTATIONS.items()
             if title_of(mutation) == title
         ]
@@ -67,8 +71,10 @@ def main(names: list[str]) -> int:
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         for catch in pool.imap(hunt, wanted):
             found = str(catch.schedules or NOT_FOUND)
-            print(f"{catch.name:30} {found:>12}  {catch.promise}", flush=True)
-            _write(catch.name, (found, catch.promise))
+            # Bars would end a cell.
+            seen_by = catch.seen_by.replace("|", "/")
+            print(f"{catch.name:30} {found:>12}  {catch.promise}  ({seen_by})", flush=True)
+            _write(catch.name, (found, catch.promise, seen_by))
             if not catch.schedules:
                 missed.append(catch.name)
     if missed:
@@ -76,7 +82,7 @@ def main(names: list[str]) -> int:
     return 1 if missed else 0
 
 
-def _write(name: str, row: tuple[str, str]) -> None:
+def _write(name: str, row: Row) -> None:
     """At once, so that a run that is broken off has not been in vain."""
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)

@@ -21,6 +21,8 @@ BEGIN: Final = "<!-- coverage: written by tools/sim_coverage.py -->\n"
 END: Final = "<!-- end of coverage -->"
 ROOMS: Final = ("replica", "journal")
 WORLDS: Final = 60
+BROKERS: Final = 3
+"""Where there are several."""
 
 
 def run_worlds(count: int) -> None:
@@ -31,6 +33,7 @@ def run_worlds(count: int) -> None:
     for seed in range(count):
         run_job(Job(seed, nodes=0, log=True))
         run_job(Job(seed))
+        run_job(Job(seed, nodes=BROKERS))
     for plot in PLOTS.values():
         for seed, nodes in enumerate(plot.nodes):
             run_job(Job(seed, nodes=nodes, log=True, plot=plot.name))

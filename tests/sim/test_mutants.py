@@ -24,7 +24,7 @@ def rows() -> list[list[str]]:
 FOUND = {cells[0]: int(cells[2]) if cells[2].isdecimal() else 0 for cells in rows()}
 """After how many schedules; 0 for one that was not found."""
 QUICK = sorted(
-    cells[0] for cells in rows() if 0 < FOUND[cells[0]] <= QUICK_SCHEDULES_MAX and not cells[-1].startswith(PATIENT)
+    cells[0] for cells in rows() if 0 < FOUND[cells[0]] <= QUICK_SCHEDULES_MAX and not cells[3].startswith(PATIENT)
 )
 SUBTLE = sorted(set(MUTATIONS) - set(QUICK))
 """Found after a while only; `make sim-mutants` and the slow tests wait for it."""

@@ -147,9 +147,9 @@ def _show_catches(processes: int) -> None:
         for catch in pool.imap(hunt, MUTATIONS):
             catches.append(catch)
             display.advance(task)
-    table = Table("planted bug", "what it does", "found after", "as a breach of")
+    table = Table("planted bug", "what it does", "found after", "as a breach of", "seen by")
     for catch in catches:
-        table.add_row(catch.name, catch.about, str(catch.schedules or "not found"), catch.promise)
+        table.add_row(catch.name, catch.about, str(catch.schedules or "not found"), catch.promise, catch.seen_by)
     Console().print(table)
     missed = [catch.name for catch in catches if not catch.schedules]
     if missed:

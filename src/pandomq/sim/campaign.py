@@ -22,7 +22,7 @@ from pandomq.sim.logs.world import LogWorld
 from pandomq.sim.mutations.catalogue import MUTATIONS
 from pandomq.sim.mutations.mutation import Mutation
 from pandomq.sim.outcome import Outcome
-from pandomq.sim.world import World, has_streams
+from pandomq.sim.world import World, churns, has_streams
 
 NODES_DRAWN: Final = 5
 """Where the number of brokers is left to the seed it is at most this."""
@@ -134,14 +134,16 @@ class Catch(msgspec.Struct, frozen=True):
     schedules: int
     """Until it was found; 0 if it was not."""
     promise: str = ""
+    seen_by: str = ""
 
 
 def _may_show(mutation: Mutation, seed: int) -> bool:
-    if mutation.acks:
-        return settles_through_fronts(seed, mutation.nodes)
-    if mutation.fronts:
-        return serves_anywhere(seed, mutation.nodes)
-    return has_streams(seed) or not mutation.streams
+    return (
+        (not mutation.acks or settles_through_fronts(seed, mutation.nodes))
+        and (not mutation.fronts or serves_anywhere(seed, mutation.nodes))
+        and (not mutation.churn or churns(seed))
+        and (not mutation.streams or has_streams(seed))
+    )
 
 
 def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
@@ -150,5 +152,5 @@ def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> C
     for count, seed in enumerate(itertools.islice(seeds, seeds_max), start=1):
         outcome = run_job(Job(seed, mutation.nodes, mutation.log, name))
         if outcome.broken:
-            return Catch(name, mutation.about, count, outcome.promise)
+            return Catch(name, mutation.about, count, outcome.promise, outcome.seen_by)
     return Catch(name, mutation.about, 0)

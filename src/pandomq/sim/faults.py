@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pandomq.sim.machine import Machine
     from pandomq.sim.scene import Scene
 
+KILL: Final = "kill"
 HOUR_MS: Final = 3_600_000
 TEMPTATION_CHANCE: Final = 0.15
 TEMPTATION_MS: Final = (10, 80)
@@ -90,7 +91,7 @@ class Faults:
 
     def _all_kinds(self) -> dict[str, Callable[[Machine], None]]:
         return {
-            "kill": self._kill,
+            KILL: self._kill,
             "power": self._lose_power,
             "stop": self._stop,
             "pause": self._pause,

@@ -43,7 +43,7 @@ from pandomq.sim.clients.stream_reader import StreamDrainer, StreamReader
 from pandomq.sim.clients.tracer import Tracer
 from pandomq.sim.clients.transactor import Transactor
 from pandomq.sim.disk import DiskPace, SimDisk
-from pandomq.sim.faults import Faults
+from pandomq.sim.faults import KILL, Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise, Ledger
 from pandomq.sim.machine import Machine
@@ -57,10 +57,20 @@ from pandomq.sim.trace import Trace
 PROGRESS_MS: Final = 20_000
 """Within so much time after the faults have ended everybody has had an answer."""
 STREAMS_CHANCE: Final = 0.25
+CHURN_SEED_MIN: Final = 500
+"""Seeds below it keep the course that once broke something."""
+CHURN_SEEDS: Final = 8
+CHURN_SEED: Final = 5
+"""One of so many, and which."""
 DISK_BYTES: Final = 8 * 2**20
 SETTINGS: Final = NodeSettings(name="n1", password_log_cost=1)
 PAGING_BYTES: Final = (1 * KIB, 4 * KIB, 64 * KIB)
 """What messages may take of memory, in one seed after the other: in the last next to none ever leaves it."""
+
+
+def churns(seed: int) -> bool:
+    """Whether this world is about changes of the configuration, and restarts that might undo them."""
+    return seed >= CHURN_SEED_MIN and seed % CHURN_SEEDS == CHURN_SEED
 
 
 def has_streams(seed: int) -> bool:
@@ -119,6 +129,8 @@ class World:
         if traced:
             self.clients.append(Tracer(self.scene))
         self.faults = self._make_faults(Random(random.getrandbits(64)))
+        if churns(seed) and KILL not in self.faults.kinds:
+            self.faults.kinds.append(KILL)
         self.observer.on_ended = self.faults.ended
 
     # What worlds of several brokers do in another way.
@@ -194,6 +206,8 @@ class World:
         targets: list[QueueKind] = [WHOLE, PLAIN]
         clients.append(Transactor(scene, "transactor", targets, random.randint(2, 25)))
         configurer = Configurer(scene, "configurer", random.choice((5, 30, 200)))
+        if churns(self.seed):
+            configurer.churn()
         self._configuration.configurer = configurer
         clients.append(configurer)
         return clients

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 NAMES: Final = 3
 PROMISE: Final = "configuration equals the model"
+CHURN_CHANGES: Final = 400
+CHURN_THINK_MS: Final = 5
+UNBIND_CHANCE: Final = 0.2
 REST_MS: Final = 40
 """Before it comes back: what it sent on its last connection has arrived by then, or never will."""
 
@@ -55,6 +58,8 @@ class Configurer(Client):
         self._model = Configuration()
         self._change: Change | None = None
         self._unknown = False
+        self._unbind_chance = 0.0
+        """Of taking back what is bound, rather than asking for anything."""
         self.done = 0
 
     @property
@@ -64,6 +69,12 @@ class Configurer(Client):
     def end_wish(self) -> None:
         self._wanted = self.done + 2
         self._later()
+
+    def churn(self) -> None:
+        """It hardly rests, and takes back much of what it has done."""
+        self._wanted = CHURN_CHANGES
+        self._think_ms = min(self._think_ms, CHURN_THINK_MS)
+        self._unbind_chance = UNBIND_CHANCE
 
     # Compared with the broker.
 
@@ -182,6 +193,9 @@ class Configurer(Client):
 
     def _draw_any(self) -> Change:
         random = self.random
+        if self._unbind_chance and self._model.bindings and random.random() < self._unbind_chance:
+            source, kind, name, key = random.choice(sorted(self._model.bindings))
+            return QueueUnbind(name, source, key) if kind == "queue" else ExchangeUnbind(name, source, key)
         exchange, other = (f"{PREFIX}exchange-{random.randrange(NAMES)}" for _ in range(2))
         queue = f"{PREFIX}queue-{random.randrange(NAMES)}"
         name = f"{PREFIX}{random.randrange(NAMES)}"

@@ -33,10 +33,10 @@ from pandomq.sim.faults import Faults
 from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
 from pandomq.sim.network import Network, Weather
-from pandomq.sim.queues import PLAIN, REPLICATED_KINDS, QueueKind, draw_kinds
+from pandomq.sim.queues import LEASED, PLAIN, REPLICATED_KINDS, QueueKind, draw_kinds
 from pandomq.sim.replicas.history import LogHistory
 from pandomq.sim.trunks import Trunks
-from pandomq.sim.world import SETTINGS, World, has_streams
+from pandomq.sim.world import SETTINGS, World
 
 DRIFT_PERMILLE: Final = 45
 """Two clocks differ by twice as much at most, which is within what a lease allows for."""
@@ -78,7 +78,7 @@ def serves_anywhere(seed: int, nodes: int) -> bool:
 
 def settles_through_fronts(seed: int, nodes: int) -> bool:
     """Whether this world is about acks of clients of brokers that are not the root."""
-    return seed >= ACKS_SEED_MIN and seed % ACKS_SEEDS == 0 and serves_anywhere(seed, nodes) and not has_streams(seed)
+    return seed >= ACKS_SEED_MIN and seed % ACKS_SEEDS == 0 and serves_anywhere(seed, nodes)
 
 
 class ClusterWorld(World):
@@ -181,6 +181,12 @@ class ClusterWorld(World):
         if self._settles:
             clients.append(Publisher(self.scene, "publisher-of-acked", [PLAIN], "", self.random.randint(200, 400)))
             clients += [Consumer(self.scene, f"acker-{n}", PLAIN) for n in range(self.random.randint(1, 3))]
+        return clients
+
+    def _make_readers(self) -> list[Client]:
+        clients = super()._make_readers()
+        if self._settles:
+            clients += [Consumer(self.scene, f"acker-of-leased-{n}", LEASED) for n in range(2)]
         return clients
 
     def _make_faults(self, random: Random) -> Faults:

@@ -39,6 +39,8 @@ class Mutation(msgspec.Struct, frozen=True):
     """The same for worlds that are about acks of clients of other brokers than the root."""
     streams: bool = False
     """The same for worlds with streams."""
+    churn: bool = False
+    """The same for worlds that are about changes of the configuration."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:

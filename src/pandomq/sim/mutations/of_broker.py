@@ -3,13 +3,14 @@ with something missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from pandomq.broker.broker import Broker, Input, Outcome
-from pandomq.broker.client import Client
+from pandomq import kernel
+from pandomq.broker.broker import Broker, Outcome
 from pandomq.broker.commands import Command, PutPermissions, UnbindQueue, decode_command
 from pandomq.broker.held_replies import HeldReplies
+from pandomq.broker.producers import Producers
 from pandomq.broker.revival import Revival
 from pandomq.broker.snapshot import Snapshot
 from pandomq.broker.vhost import Vhost
@@ -125,9 +126,9 @@ def _claim_exact(patch: Patch) -> None:
 def _trust_all(patch: Patch) -> None:
     finish = Revival.finish
 
-    def trusting(revival: Revival, now_ms: int) -> None:
+    def trusting(revival: Revival, now_ms: int, *, takeover: bool = False, handed_over: bytes | None = None) -> None:
         revival._exact = True
-        finish(revival, now_ms)
+        finish(revival, now_ms, takeover=takeover, handed_over=handed_over)
 
     patch.set(Revival, "finish", trusting)
 
@@ -159,25 +160,30 @@ def _call_at_once(patch: Patch) -> None:
 
 
 def _pass_unseen(patch: Patch) -> None:
-    handle = Broker.handle
+    finish, note = Broker._finish, Producers.note
+    known: dict[Broker, int] = {}
 
-    def hasty(broker: Broker, batch: Sequence[tuple[Client, Sequence[Input]]], now_ms: int) -> Outcome:
-        known = broker.engine.commit_index
-        # While messages are delivered all that was written counts as safe; confirms are given elsewhere.
+    def hasty(broker: Broker, now_ms: int) -> Outcome:
+        # While messages are delivered all that was written counts as safe.
+        known[broker] = broker.engine.commit_index
         broker.engine.commit_index = ALL_INDEXES
-        try:
-            return handle(broker, batch, now_ms)
-        finally:
-            broker.engine.commit_index = known
+        return finish(broker, now_ms)
 
-    patch.set(Broker, "handle", hasty)
+    def delivered(producers: Producers, channels: list[kernel.Channel]) -> None:
+        # Confirms, which come next, are given when they should be.
+        broker = producers._broker
+        broker.engine.commit_index = known.pop(broker)
+        note(producers, channels)
+
+    patch.set(Broker, "_finish", hasty)
+    patch.set(Producers, "note", delivered)
 
 
 MUTATIONS: Final = (
     Mutation("confirm-before-sync", "what was appended counts as committed at once", _confirm_early),
     Mutation("answer-before-commit", "declare-ok and commit-ok do not wait for the log", _answer_early),
     Mutation("ack-not-logged", "dequeues are not written", _unlogged(lambda record: isinstance(record, DequeueRecord))),
-    Mutation("unbind-not-logged", "an unbind is done and not written", _unlogged(_is_command(UnbindQueue))),
+    Mutation("unbind-not-logged", "an unbind is done and not written", _unlogged(_is_command(UnbindQueue)), churn=True),
     Mutation("permission-not-logged", "a permission is given and not written", _unlogged(_is_command(PutPermissions))),
     Mutation("entry-in-two", "a batch, and so a transaction, is written as two entries", _split_entries),
     Mutation("time-forgotten", "after a restart the wall clock says what is over, not the log", _forget_time),
