@@ -39,18 +39,23 @@ SETTINGS: Final = {
 }
 
 
-def prepare_environment(work: Path) -> dict[str, str]:
-    """What Spark reads from the environment; call it before the first session of a process. `work` is for its files."""
+def environment_in(work: Path) -> dict[str, str]:
+    """What Spark reads from the environment; `work` is for its files."""
     use_java()
     paths = [str(SOURCES), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = str(interpreter(work))
-    chosen = {
+    return {
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(os.pathsep.join(paths).split(os.pathsep))),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(work),
     }
+
+
+def prepare_environment(work: Path) -> dict[str, str]:
+    """The same in the environment of this process; call it before its first session."""
+    chosen = environment_in(work)
     os.environ.update(chosen)
     # It would lead to a Spark other than the one that is imported.
     os.environ.pop("SPARK_HOME", None)

@@ -57,14 +57,14 @@ def make_world(directory: Path) -> World:
             channel.exchange_declare("events", "topic", durable=True)
             channel.queue_bind("kept", "events", "e.#")
         half = MESSAGES // 2
-        _publish(cluster, ledgers[0], range(half))
-        _consume(cluster, ledgers[1], half // 2)
+        publish(cluster, ledgers[0], range(half))
+        consume(cluster, ledgers[1], half // 2)
         first.kill()
         cluster.wait_for_root(other_than=first)
-        _publish(cluster, ledgers[0], range(half, MESSAGES))
+        publish(cluster, ledgers[0], range(half, MESSAGES))
         first.launch()
         cluster.wait_until_whole()
-        _consume(cluster, ledgers[1], half // 2)
+        consume(cluster, ledgers[1], half // 2)
         for broker in cluster:
             broker.terminate()
         for broker in cluster:
@@ -72,7 +72,7 @@ def make_world(directory: Path) -> World:
     return World(tuple(broker.data for broker in cluster), ledgers)
 
 
-def _publish(cluster: Cluster, path: Path, numbers: range) -> None:
+def publish(cluster: Cluster, path: Path, numbers: range) -> None:
     """With confirms, to a queue and through an exchange in turn; what was not confirmed is said again."""
     with Ledger(path) as ledger:
         left = list(numbers)
@@ -95,7 +95,7 @@ def _publish(cluster: Cluster, path: Path, numbers: range) -> None:
                 time.sleep(0.2)
 
 
-def _consume(cluster: Cluster, path: Path, count: int) -> None:
+def consume(cluster: Cluster, path: Path, count: int) -> None:
     """So many; connected anew if the root changes meanwhile."""
     deadline_s = time.monotonic() + PATIENCE_S
     taken: set[str] = set()

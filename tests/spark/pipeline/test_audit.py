@@ -20,6 +20,7 @@ from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
 from pandomq.pipeline.report import render
 from pandomq.properties import read_property
 from tests.spark.pipeline.audit_world import MESSAGES, QUEUE, World, make_world
+from tests.spark.pipeline.job_process import job
 from tests.support.log_editor import all_entries, change_entries, records_of, segment_paths, with_records
 
 if TYPE_CHECKING:
@@ -282,3 +283,19 @@ def test_an_audit_that_was_broken_off_goes_on(spark: SparkSession, world: World,
     audit.run()
     assert seen[0] == noted, "these were not read again"
     assert verdicts(audit.findings)[Promise.REPLICAS] is Verdict.PROVEN
+
+
+@pytest.mark.slow
+@pytest.mark.proves("S6", "S7")
+def test_an_audit_that_was_killed_goes_on(world: World, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    files = [word for store in world.stores for word in ("--data", str(store))]
+    files += [word for ledger in world.ledgers for word in ("--ledger", str(ledger))]
+    with job(tmp_path / "job", "audit", *files, "--notes", str(notes)) as audit:
+        audit.start()
+        audit.wait_for(lambda: notes.is_dir() and any(notes.glob("*.survey")), "a note")
+        audit.kill()
+        audit.start()
+        summary = audit.wait()
+        assert summary["verdict"].startswith("proven for entries 1 to ")
+        assert "<svg" in audit.report.read_text()
