@@ -15,6 +15,8 @@ SEEDS = range(450)
 SEEDS_AT_ONCE = 200
 """The others take long, and are for `make test-all`."""
 SEEDS_PER_TEST = 5
+FOUND_BY = (1794826424003,)
+"""Seeds that once broke a promise."""
 
 
 @pytest.mark.proves("R5", "R8", "R9")
@@ -30,6 +32,13 @@ def test_promises_hold(first: int) -> None:
         job = Job(seed, nodes=0)
         outcome = run_job(job)
         assert not outcome.broken, f"{job.command(seed)}\n" + "\n".join(outcome.story)
+
+
+@pytest.mark.parametrize("seed", FOUND_BY)
+def test_what_was_once_broken_stays_mended(seed: int) -> None:
+    job = Job(seed, nodes=0)
+    outcome = run_job(job)
+    assert not outcome.broken, f"{job.command(seed)}\n" + "\n".join(outcome.story)
 
 
 def test_worlds_are_worth_something() -> None:

@@ -3,8 +3,9 @@
 Wall clocks of different machines differ. Who follows a root knows from its entries what time it is there, and from its
 own steady clock how long ago that was; taking over, it tells the broker by how much its own clock is ahead of that. So
 whatever its wall clock says, nothing expires too early. A root that has nothing to write says what time it is once in a
-while: then those who came later know it, too; and who has just started hears it from whoever knows, in a greeting.
-After a restart of all brokers the wall clock is all there is.
+while: then those who came later know it, too; and who has just started hears it from whoever knows, in a greeting. Who
+has known it once knows it for as long as its process lives, also when it begins again. After a restart of all brokers
+the wall clock is all there is.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ TIME_ENTRY_MS: Final = 60_000
 
 
 class ClusterTime:
-    __slots__ = ("_broker", "_heard_ms", "_known_ms", "_revival", "_written_ms", "monotonic_ms")
+    __slots__ = ("_broker", "_heard_ms", "_known_ms", "_revival", "_written_ms", "last_ahead_ms", "monotonic_ms")
 
     def __init__(self, broker: Broker, revival: Revival) -> None:
         self._broker = broker
         self._revival = revival
         self._known_ms = self._heard_ms = self._written_ms = 0
         self.monotonic_ms = 0
+        self.last_ahead_ms: int | None = None
+        """By how much the cluster's time is ahead of the steady clock, as this process last knew it."""
 
     def heard(self) -> None:
         """Entries may have been applied."""
@@ -38,7 +41,9 @@ class ClusterTime:
     def ahead_ms(self, *, followed: bool) -> int | None:
         """By how much the cluster's time is ahead of the steady clock; None if nobody can know it by this broker.
         `followed`: it has followed a root, or is one."""
-        return self._known_ms - self._heard_ms if followed and self._known_ms else None
+        if followed and self._known_ms:
+            self.last_ahead_ms = self._known_ms - self._heard_ms
+        return self.last_ahead_ms
 
     def take_office(self, now_ms: int, told_ahead_ms: int | None, *, followed: bool) -> int:
         """What time it is for the broker, which is told `now_ms` from now on. Others may have told it."""

@@ -238,6 +238,14 @@ class DiskLog:
     def elections(self, known: Elections) -> None:
         self.replication.notices.elections = known
 
+    @property
+    def time_ahead_ms(self) -> int | None:
+        return self._time.last_ahead_ms
+
+    @time_ahead_ms.setter
+    def time_ahead_ms(self, known: int | None) -> None:
+        self._time.last_ahead_ms = known
+
     def cluster(self, name: str, address: str) -> ClusterFacts:
         """What is known here, on the broker of this name and address."""
         notices = self.replication.notices

@@ -40,7 +40,9 @@ class Log(Protocol):
         """What is wrong with the cluster, by name."""
 
     elections: Elections
-    """Handed on to the log of a node that begins again."""
+    time_ahead_ms: int | None
+    """By how much the cluster's time is ahead of the process's steady clock; None if that is not known. Both are handed
+    on to the log of a node that begins again."""
 
     def cluster(self, name: str, address: str) -> ClusterFacts:
         """What is known here, on the broker of this name and address."""
@@ -58,7 +60,15 @@ class MemoryLog:
 
     alarms: tuple[str, ...] = ()
     rests = False
-    __slots__ = ("_committed_index", "_on_commit", "appended_bytes", "elections", "holds_back", "last_index")
+    __slots__ = (
+        "_committed_index",
+        "_on_commit",
+        "appended_bytes",
+        "elections",
+        "holds_back",
+        "last_index",
+        "time_ahead_ms",
+    )
 
     def __init__(self, on_commit: Callable[[LogIndex], None]) -> None:
         self._on_commit = on_commit
@@ -67,6 +77,7 @@ class MemoryLog:
         self.appended_bytes = 0
         self.holds_back: str | None = None
         self.elections = Elections()
+        self.time_ahead_ms: int | None = None
 
     def cluster(self, name: str, address: str) -> ClusterFacts:
         member = MemberView(name, ROOT, address, True, self.last_index, self._committed_index, 0)

@@ -42,7 +42,7 @@ from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.invariants import check
 from pandomq.replica.limits import GREETING_MS
 from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import Greeting, Message, Probe, ProbeAnswer
+from pandomq.replica.messages import AskVote, Greeting, Message, Probe, ProbeAnswer
 from pandomq.replica.ports import Chance, LogPort
 from pandomq.replica.position import START
 from pandomq.replica.promotion import Promotion
@@ -137,6 +137,9 @@ class Replica:
     def step(self, sender: NodeName, message: Message) -> None:
         """A message of a peer. It may be old, doubled, or from another epoch."""
         if self.role is not Role.RECOVERING:
+            if isinstance(message, AskVote) and self._core.cluster_ahead_ms is not None:
+                # Who may be the next root has to know what time it is, and may have come up after it was told.
+                self._introduce([sender])
             dispatch.dispatch(self._core, self._promotion, sender, message)
             self._settle()
         elif isinstance(message, Probe):
@@ -154,9 +157,12 @@ class Replica:
         return self._core.life, self._core.record.joining
 
     def _greet(self, peers: Sequence[NodeName]) -> None:
-        core = self._core
-        self._greeted_ms = core.now_ms
+        self._greeted_ms = self._core.now_ms
         self._greeted_as = self._standing
+        self._introduce(peers)
+
+    def _introduce(self, peers: Sequence[NodeName]) -> None:
+        core = self._core
         age_ms = core.now_ms - core.started_ms
         ahead_ms, joining = core.cluster_ahead_ms, core.record.joining
         cluster_ms = 0 if ahead_ms is None else core.now_ms + ahead_ms

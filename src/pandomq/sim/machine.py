@@ -120,12 +120,14 @@ class Machine(ClientSide):
         self.stopping = False
         self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self, old: Node | None = None) -> None:
         self.begin_life()
         self._timer_ms = NEVER_MS
         self._step_asked = False
         self.journal = self._make_journal()
         self.node = Node(self._settings, Random(self._random.getrandbits(64)), self.clock.now_ms(), self.journal)
+        if old is not None:
+            self.node.views.inherit(old.views)
         self._step()
 
     def _make_journal(self) -> Journal:
@@ -212,7 +214,7 @@ class Machine(ClientSide):
             self._end(None, Loss.NONE)
             return
         self.renewing = False
-        self._begin()
+        self._begin(old)
 
     def _fail(self, fault: StoreFault) -> None:
         self._trace.say(self.name, f"ends: {fault}")

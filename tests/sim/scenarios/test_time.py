@@ -74,3 +74,28 @@ def test_who_has_just_started_hears_the_time_from_others() -> None:
     assert stage.elect() == coming
     assert stage.machines[coming].broker_ms - cluster_ms <= stage.agenda.now_ms - begun_ms + 100
     assert stage.client(coming).channel().counts("patient")[0] == 1
+
+
+@pytest.mark.proves("R34")
+def test_who_was_root_knows_the_time_when_it_begins_again() -> None:
+    """Nobody else does: the first root is gone for good, and the third broker has just started."""
+    stage = Stage(lease_ms=300)
+    first = stage.elect()
+    channel = stage.publisher(first, "patient", **{"x-message-ttl": 60_000})
+    channel.publish_confirmed(b"", routing_key="patient", delivery_mode=2)
+    for name in stage.others(first):
+        stage.kill(name)
+        stage.machines[name].wall.shift_ms += HOUR_MS
+        stage.start(name)
+        stage.run(2_000)
+    begun_ms, cluster_ms = stage.agenda.now_ms, stage.machines[first].broker_ms
+    stage.kill(first)
+    second = stage.elect()
+    (third,) = (name for name in stage.others(first) if name != second)
+    stage.kill(third)
+    stage.run(2_000)
+    assert not stage.machines[second].serving
+    stage.start(third)
+    root = stage.elect()
+    assert stage.machines[root].broker_ms - cluster_ms <= (stage.agenda.now_ms - begun_ms) * 11 // 10 + 100
+    assert stage.client(root).channel().counts("patient")[0] == 1
