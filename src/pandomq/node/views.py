@@ -111,8 +111,7 @@ class Views:
         self.listeners += older.listeners
         self.sync_times = older.sync_times
         self.passes = older.passes
-        self._log.elections = older._log.elections
-        self._log.time_ahead_ms = older._log.time_ahead_ms
+        self._log.elections, self._log.time_ahead_ms = older._log.elections, older._log.time_ahead_ms
 
     # The broker as a whole.
 
