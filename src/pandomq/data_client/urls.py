@@ -22,8 +22,9 @@ PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _URL: Final = re.compile(r"(amqps?)://", re.ASCII)
 _PARAMETERS: Final = frozenset({"auth_mechanism", "cacertfile", "certfile", "keyfile", "verify"})
 _IGNORED: Final = frozenset({"heartbeat", "connection_timeout", "channel_max", "frame_max"})
-_MECHANISMS: Final = ("plain", "amqplain", "external")
 """What urls of other clients may say, and what does not concern this one."""
+_MECHANISMS: Final = ("plain", "amqplain", "external")
+"""The first two are ways to say a password, and mean the same here."""
 
 
 class Address(NamedTuple):

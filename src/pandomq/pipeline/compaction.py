@@ -21,6 +21,7 @@ FILE_BYTES: Final = 256 * 1024**2
 FILES_MIN: Final = 2
 """Fewer small ones of a stream and day are not worth it."""
 BARS: Final = 12
+"""Of the plot: the streams and days with most files."""
 
 
 def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = lambda _: None) -> Summary:
@@ -46,7 +47,7 @@ def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = 
     facts["seconds"] = round(time.monotonic() - begun_s, 1)
     table = Table("Compacted", ("vhost", "stream", "date", "files before", "files after"), rows)
     verdict = f"{before} files became {after}" if rows else "there was nothing to compact"
-    bars = [(f"{row[1]}, {row[2]}", float(str(row[3]))) for row in sorted(rows, key=lambda row: -int(str(row[3])))]
+    bars = sorted(((f"{row[1]}, {row[2]}", float(str(row[3]))) for row in rows), key=lambda bar: -bar[1])
     drawn = [Plot("Files before, by stream and day", plots.bars(bars[:BARS], "files"))] if rows else []
     return Summary("compact", verdict, True, facts, [table] if rows else [], drawn)
 

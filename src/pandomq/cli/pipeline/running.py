@@ -37,22 +37,31 @@ _CALL: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
 
 
 @contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """What went wrong with brokers. Raises WrongUse for a bad url, NoBroker, Refused."""
+    try:
+        yield
+    except BadUrl as bad:
+        raise WrongUse(str(bad)) from bad
+    except Unreachable as none:
+        raise NoBroker(str(none)) from none
+    except DataFailure as failure:
+        raise Refused(str(failure)) from failure
+
+
+@contextmanager
 def session_for(job: str, master: str) -> Iterator[SparkSession]:
-    """Raises Refused if Spark or its Java is missing, or for what a job died of, and WrongUse for a bad url."""
+    """Raises Refused if Spark or Java is missing, or for what a job died of; of brokers as `_in_plain_words` does."""
     if importlib.util.find_spec("pyspark") is None:
         raise Refused("this needs Spark: pip install 'pandomq[spark]'")
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        with spark_session(job, master) as session:
+        with _in_plain_words(), spark_session(job, master) as session:
             yield session
     except JavaMissing as missing:
         raise Refused(str(missing)) from missing
-    except BadUrl as bad:
-        raise WrongUse(str(bad)) from bad
-    except DataFailure as failure:
-        raise Refused(str(failure)) from failure
     except (PySparkException, Py4JError) as failure:
         raise Refused(reason_of(str(failure))) from failure
 
@@ -65,15 +74,8 @@ def reason_of(text: str) -> str:
 
 def insist_on_broker(url: str) -> None:
     """Before Spark is started, which would try for minutes. Raises NoBroker, Refused, WrongUse."""
-    try:
-        with DataClient(url, timeout_s=REACH_S) as client:
-            client.streams("-")
-    except BadUrl as bad:
-        raise WrongUse(str(bad)) from bad
-    except Unreachable as none:
-        raise NoBroker(str(none)) from none
-    except DataFailure as failure:
-        raise Refused(str(failure)) from failure
+    with _in_plain_words(), DataClient(url, timeout_s=REACH_S) as client:
+        client.streams("-")
 
 
 def on_interruption(stop: Callable[[], None]) -> None:
