@@ -5,36 +5,50 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 PYTEST   := $(BIN)/python -m pytest
 # Tests bind port 0 and share nothing, so they may run side by side; a file stays in one process for its fixtures' sake,
-# and tests/support/order.py says which files begin first.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
-# A Spark session uses all cores by itself, and takes long to start: these tests share one, in a process of their own.
+# and tests/support/order.py says which files begin first. Most tests wait for brokers, so there are more processes than
+# cores.
+WORKERS  ?= 3
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A Spark session takes long to start: these tests share one, in a process of their own.
 SPARK    := tests/spark
+CLUSTERS := tests/spec tests/integration
+# What `make test` leaves to `make test-all`: slow tests, and most of hypothesis' examples.
+QUICK    := --quick -m "not slow"
 # Where the plain kernel makes a difference: whatever has the mark `both_kernels` is in here.
 KERNEL_TESTS := tests/spec tests/unit
 
-KERNEL_SOURCES := $(wildcard src/pandomq/kernel/_fast.pyx src/pandomq/kernel/fast/*.pxi src/pandomq/kernel/fast/*.pxd)
+# The kernel, and the writer of the log: setup.py compiles both.
+KERNEL_SOURCES := $(wildcard src/pandomq/kernel/_fast.pyx src/pandomq/kernel/fast/*.pxi src/pandomq/kernel/fast/*.pxd \
+                             src/pandomq/runtime/disk/_log_writer.pyx)
 NODE_TESTS     := tests/integration/node
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup build-kernel demo test test-all check lint format types mypy stubs torture fuzz sim sim-mutants sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
+.PHONY: help setup install build-kernel demo test test-kernels test-spark test-all check lint format types mypy stubs torture fuzz sim sim-mutants sim-choose sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
 
-help:  ## say what each target does
+help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 # --- setup ------------------------------------------------------------------------------------------------------------
 
-setup: $(VENV)/.kernel $(VENV)/.java $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## install everything that development needs
+setup: install $(VENV)/.tests $(if $(wildcard $(NODE_TESTS)/package.json),$(NODE_TESTS)/node_modules/.installed)  ## Install everything that development and the tests need.
+
+install: $(VENV)/.kernel $(VENV)/.java  ## Install the broker with Spark in .venv: all that `make demo` needs.
 
 $(VENV)/.created: tools/system_packages.sh
-	@tools/system_packages.sh "$(PYTHON)"
+	@tools/system_packages.sh build "$(PYTHON)"
 	@test -x $(BIN)/python || $(or $(PYTHON),python3) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --upgrade 'setuptools>=77' 'cython>=3.1'
+	PANDOMQ_KERNEL=skip $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.installed
+	@tools/system_packages.sh tests
 	PANDOMQ_KERNEL=skip $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]'
 	@touch $@
 
@@ -53,39 +67,45 @@ $(NODE_TESTS)/node_modules/.installed: $(NODE_TESTS)/package.json
 	cd $(NODE_TESTS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
-build-kernel: $(VENV)/.installed  ## compile the kernel in place; fails if it cannot
+build-kernel: $(VENV)/.installed  ## Compile the kernel and the log's writer in place, and fail if that is not possible.
 	PANDOMQ_KERNEL=require $(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $(VENV)/.kernel
 
 # --- proof ------------------------------------------------------------------------------------------------------------
 
-test: check  ## lint, types, and the tests on both kernels
-	$(PYTEST) $(PARALLEL) --kernel=plain -m "both_kernels and not slow" $(KERNEL_TESTS)
-	$(PYTEST) $(PARALLEL) --kernel=fast -m "not slow" --ignore=$(SPARK) tests
-	$(PYTEST) --kernel=fast -m "not slow" $(SPARK)
-	$(PYTEST) --kernel=fast --against random --telling tests/spec tests/integration
+test: check  ## Run lint, the type checks, and the tests on both kernels.
+	$(BIN)/python tools/side_by_side.py test-kernels test-spark
 
-test-all: check  ## all tests, also the slow ones, whole on both kernels
+test-kernels: setup
+	$(PYTEST) $(PARALLEL) --kernel=plain --quick -m "both_kernels and not slow" $(KERNEL_TESTS)
+	$(PYTEST) $(PARALLEL) --kernel=fast $(QUICK) --ignore=$(SPARK) tests
+
+# Spark tests wait for each other and leave much of the machine idle, so they run beside the tests on the kernels.
+test-spark: setup
+	$(PYTEST) --kernel=fast $(QUICK) $(SPARK)
+	$(PYTEST) -n 2 --dist loadfile --kernel=fast $(QUICK) --against random --telling $(CLUSTERS)
+
+test-all: check  ## Run all tests, including the slow ones, on both kernels.
 	$(PYTEST) $(PARALLEL) --kernel=plain --ignore=$(SPARK) tests
 	$(PYTEST) $(PARALLEL) --kernel=fast --ignore=$(SPARK) tests
 	$(PYTEST) --kernel=fast $(SPARK)
-	for place in root backup secondary random; do $(PYTEST) --kernel=fast --against $$place tests/spec tests/integration || exit; done
+	for place in root backup secondary random; do $(PYTEST) --kernel=fast --against $$place $(CLUSTERS) || exit; done
 
 # mypy takes as long as all the others together, on one core: they have the other one.
-check: setup  ## lint and types, side by side
+check: setup  ## Run lint and the type checks in parallel.
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target mypy lint stubs
 
-lint: setup  ## ruff, the house rules, and the arrows between rooms
+lint: setup  ## Run ruff, the house rules, and the import rules between rooms.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/house_rules.py
 	$(BIN)/lint-imports
 
-format: setup  ## put the code in ruff's form
+format: setup  ## Format the code with ruff.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: mypy stubs  ## mypy --strict, and both kernels against their stub
+types: mypy stubs  ## Run mypy --strict, and check both kernels against their stub.
 
 mypy: setup
 	$(BIN)/mypy
@@ -94,59 +114,69 @@ stubs: setup
 	$(BIN)/python tools/stubtest_kernels.py
 
 ROUNDS ?= 100
-torture: setup  ## pull every plug of loaded clusters, ROUNDS times, and kill a lone broker 50 times: no promise may break
+torture: setup  ## Run ROUNDS fault cases against loaded clusters, and kill a single broker 50 times; fail if a guarantee is violated.
 	$(BIN)/python tools/torture.py --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 	PANDOMQ_KILL_ROUNDS=50 PANDOMQ_KILL_SEED=$(or $(SEED),$$$$) $(PYTEST) --kernel=fast tests/integration/test_kill_broker.py
 
-sim: setup  ## simulate brokers, clients and failing disks from seeds
+sim: install  ## Simulate brokers, clients and failing disks from seeds.
 	$(BIN)/pandomq sim --seeds 1..1000
 
-sim-mutants: setup  ## plant one bug after the other, and see the simulator find it; writes docs/reliability.md
-	$(BIN)/python tools/mutants_page.py
+sim-mutants: setup  ## Plant each known bug in turn, and check that the simulator finds it; writes docs/planted-bugs.md.
+	$(BIN)/python -m tools.planted_bugs hunt
 
-sim-coverage: setup  ## which branches of replica and journal seeds reach; writes docs/reliability.md
-	$(BIN)/python tools/sim_coverage.py
+sim-choose: setup  ## Choose the worlds that `make test` runs, by the code that they reach, in MINUTES; writes tests/sim/chosen_worlds.json.
+	$(BIN)/python -m tools.choose_worlds --minutes $(or $(MINUTES),5)
+
+sim-coverage: setup  ## Measure which branches of replica and journal the simulator reaches; writes docs/coverage.md.
+	$(BIN)/python -m tools.sim_coverage
 
 MINUTES ?= 10
-sim-campaign: setup  ## simulate with new seeds, one broker, several, and logs alone, each for MINUTES; writes down what was found
+sim-campaign: setup  ## Simulate one broker, several, and logs alone from new seeds, for MINUTES each; records the results in docs/campaigns.jsonl.
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --record docs/campaigns.jsonl
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --nodes 0 --record docs/campaigns.jsonl
 	$(BIN)/pandomq sim --seeds $$(date +%s)000..$$(date +%s)001 --minutes $(MINUTES) --log --nodes 0 --record docs/campaigns.jsonl
 
-fuzz: setup  ## a million hostile inputs
+fuzz: setup  ## Send a million hostile inputs: in process, over sockets, and to brokers with other clients.
 	$(BIN)/python tools/fuzz.py
 
 # --- use --------------------------------------------------------------------------------------------------------------
 
-demo: setup  ## four brokers as one, under load, and Spark beside them: one joins, the root is killed, a report tells the story
+demo: install  ## Run four brokers and Spark under load, kill the root, and write a report.
 	$(BIN)/python -m tools.demo
 
-bench: setup  ## measure this machine's broker
+bench: install  ## Measure PandoMQ on this machine.
 	$(BIN)/pandomq bench
 
-bench-peers: setup  ## measure it beside RabbitMQ; writes docs/benchmarks.md
-	$(BIN)/python tools/bench_peers.py
+bench-peers: setup  ## Measure PandoMQ and RabbitMQ; writes docs/benchmarks.md.
+	$(BIN)/python -m tools.compare.peers
 
-bench-streams: setup  ## measure a stream beside RabbitMQ's, over AMQP
-	$(BIN)/python tools/bench_streams.py
+bench-streams: setup  ## Measure streams of PandoMQ and RabbitMQ over AMQP.
+	$(BIN)/python -m tools.compare.streams
 
-bench-cluster: setup  ## measure three beside three of RabbitMQ, and break them; as root
-	$(BIN)/python tools/bench_cluster.py
+bench-cluster: setup  ## Measure clusters of three brokers of PandoMQ and RabbitMQ, also during faults; needs root.
+	$(BIN)/python -m tools.compare.clusters
 
-bench-spark: setup  ## measure Spark reading and writing streams; writes docs/benchmarks.md
-	$(BIN)/python tools/bench_spark.py
+bench-spark: setup  ## Measure Spark reading and writing streams; writes docs/benchmarks.md.
+	$(BIN)/python -m tools.compare.spark
 
-bench-pipelines: setup  ## archive, roll up and audit what three brokers hold, 1 and 10 million messages; writes docs/benchmarks.md
-	$(BIN)/python tools/bench_pipelines.py
+bench-pipelines: setup  ## Measure archive, rollup and audit with 1 and 10 million messages on three brokers; writes docs/benchmarks.md.
+	$(BIN)/python -m tools.compare.pipelines
 
-docs: setup  ## write the generated pages
+docs: setup $(VENV)/.docs  ## Write the generated pages, and build the site in build/docs; a broken link is an error.
 	$(BIN)/python tools/requirements_page.py
-	$(BIN)/python tools/role_diagram.py
+	$(BIN)/python -m tools.role_diagram
+	$(BIN)/python -m tools.rights_page
+	$(BIN)/python -m tools.configuration_page
+	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning -c docs/site -b html . build/docs
 
-build: setup  ## wheel and source distribution, in dist/
+$(VENV)/.docs: $(VENV)/.installed
+	PANDOMQ_KERNEL=skip $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[docs]'
+	@touch $@
+
+build: setup  ## Build a wheel and a source distribution in dist/.
 	$(BIN)/python -m build --outdir dist
 
-clean:  ## remove all that was made, but not the virtual environment
+clean:  ## Remove all build products except for the virtual environment.
 	rm -rf build dist demo-report.html .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis src/*.egg-info
-	rm -f src/pandomq/kernel/_fast.*.so $(VENV)/.installed $(VENV)/.kernel $(VENV)/.java
+	rm -f src/pandomq/kernel/_fast.*.so src/pandomq/runtime/disk/_log_writer.*.so $(VENV)/.installed $(VENV)/.tests $(VENV)/.kernel $(VENV)/.java
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

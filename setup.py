@@ -1,7 +1,7 @@
-"""Builds the compiled kernel; all else about the package is said in pyproject.toml.
+"""Builds the compiled kernel and the compiled writer of the log; all else about the package is said in pyproject.toml.
 
-The compiled kernel is optional: where no C compiler works, the install goes on without it, says so, and the broker runs
-on its plain twin. A fault in the Cython source itself is never excused. PANDOMQ_KERNEL in the environment decides:
+Both are optional: where no C compiler works, the install goes on without them, says so, and the broker runs on their
+plain twins. A fault in the Cython source itself is never excused. PANDOMQ_KERNEL in the environment decides about both:
 
     optional   (default) try to compile, go on without
     require    a failure to compile is an error
@@ -20,7 +20,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 MODES = ("optional", "require", "skip")
-KERNEL = Path("src/pandomq/kernel")
+SOURCES = Path("src")
+KERNEL = "pandomq.kernel._fast"
+LOG_WRITER = "pandomq.runtime.disk._log_writer"
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -33,16 +35,20 @@ DIRECTIVES = {
 }
 NOTICE = """
 ************************************************************************
-  PandoMQ: the compiled kernel was NOT built: {compiler} failed.
-  The broker works without it, on the plain kernel, much slower.
+  PandoMQ: {part} was NOT built: {compiler} failed.
+  The broker works without it, {without}.
   To have it, install a C compiler and Python's headers, and then again
       pip install --force-reinstall --no-cache-dir --no-deps pandomq
 ************************************************************************
 """
+PARTS = {
+    KERNEL: {"part": "the compiled kernel", "without": "on the plain kernel, much slower"},
+    LOG_WRITER: {"part": "the compiled writer of the log", "without": "with later confirms"},
+}
 
 
-class BuildKernel(build_ext):
-    """Compiles the kernel, and turns the lack of a compiler into a notice where that is allowed."""
+class BuildCompiledParts(build_ext):
+    """Compiles the parts, and turns the lack of a compiler into a notice where that is allowed."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -56,30 +62,37 @@ class BuildKernel(build_ext):
         except (CCompilerError, ExecError, PlatformError) as failure:
             if not ext.optional:
                 raise
-            # A kernel compiled from older sources must not be picked up in place of the one that failed.
-            for stale in {Path(self.get_ext_fullpath(ext.name)), *KERNEL.glob("_fast.*.so")}:
+            # A part compiled from older sources must not be picked up in place of the one that failed.
+            source = source_of(ext.name)
+            for stale in {Path(self.get_ext_fullpath(ext.name)), *source.parent.glob(f"{source.stem}.*.so")}:
                 stale.unlink(missing_ok=True)
             compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "the C compiler"
-            print(f"{failure}\n{NOTICE.format(compiler=compiler)}", file=sys.stderr)
+            print(f"{failure}\n{NOTICE.format(compiler=compiler, **PARTS[ext.name])}", file=sys.stderr)
 
 
-def kernel_extensions() -> list[Extension]:
+def source_of(name: str) -> Path:
+    return SOURCES.joinpath(*name.split(".")).with_suffix(".pyx")
+
+
+def compiled_parts() -> list[Extension]:
     mode = os.environ.get("PANDOMQ_KERNEL", "optional")
     if mode not in MODES:
         raise SystemExit(f"PANDOMQ_KERNEL is {mode!r}; it may be one of {', '.join(MODES)}")
-    source = KERNEL / "_fast.pyx"
-    if mode == "skip" or not source.exists():
+    if mode == "skip":
         return []
-    included = sorted(str(path) for pattern in ("fast/*.pxi", "**/*.pxd") for path in KERNEL.glob(pattern))
+    kernel = source_of(KERNEL).parent
+    included = sorted(str(path) for pattern in ("fast/*.pxi", "**/*.pxd") for path in kernel.glob(pattern))
     return [
         Extension(
-            "pandomq.kernel._fast",
-            sources=[str(source)],
-            depends=included,
+            name,
+            sources=[str(source_of(name))],
+            depends=depends,
             extra_compile_args=["-O3"],
             optional=mode == "optional",
         )
+        for name, depends in ((KERNEL, included), (LOG_WRITER, []))
+        if source_of(name).exists()
     ]
 
 
-setup(ext_modules=kernel_extensions(), cmdclass={"build_ext": BuildKernel})
+setup(ext_modules=compiled_parts(), cmdclass={"build_ext": BuildCompiledParts})

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import importlib.util
 import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
-from tests.support import against, order
+from tests.support import against, examples, order, starting
 
 if TYPE_CHECKING:
     from tests.integration.cluster.under_test import ClusterUnderTest
@@ -50,17 +52,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--against", choices=against.PLACES, help="ask a cluster instead of a single broker: where clients go"
     )
     parser.addoption("--telling", action="store_true", help="with --against: only the most telling files")
+    parser.addoption("--quick", action="store_true", help="a third of hypothesis' examples, and brokers as copies")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Chooses the kernel before anything of ours is imported, by the variable that brokers started by tests inherit."""
+    # aio_pika closes a collected connection in the thread's event loop. Without this line asyncio makes a new loop for
+    # that, which never runs, and its sockets and tasks are collected during another test.
+    asyncio.set_event_loop(None)
     wanted = config.getoption("--kernel")
     if wanted == "plain":
         os.environ["PANDOMQ_PLAIN"] = "1"
     elif wanted == "fast":
         os.environ.pop("PANDOMQ_PLAIN", None)
-        if importlib.util.find_spec("pandomq.kernel._fast") is None:
-            raise pytest.UsageError("the compiled kernel is not built: make build-kernel")
+        for module in ("pandomq.kernel._fast", "pandomq.runtime.disk._log_writer"):
+            if importlib.util.find_spec(module) is None:
+                raise pytest.UsageError(f"{module} is not built: run make build-kernel")
+    if config.getoption("--quick"):
+        examples.quick()
+        starting.quick()
+        hypothesis.settings.register_profile("quick", examples.profile())
+        hypothesis.settings.load_profile("quick")
 
 
 def pytest_report_header() -> str:
@@ -77,6 +89,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.both_kernels)
     order.put_long_ones_first(items)
     refuse_unknown_claims(items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spares the collector thousands of tests and their modules, which live as long as the process: otherwise each
+    `gc.collect()` of a fixture takes half a second."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    return order.scheduler(config, log)
 
 
 @pytest.fixture(scope="session")

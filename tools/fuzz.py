@@ -1,11 +1,14 @@
-"""A million hostile inputs: most to a node in this process, the rest over sockets to a running broker.
+"""Sends a million hostile inputs to brokers with other clients, and fewer to a node in this process.
 
     tools/fuzz.py                              all of it
-    tools/fuzz.py --seed 7 --epoch 123         one epoch again, as a failure asks for
-    tools/fuzz.py --inputs 20000 --socket-inputs 0
+    tools/fuzz.py --seed 7 --epoch 123         repeats one epoch, as a failure asks for
+    tools/fuzz.py --seed 7 --batch amqp:123    repeats one batch on a new broker; with --at-cluster on a cluster
+    tools/fuzz.py --inputs 20000 --socket-inputs 0 --live-inputs 0 --cluster-inputs 0
 
-Everything follows from the seed, which is printed. Each tenth epoch runs on both kernels, which have to write the same
-bytes. A failure prints the seed and the bytes, keeps them in a file, and makes the exit code 1.
+Everything follows from the seed, which is printed. In process each tenth epoch runs on both kernels, which have to
+write the same bytes. Live inputs use AMQP, the data port and HTTP, logged in and not, on a single broker and then on a
+backup and a secondary of a cluster. Legal clients (bystanders) work meanwhile, and their account must balance
+(`tests/fuzz/live`). A failure prints the seed and the sent bytes, keeps them in files, and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -37,14 +40,17 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 if TYPE_CHECKING:
     from tests.fuzz.conversations import Conversation
+    from tests.fuzz.live.attack import Harmed
     from tests.fuzz.tally import FuzzFailure, Tally
 
 EPOCH_INPUTS = 500
 BOTH_KERNELS_EVERY = 10
 WAITING_PER_JOB = 8
 EPOCH_S_MAX = 120
-"""An epoch takes less than a second; this long is a hang."""
+"""An epoch takes less than a second; an epoch that takes this long is a hang."""
 OUT = ROOT / "build" / "fuzz"
+LIVE_SHARES = {"amqp": 0.67, "data": 0.27, "http": 0.06}
+"""The share of live inputs on each interface; an HTTP request takes ten times as long as an input of the others."""
 console = Console(stderr=True)
 
 
@@ -70,7 +76,7 @@ _corpus: list[Conversation] = []
 
 
 def prepare_worker(kernel: str) -> None:
-    """Chooses the kernel before anything of the broker is imported."""
+    """Chooses the kernel before any module of the broker is imported."""
     os.environ.pop("PANDOMQ_PLAIN", None)
     if kernel == "plain":
         os.environ["PANDOMQ_PLAIN"] = "1"
@@ -82,7 +88,7 @@ def prepare_worker(kernel: str) -> None:
 
 
 def _on_hang(_number: int, _frame: object) -> None:
-    raise TimeoutError(f"an epoch has not ended after {EPOCH_S_MAX} s")
+    raise TimeoutError(f"an epoch did not finish within {EPOCH_S_MAX} s")
 
 
 def run_epoch(task: Task) -> Outcome:
@@ -91,7 +97,7 @@ def run_epoch(task: Task) -> Outcome:
     from tests.fuzz.epoch import Epoch
     from tests.fuzz.tally import FuzzFailure
 
-    # The alarm ends a loop in Python and tells the input; one in the compiled kernel is ended by the second watch.
+    # The alarm interrupts a loop in Python and reports the input; the second watch ends a loop in the compiled kernel.
     signal.alarm(EPOCH_S_MAX)
     faulthandler.dump_traceback_later(EPOCH_S_MAX + 10, exit=True)
     epoch = Epoch(task.seed, task.epoch, _corpus)
@@ -114,7 +120,7 @@ def kernels() -> list[str]:
 
 
 def tasks_of(seed: int, inputs: int, available: list[str]) -> list[Task]:
-    """As many epochs as make up the inputs, each tenth of them for both kernels."""
+    """Returns as many epochs as make up the inputs, each tenth of them for both kernels."""
     tasks: list[Task] = []
     for epoch in itertools.count():
         if len(tasks) * EPOCH_INPUTS >= inputs:
@@ -125,7 +131,7 @@ def tasks_of(seed: int, inputs: int, available: list[str]) -> list[Task]:
 
 
 def outcomes(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
-    """In the order in which they come. Both kernels are at work from the start, so that they run the same sources."""
+    """Yields outcomes as they complete. Both kernels are in use from the start, so that they run the same sources."""
     context = multiprocessing.get_context("spawn")
     waiting: set[concurrent.futures.Future[Outcome]] = set()
     with contextlib.ExitStack() as stack:
@@ -145,7 +151,7 @@ def outcomes(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
 
 
 def report(seed: int, what: str, failure: FuzzFailure, trace: str, again: str) -> dict[str, Any]:
-    """Says what failed, keeps the bytes, and gives the entry for the summary."""
+    """Prints the failure, keeps the bytes, and returns the entry for the summary."""
     console.print(f"[red]FAILED[/red] {what}, input {failure.number}: {failure.reason}", highlight=False)
     entry: dict[str, Any] = {"where": what, "input": failure.number, "reason": failure.reason, "again": again}
     if failure.case is not None:
@@ -214,14 +220,65 @@ def fuzz_broker(seed: int, inputs: int, progress: Progress) -> dict[str, Any]:
     return run.tally.summary() | more | {"start": vars(run.start), "half": vars(run.half), "end": vars(run.end)}
 
 
+def fuzz_live(seed: int, inputs: int, *, cluster: bool, progress: Progress, only: str | None = None) -> dict[str, Any]:
+    """Fuzzes one broker, or a backup and a secondary of a cluster, with bystanders."""
+    from tests.fuzz.live.attack import Harmed
+    from tests.fuzz.live.scene import fuzz_cluster, fuzz_one_broker
+
+    place = "cluster" if cluster else "live broker"
+    wanted = {surface: round(inputs * share) for surface, share in LIVE_SHARES.items()}
+    bar = progress.add_task(f"beside bystanders, {place}", total=sum(wanted.values()))
+    surface, _, number = (only or ":").partition(":")
+    batch = (surface, int(number)) if only else None
+    try:
+        run = fuzz_cluster if cluster else fuzz_one_broker
+        found = run(seed, wanted, lambda done: progress.update(bar, completed=done), batch)
+    except Harmed as harmed:
+        return {"inputs": 0, "failures": [report_harm(seed, place, harmed, cluster=cluster)]}
+    return found | {"failures": []}
+
+
+def report_harm(seed: int, place: str, harmed: Harmed, *, cluster: bool) -> dict[str, Any]:
+    """Prints what was sent last, and keeps it."""
+    console.print(f"[red]HARMED[/red] {place}, seed {seed}:", highlight=False)
+    console.print(harmed.reason, highlight=False, markup=False)
+    OUT.mkdir(parents=True, exist_ok=True)
+    sent: list[dict[str, Any]] = []
+    for where, number, data in harmed.sent:
+        surface = where.partition(" ")[0]
+        path = OUT / f"harm-{seed}-{surface}-{number}.bin"
+        path.write_bytes(data)
+        again = f"tools/fuzz.py --seed {seed} --batch {surface}:{number}{' --at-cluster' if cluster else ''}"
+        sent.append({"where": where, "batch": number, "file": str(path.relative_to(ROOT)), "again": again})
+        console.print(f"  {where}, batch {number}, {len(data)} bytes; again with: {again}", highlight=False)
+    return {"where": place, "reason": harmed.reason, "sent": sent}
+
+
 def main(
-    inputs: Annotated[int, typer.Option(min=0, help="Inputs to a node in this process.")] = 970_000,
-    socket_inputs: Annotated[int, typer.Option(min=0, help="Inputs over sockets to a running broker.")] = 30_000,
-    seed: Annotated[int | None, typer.Option(help="Decides everything; drawn and printed if not given.")] = None,
-    epoch: Annotated[int | None, typer.Option(help="Run this epoch only.")] = None,
-    kernel: Annotated[str | None, typer.Option(help="fast or plain; otherwise both as far as they are built.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes at work.")] = os.cpu_count() or 1,
-    summary: Annotated[Path, typer.Option(help="Where the JSON summary goes.")] = OUT / "summary.json",
+    inputs: Annotated[int, typer.Option(min=0, help="Number of inputs to a node in this process.")] = 100_000,
+    socket_inputs: Annotated[
+        int, typer.Option(min=0, help="Number of inputs over sockets to a running broker.")
+    ] = 10_000,
+    live_inputs: Annotated[
+        int, typer.Option(min=0, help="Number of inputs to a running broker beside other clients.")
+    ] = 850_000,
+    cluster_inputs: Annotated[
+        int, typer.Option(min=0, help="Number of inputs to a backup and a secondary beside other clients.")
+    ] = 150_000,
+    batch: Annotated[str | None, typer.Option(help="Send only this batch, for example amqp:17.")] = None,
+    at_cluster: Annotated[
+        bool, typer.Option("--at-cluster", help="Send the batch to a cluster. Used with --batch.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of all choices. Without it, a seed is drawn and printed.")
+    ] = None,
+    epoch: Annotated[int | None, typer.Option(help="Run only this epoch.")] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(help="Kernel to test, fast or plain. Without it, all kernels that are built are tested."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = os.cpu_count() or 1,
+    summary: Annotated[Path, typer.Option(help="File for the JSON summary.")] = OUT / "summary.json",
 ) -> None:
     """Hostile inputs from a seed; exit code 1 if anything gave way."""
     chosen = secrets.randbelow(2**32) if seed is None else seed
@@ -229,7 +286,11 @@ def main(
     console.print(f"seed {chosen}, kernels {', '.join(available)}", highlight=False)
     tasks = tasks_of(chosen, inputs, available)
     if epoch is not None:
-        tasks, socket_inputs = [Task(chosen, epoch, EPOCH_INPUTS, name) for name in available], 0
+        tasks = [Task(chosen, epoch, EPOCH_INPUTS, name) for name in available]
+        socket_inputs = live_inputs = cluster_inputs = 0
+    if batch is not None:
+        tasks, socket_inputs = [], 0
+        live_inputs, cluster_inputs = (0, 1) if at_cluster else (1, 0)
     begin = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     result: dict[str, Any] = {"seed": chosen, "kernels": available}
@@ -238,7 +299,11 @@ def main(
             result["in_process"] = fuzz_nodes(tasks, jobs, progress)
         if socket_inputs:
             result["over_sockets"] = fuzz_broker(chosen, socket_inputs, progress)
-    parts = [result[part] for part in ("in_process", "over_sockets") if part in result]
+        if live_inputs:
+            result["live"] = fuzz_live(chosen, live_inputs, cluster=False, progress=progress, only=batch)
+        if cluster_inputs:
+            result["cluster"] = fuzz_live(chosen, cluster_inputs, cluster=True, progress=progress, only=batch)
+    parts = [result[part] for part in ("in_process", "over_sockets", "live", "cluster") if part in result]
     result["inputs"] = sum(part["inputs"] for part in parts)
     result["failed"] = sum(len(part["failures"]) + len(part.get("differing_epochs", [])) for part in parts)
     result["seconds"] = round(time.monotonic() - begin, 1)

@@ -1,8 +1,8 @@
-"""Writes the output in docs/operations.md anew, from brokers that it starts, kills, replaces and promotes.
+"""Updates the output in docs/operations.md, from brokers that it starts, kills, replaces and promotes.
 
-As root: the brokers are in a network namespace of their own, where the ports are theirs, whatever else runs here. Each
-block of the page that a line `<!-- output: NAME -->` introduces is replaced by what was typed and what came of it. By
-the names of stories (three, virtual, split) only theirs are.
+It needs root: the brokers are in a network namespace of their own, where their ports are free. It replaces each block
+of the page that follows a line `<!-- output: NAME -->` by the typed command and its output. With names of stories
+(three, virtual, split) it updates only their blocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Grove:
         return f"http://127.0.0.1:{15671 + int(name[1:])}"
 
     def start(self, name: str, primaries: str = "n1 n2 n3", *, access: str = "redirect") -> None:
-        """Who is not among the primaries joins them as a secondary."""
+        """A broker that is not among the primaries joins them as a secondary."""
         names = primaries.split()
         members = ", ".join(f'"{one}={self.place(one)}"' for one in names)
         addresses = ", ".join(f'"{self.place(one)}"' for one in names)
@@ -96,7 +96,7 @@ class Grove:
                 raise SystemExit(f"waited in vain for {what}\n{said}")
             time.sleep(0.1)
 
-    # What they say.
+    # Output of the brokers.
 
     def _answers(self, name: str) -> bool:
         try:
@@ -115,7 +115,7 @@ class Grove:
             return error.code
 
     def view(self) -> dict[str, Any]:
-        """As the root sees the cluster; nothing while there is none."""
+        """Returns the root's view of the cluster; empty while there is no root."""
         for name in self._running:
             found = subprocess.run(
                 [*PROGRAM, "status", "--json", "--url", self.url(name)], capture_output=True, env=_variables()
@@ -139,7 +139,7 @@ class Grove:
         return [LOG_HEAD.sub("", line) for line in lines]
 
     def type(self, *words: str, at: str = "n1", answer: str = "") -> str:
-        """A command as a person types it at a terminal, and what it prints."""
+        """Runs a command as an operator types it at a terminal, and returns its output."""
         asked = [*words, *([] if at == "n1" else ["--url", self.url(at)])]
         screen, terminal = os.openpty()
         _without_echo(terminal)
@@ -151,7 +151,7 @@ class Grove:
         seen = _all_of(screen)
         if program.wait():
             raise SystemExit(f"{' '.join(asked)}: {seen}")
-        # What is typed would be seen as well.
+        # The terminal shows what is typed, too.
         lines = (line.rstrip() for line in seen.replace("[y/N]: ", f"[y/N]: {answer}").strip().splitlines())
         return "\n".join((f"$ pandomq {' '.join(asked)}", *lines))
 
@@ -163,7 +163,7 @@ def _without_echo(terminal: int) -> None:
 
 
 def _all_of(screen: int) -> str:
-    """Until whoever writes there has ended."""
+    """Reads until the program at the terminal has ended."""
     seen = b""
     # The end of the last program at the terminal is an error here.
     with contextlib.suppress(OSError):
@@ -195,7 +195,7 @@ def _refusal(grove: Grove, backup: str, properties: dict[str, Any] | None = None
 
 
 def three(grove: Grove) -> dict[str, str]:
-    """One cluster, from its beginning to the loss of most of it."""
+    """One cluster, from its start to the loss of most of its brokers."""
     blocks: dict[str, str] = {}
     grove.start("n1")
     try:
@@ -224,7 +224,9 @@ def three(grove: Grove) -> dict[str, str]:
     mark = len(grove.log(lost, 0))
     grove.start(lost)
     grove.wait_until_whole(3)
-    told = re.compile(r"belongs to no cluster|linked with|beginning again|broker n\d is (learner|backup) .* root is n")
+    told = re.compile(
+        r"is not yet part of a cluster|linked with|restarting broker state|broker n\d is (learner|backup) .* root is n"
+    )
     blocks["replace"] = "\n".join(line for line in grove.log(lost, mark) if told.search(line))
     dead = grove.root()
     grove.kill(dead)
@@ -271,7 +273,7 @@ def virtual(grove: Grove) -> dict[str, str]:
 
 
 def split(grove: Grove) -> dict[str, str]:
-    """Two brokers, each of which is told to go on without the other."""
+    """Two brokers, each of which is promoted without the other."""
     for name in ("n1", "n2"):
         grove.start(name, "n1 n2")
     grove.wait_until_whole(2)

@@ -1,8 +1,8 @@
-"""Which branches of the replica and the journal simulated worlds reach, written into docs/reliability.md.
+"""Writes the branches of the replica and the journal that simulated worlds reach into docs/coverage.md.
 
-    tools/sim_coverage.py [WORLDS]     so many seeds of each kind of world; 60 if nothing is said
+    python -m tools.sim_coverage [WORLDS]     so many seeds of each kind of world; 60 by default
 
-Branches that no seed reaches are listed by their lines. Why they are not is for a person to say, beneath the table.
+Branches that no seed reaches are listed by their lines. A person explains them, beneath the table.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Any, Final
 
 import coverage
 
+from tools.generated_page import replace_between
+
 ROOT: Final = Path(__file__).parent.parent
-PAGE: Final = ROOT / "docs" / "reliability.md"
+PAGE: Final = ROOT / "docs" / "coverage.md"
 BEGIN: Final = "<!-- coverage: written by tools/sim_coverage.py -->\n"
 END: Final = "<!-- end of coverage -->"
 ROOMS: Final = ("replica", "journal")
 WORLDS: Final = 60
 BROKERS: Final = 3
-"""Where there are several."""
+"""The number of brokers in worlds with several."""
 
 
 def run_worlds(count: int) -> None:
-    """Imported here, so that what runs while modules are loaded counts, too."""
+    """The imports are here, so that code that runs while modules are loaded counts, too."""
     from pandomq.sim.campaign import Job, run_job
     from pandomq.sim.logs.plots.programme import PLOTS
 
@@ -62,7 +64,7 @@ def row(name: str, found: dict[str, Any]) -> str:
 
 
 def ranges(lines: list[int]) -> list[str]:
-    """Lines that follow each other become one range."""
+    """Combines consecutive lines into ranges."""
     spans: list[list[int]] = []
     for line in lines:
         if spans and line == spans[-1][-1] + 1:
@@ -88,10 +90,7 @@ def render(files: dict[str, Any], count: int) -> str:
 def main() -> int:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else WORLDS
     table = render(measure(count), count)
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{table}\n{END}{after}")
+    PAGE.write_text(replace_between(PAGE.read_text(), BEGIN, END, f"{table}\n"))
     print(table.partition("\n")[0])
     return 0
 

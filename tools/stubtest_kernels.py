@@ -1,14 +1,18 @@
-"""Holds both kernels against the one stub that states their interface, src/pandomq/kernel/_fast.pyi.
+"""Checks both kernels against the one stub that defines their interface, src/pandomq/kernel/_fast.pyi, and the compiled
+writer of the log against its own.
 
-mypy's stubtest compares a module with the stub of the same name. The compiled kernel has that name; the plain one is
-offered under a borrowed name beside a copy of the stub. Only what the stub declares is asked of the plain kernel: as
-Python, it may have more names of its own. A compiled kernel that is not built is left out, aloud.
+mypy's stubtest compares a module with the stub of the same name. The compiled kernel has that name; the plain kernel is
+offered under a borrowed name beside a copy of the stub. Both kernels must have the names of the stub, and may have more
+of their own. A class of the compiled kernel has no attribute that the stub does not have; as Python, one of the plain
+kernel may. If a compiled module is not built, the tool prints that it is left out.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,16 +20,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 STUB = ROOT / "src" / "pandomq" / "kernel" / "_fast.pyi"
+DECLARED = re.compile(r"^(?:(?:class|def) (\w+)|from \S+ import \w+ as (\w+)$)", re.MULTILINE)
+COMPILED = "pandomq.kernel._fast"
+LOG_WRITER = "pandomq.runtime.disk._log_writer"
 BORROWED_NAME = "plain_kernel_as_stubbed"
 BORROWED_MODULE = "import sys\n\nimport pandomq.kernel._plain\n\nsys.modules[__name__] = pandomq.kernel._plain\n"
 
 
 def stubtest(module: str, *options: str, path: str = "") -> int:
     command = [sys.executable, "-m", "mypy.stubtest", module, "--mypy-config-file", str(ROOT / "pyproject.toml")]
-    # An extension type cannot be combined with another by inheritance; nobody tries, and the plain twin could.
+    # An extension type cannot be combined with another by inheritance; no code does so, and the plain kernel's types
+    # could.
     command += ["--ignore-disjoint-bases", *options]
     print(f"stubtest: {module}", flush=True)
-    return subprocess.run(command, env=os.environ | {"PYTHONPATH": path, "MYPYPATH": path}, check=False).returncode
+    paths = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH"))))
+    return subprocess.run(command, env=os.environ | {"PYTHONPATH": paths, "MYPYPATH": path}, check=False).returncode
+
+
+def internal_names() -> list[str]:
+    """The names in the compiled kernel that the stub does not declare: its own constants and classes."""
+    declared = {name for names in DECLARED.findall(STUB.read_text()) for name in names}
+    return sorted(set(dir(importlib.import_module(COMPILED))) - declared - {"KIND"})
 
 
 def main() -> int:
@@ -36,10 +51,16 @@ def main() -> int:
         Path(directory, f"{BORROWED_NAME}.py").write_text(BORROWED_MODULE)
         Path(directory, f"{BORROWED_NAME}.pyi").write_text(STUB.read_text())
         failed = stubtest(BORROWED_NAME, "--ignore-missing-stub", path=directory)
-    if importlib.util.find_spec("pandomq.kernel._fast") is None:
-        print("stubtest of the compiled kernel left out: it is not built")
+        if importlib.util.find_spec(COMPILED) is None:
+            print("stubtest of the compiled kernel left out: it is not built")
+        else:
+            allowed = Path(directory, "allowed")
+            allowed.write_text("".join(f"{COMPILED}.{name}\n" for name in internal_names()))
+            failed |= stubtest(COMPILED, "--allowlist", str(allowed), "--ignore-unused-allowlist")
+    if importlib.util.find_spec(LOG_WRITER) is None:
+        print("stubtest of the log's writer left out: it is not built")
     else:
-        failed |= stubtest("pandomq.kernel._fast")
+        failed |= stubtest(LOG_WRITER, "--ignore-missing-stub")
     return failed
 
 

@@ -1,13 +1,13 @@
-"""Clusters of real brokers under load, tormented: every case again and again, in an order that follows from a seed.
+"""Runs clusters of real brokers under load and faults: every case repeatedly, in an order that the seed determines.
 
     tools/torture.py                             each case once, with a seed that is drawn and printed
     tools/torture.py --rounds 200 --seed 7
     tools/torture.py --only kill_root --only cut_root
-    tools/torture.py --only reconnect_storm      10,000 clients; only if asked for
+    tools/torture.py --only reconnect_storm      10,000 clients; only on request
     tools/torture.py --only storm_of_proxied     the same, where any broker serves
 
-A round is one case: clients at work, a fault, its end, and the account, which must balance. What needs root is left out
-without it, and the summary says so. A failure keeps what the brokers logged, and makes the exit code 1.
+A round is one case: clients at work, a fault, its end, and the account, which must balance. Without root the cases that
+need it are left out, and the summary says so. A failure keeps the brokers' logs, and makes the exit code 1.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ console = Console(stderr=True)
 
 
 class Torture:
-    """Plays rounds, and keeps what came of them."""
+    """Runs rounds, and records their results."""
 
     def __init__(self, seed: int, only: list[str], progress: Progress) -> None:
         self._seed = seed
@@ -55,7 +55,7 @@ class Torture:
         self.left_out: dict[str, str] = {stage.name: reason for stage in STAGES if (reason := stage.missing())}
 
     def run(self, rounds: int) -> None:
-        """As many as asked for; 0 for each case once."""
+        """Runs so many rounds; 0 for each case once."""
         stages = [stage for stage in STAGES if stage.name not in self.left_out]
         alone = self._wanted(CASES_ALONE) + [case for case in CASES_ON_REQUEST if case.__name__ in self._only]
         once = sum(len(self._wanted(stage.cases)) for stage in stages) + len(alone)
@@ -77,7 +77,8 @@ class Torture:
         return [case for case in cases if not self._only or case.__name__ in self._only]
 
     def _play(self, stage: Stage, cases: list[Case], chance: Random) -> None:
-        """One cluster for all of them; after a failure, when it may be in any state, the rest gets a new one."""
+        """Uses one cluster for all cases; after a failure, when the cluster may be in any state, the remaining cases
+        get a new one."""
         while cases:
             with self._directory(stage.name) as directory:
                 if not self._open(stage, directory, cases, chance):
@@ -85,7 +86,7 @@ class Torture:
                 return
 
     def _open(self, stage: Stage, directory: Path, cases: list[Case], chance: Random) -> bool:
-        """Takes those that it has played from the list; False if one failed."""
+        """Removes the cases that it has run from the list; returns False if one failed."""
         begin, name = time.monotonic(), f"opening {stage.name}"
         try:
             with stage.open(directory) as cluster:
@@ -114,7 +115,7 @@ class Torture:
             except Exception as error:
                 self._failed(name, begin, error, directory)
 
-    # What is written down.
+    # Records.
 
     def _announce(self, name: str) -> None:
         self._progress.update(self._bar, description=name)
@@ -164,22 +165,24 @@ def summarized(torture: Torture, seed: int, seconds: float) -> dict[str, Any]:
 
 
 def main(
-    rounds: Annotated[int, typer.Option(min=0, help="Cases to be played; 0 for each of them once.")] = 0,
-    seed: Annotated[int | None, typer.Option(help="Decides the order and every choice; drawn if not given.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only this case; may be given more than once.")] = None,
-    summary: Annotated[Path, typer.Option(help="Where the JSON summary goes.")] = OUT / "summary.json",
+    rounds: Annotated[int, typer.Option(min=0, help="Number of cases to run. 0 runs each case once.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the order and of all choices. Without it, a seed is drawn.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this case. The option is repeatable.")] = None,
+    summary: Annotated[Path, typer.Option(help="File for the JSON summary.")] = OUT / "summary.json",
 ) -> None:
-    """Torments clusters from a seed; exit code 1 if a promise was broken."""
+    """Torments clusters from a seed; exit code 1 if a guarantee was violated."""
     chosen = secrets.randbelow(2**32) if seed is None else seed
     console.print(f"seed {chosen}", highlight=False)
-    # Clients have much to say about lost connections, which is what this is about.
+    # Clients log many lost connections, which are expected here.
     logging.disable(logging.CRITICAL)
     begin = time.monotonic()
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as progress:
         torture = Torture(chosen, only or [], progress)
         for stage, reason in torture.left_out.items():
-            console.print(f"left out: {stage}: {reason}", highlight=False)
+            console.print(f"skipped: {stage}: {reason}", highlight=False)
         try:
             torture.run(rounds)
         finally:

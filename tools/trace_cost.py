@@ -1,13 +1,14 @@
-"""What tracing costs a broker, for a message that is published, confirmed, delivered and acked.
+"""Measures the cost of tracing in a broker, for a message that is published, confirmed, delivered and acked.
 
     python tools/trace_cost.py --time
     python tools/trace_cost.py --count
     perf stat -e instructions:u python tools/trace_cost.py --sample 0.01 --messages 200000
 
-Two clients and a broker in one process, without sockets and without a disk. `--time` tells the processor's time, the
-best of many short rounds of each sample in turn. `--count` counts instructions by callgrind, which needs no counters of
-the processor and is not disturbed by what else runs: a run with few messages and one with many for each sample, the
-difference divided by the messages. Without either it works and says nothing: something else can count.
+Two clients and a broker run in one process, without sockets and without a disk. `--time` prints the processor time, the
+best of many short rounds of each sample in turn. `--count` counts instructions with callgrind, which needs no counters
+of the processor and is not disturbed by other processes: one run with few messages and one with many for each sample,
+the difference divided by the messages. Without either option it works and prints nothing, so that another tool can
+count.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import time
 from pathlib import Path
 
 from pandomq import kernel, methods
-from pandomq.broker.broker import Broker, Input, Outcome
+from pandomq.broker.broker import BatchOutcome, Broker, Input
 from pandomq.broker.client import Client
-from pandomq.broker.commands import PutPermissions, PutTracing, PutUser
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import PutPermissions, PutTracing, PutUser
 from pandomq.methods import MethodInput
 from pandomq.properties import Properties, encode_header
 from pandomq.wire import codec
@@ -87,7 +88,7 @@ class Bench:
         for dirty in self.broker.take_dirty():
             dirty.session.take()
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: BatchOutcome) -> None:
         index = 0
         if outcome.proposal is not None:
             self.index += 1
@@ -104,7 +105,7 @@ class Bench:
 
 
 def count(sample: float, messages: int) -> int:
-    """Instructions of a process that does this."""
+    """Returns the number of instructions of a process with these options."""
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     command = [sys.executable, __file__, "--sample", str(sample), "--messages", str(messages)]
     fixed = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONMALLOC": "pymalloc"}
@@ -115,7 +116,7 @@ def count(sample: float, messages: int) -> int:
 
 
 def counted(sample: float) -> float:
-    # The first run compiles what was not yet.
+    # The first run compiles modules that have no bytecode yet.
     few = count(sample, FEW)
     return (count(sample, MANY) - few) / (MANY - FEW)
 

@@ -7,9 +7,9 @@
     columns   offsets i64, times i64 (microseconds since 1970, UTC); then two each for exchanges, routing keys, headers
               and bodies: where the values end i32 (one more than there are messages, beginning with 0), and their bytes
 
-All numbers are little-endian, each column begins at a multiple of 64, and between columns there are zeros: a reader
-that knows Arrow takes the columns as they are. Headers are the payloads of AMQP content headers. Offsets rise, and may
-leave gaps; times never fall. Checksums are CRC-32.
+All numbers are little-endian, each column begins at a multiple of 64, and between columns there are zeros: an Arrow
+reader can use the columns without conversion. Headers are the payloads of AMQP content headers. Offsets increase, and
+may leave gaps; times never decrease. Checksums are CRC-32.
 
 A chunk may be packed: codec 1, the same head apart from size and checksum, which are those of the packed form; then
 size u64 and checksum u32 of the plain one, and all that follows its head as one frame of Zstandard.
@@ -31,7 +31,7 @@ HEAD: Final = struct.Struct("<4sBBHIQQqqQI")
 HEAD_CHECKSUM: Final = struct.Struct("<I")
 HEAD_BYTES: Final = HEAD.size + HEAD_CHECKSUM.size
 PLAIN: Final = struct.Struct("<QI")
-"""Of a packed chunk, behind its head: size and checksum of the plain one."""
+"""In a packed chunk, behind its head: size and checksum of the plain one."""
 COLUMN: Final = struct.Struct("<QQ")
 ALIGNMENT: Final = 64
 
@@ -40,18 +40,18 @@ _CODEC_PLACE: Final = len(MAGIC) + 1
 COLUMNS: Final = 10
 OFFSETS, TIMES, EXCHANGE_ENDS, EXCHANGES, KEY_ENDS, KEYS, HEADER_ENDS, HEADERS, BODY_ENDS, BODIES = range(COLUMNS)
 TEXT_COLUMNS: Final = ((EXCHANGE_ENDS, EXCHANGES), (KEY_ENDS, KEYS), (HEADER_ENDS, HEADERS), (BODY_ENDS, BODIES))
-"""Of each message's exchange, routing key, header and body: the column of the ends, and that of the bytes."""
+"""For each message's exchange, routing key, header and body: the column of the ends, and that of the bytes."""
 
 NAME_BYTES_MAX: Final = 255
 """Exchanges and routing keys are short strings."""
 COLUMN_BYTES_MAX: Final = 2**31 - 1
-"""Ends are 32 bits wide, as Arrow has them."""
+"""Ends are 32 bits wide, as in Arrow."""
 LONGEST: Final = (NAME_BYTES_MAX, NAME_BYTES_MAX, COLUMN_BYTES_MAX, COLUMN_BYTES_MAX)
-"""What the values of TEXT_COLUMNS have at most."""
+"""The maximum sizes of the values of TEXT_COLUMNS."""
 
 
 class BadChunk(ValueError):
-    """The bytes are not a whole chunk of a version that is known."""
+    """The bytes are not a complete chunk of a known version."""
 
 
 class ChunkHead(NamedTuple):
@@ -61,11 +61,11 @@ class ChunkHead(NamedTuple):
     first_time_us: int
     last_time_us: int
     size: int
-    """Of the whole chunk, in bytes."""
+    """Bytes of the whole chunk."""
     checksum: int
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     offset: int
     time_us: int
     exchange: bytes
@@ -74,8 +74,8 @@ class Row(NamedTuple):
     body: bytes
 
 
-def encode(rows: Sequence[Row]) -> bytes:
-    """The plain definition; the compiled kernel writes the same bytes."""
+def encode(rows: Sequence[MessageRow]) -> bytes:
+    """The reference definition; the compiled kernel writes the same bytes."""
     columns = [
         struct.pack(f"<{len(rows)}q", *(row.offset for row in rows)),
         struct.pack(f"<{len(rows)}q", *(row.time_us for row in rows)),
@@ -105,7 +105,7 @@ def encode_head(head: ChunkHead, codec: int = CODEC_NONE) -> bytes:
 
 
 def decode_head(data: bytes | memoryview, codecs: Sequence[int] = (CODEC_NONE,)) -> ChunkHead:
-    """Of a chunk of which at least so much is there, in one of these forms. Raises BadChunk."""
+    """Reads the head of a chunk that is in one of these codecs; the data must include the head. Raises BadChunk."""
     if len(data) < HEAD_BYTES:
         raise BadChunk("ends too early")
     magic, version, codec, _, *fields = HEAD.unpack_from(data)
@@ -121,7 +121,7 @@ def decode_head(data: bytes | memoryview, codecs: Sequence[int] = (CODEC_NONE,))
 def check(
     data: bytes | memoryview, checksum: Callable[[memoryview], int] = crc32, codecs: Sequence[int] = (CODEC_NONE,)
 ) -> ChunkHead:
-    """The head of what is all there and undamaged. Raises BadChunk. Who has a quicker CRC-32 brings it along."""
+    """The head of a chunk that is complete and undamaged. Raises BadChunk. The caller may pass a faster CRC-32."""
     view = memoryview(data)
     head = decode_head(view, codecs)
     if head.size != len(view):
@@ -132,8 +132,8 @@ def check(
 
 
 def decode(data: bytes | memoryview, *, checked: bool = False) -> tuple[ChunkHead, list[memoryview]]:
-    """Head and columns. Raises BadChunk for anything but a whole chunk without damage; of what is `checked` already the
-    checksum is not computed again."""
+    """Head and columns. Raises BadChunk unless the chunk is complete and undamaged; with `checked` the checksum is not
+    computed again."""
     view = memoryview(data)
     head = decode_head(view) if checked else check(view)
     if not head.rows or head.size < HEAD_BYTES + COLUMN.size * COLUMNS:
@@ -150,7 +150,7 @@ def decode(data: bytes | memoryview, *, checked: bool = False) -> tuple[ChunkHea
 
 
 def is_packed(data: bytes | memoryview) -> bool:
-    """Of the bytes of a chunk that was checked."""
+    """For the bytes of a chunk that was checked."""
     return data[_CODEC_PLACE] == CODEC_ZSTD
 
 
@@ -163,23 +163,23 @@ def pack(data: bytes, compress: Callable[[memoryview], bytes]) -> bytes:
 
 
 def unpack(data: bytes | memoryview, decompress: Callable[[memoryview, int], bytes]) -> bytes:
-    """The plain chunk, byte for byte, of one that is packed, and checked; `decompress` is told how large it will be.
-    Raises BadChunk, or whatever `decompress` raises."""
+    """The plain chunk, byte for byte, of a packed one that was checked; `decompress` gets the plain size. Raises
+    BadChunk, or any exception of `decompress`."""
     view = memoryview(data)
     head = decode_head(view, (CODEC_ZSTD,))
     if len(view) < HEAD_BYTES + PLAIN.size:
         raise BadChunk("ends too early")
     size, checksum = PLAIN.unpack_from(view, HEAD_BYTES)
     if size < HEAD_BYTES:
-        raise BadChunk(f"{size} bytes are no chunk")
+        raise BadChunk(f"{size} bytes are too few for a chunk")
     rest = decompress(view[HEAD_BYTES + PLAIN.size :], size - HEAD_BYTES)
     if len(rest) != size - HEAD_BYTES:
         raise BadChunk(f"{len(rest) + HEAD_BYTES} bytes instead of {size}")
     return encode_head(head._replace(size=size, checksum=checksum)) + rest
 
 
-def decode_rows(data: bytes) -> Iterator[Row]:
-    """Message by message: the slow way. Raises BadChunk, also if values overlap, or a name is too long."""
+def decode_rows(data: bytes) -> Iterator[MessageRow]:
+    """Message by message: slow. Raises BadChunk, also if values overlap, or a name is too long."""
     head, columns = decode(data)
     offsets = columns[OFFSETS].cast("q")
     times = columns[TIMES].cast("q")
@@ -188,7 +188,7 @@ def decode_rows(data: bytes) -> Iterator[Row]:
         if ends[0] or ends[-1] != len(octets) or not all(0 <= b - a <= longest for a, b in pairwise(ends)):
             raise BadChunk("a column's ends are not in order")
     for at in range(head.rows):
-        yield Row(offsets[at], times[at], *(bytes(octets[ends[at] : ends[at + 1]]) for ends, octets in values))
+        yield MessageRow(offsets[at], times[at], *(bytes(octets[ends[at] : ends[at + 1]]) for ends, octets in values))
 
 
 def aligned(size: int) -> int:

@@ -1,11 +1,11 @@
-"""Faults, sorted by what they close, in the words RabbitMQ's clients know.
+"""Faults, sorted by what they close, with RabbitMQ's reply texts.
 
-A fault is raised where it is found and caught where its scope ends: a ChannelFault closes one channel,
-a ConnectionFault one connection, a NodeFault makes this broker give up its role. Bugs are not faults:
-they are assertions and are never caught.
+A fault is raised where it is found and caught where its scope ends: a ChannelFault closes one channel, a
+ConnectionFault one connection, a NodeFault makes this broker give up its role. Bugs are not faults: they are assertions
+and are never caught.
 
-The functions below build one fault for each AMQP reply code; the text gets the prefix RabbitMQ gives it.
-Who raises may leave class and method id 0: the handler that knows the method at fault fills them in.
+The functions below build one fault for each AMQP reply code; the text gets the prefix RabbitMQ gives it. The code that
+raises a fault may leave class and method id 0: the handler that knows the method fills them in.
 """
 
 from typing import Self
@@ -14,7 +14,7 @@ from pandomq.limits import REPLY_TEXT_BYTES_MAX
 
 
 class Fault(Exception):
-    """Something that a peer did or asked for and that cannot be granted."""
+    """A peer did or requested something that cannot be granted."""
 
     __slots__ = ("class_id", "method_id", "reply_code", "reply_text")
 
@@ -29,15 +29,14 @@ class Fault(Exception):
         return f"{self.reply_code} {self.reply_text}"
 
     def at(self, class_id: int, method_id: int) -> Self:
-        """This fault, with the method at fault named unless it already is."""
+        """This fault with the method that caused it, unless it has one already."""
         if self.class_id == 0 and self.method_id == 0:
             self.class_id = class_id
             self.method_id = method_id
         return self
 
     def kept(self) -> Self:
-        """This fault as a value that outlives its catching: it lets go of the frames it came through, and of all that
-        those hold."""
+        """This fault as a value to keep: without references to the frames it came through."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 
@@ -55,7 +54,7 @@ class ConnectionFault(Fault):
 
 
 class NodeFault(Fault):
-    """This broker cannot go on in its role."""
+    """This broker cannot continue in its role."""
 
     __slots__ = ()
 

@@ -1,13 +1,13 @@
 """Field tables in RabbitMQ's dialect, both ways.
 
-Decoding and encoding again gives the same bytes: where a plain Python type could not say which wire type it came
-from, a small subclass does. Those subclasses compare equal to the plain values, as RabbitMQ compares numbers of
-different width. Unmarked values are written as RabbitMQ's own broker writes them:
+Decoding and encoding again gives the same bytes: a small subclass stands for a wire type that the plain Python type
+would not preserve. Those subclasses compare equal to the plain values, as RabbitMQ compares numbers of different width.
+Unmarked values are written as RabbitMQ's own broker writes them:
 
     bool t    int l    float d    str S    bytes x    Decimal D    list A    dict F    None V
 
-Malformed input is a syntax error of the peer, whatever is wrong with it. Keys that are not UTF-8 are kept by
-surrogate escapes. Of two equal keys the first counts, as in RabbitMQ.
+Any malformed input is a syntax error of the peer. Keys that are not UTF-8 are kept by surrogate escapes. Of two equal
+keys the first counts, as in RabbitMQ.
 """
 
 import struct
@@ -46,7 +46,7 @@ class UInt16(int):
 
 
 class Int32(int):
-    """I: what most clients write for a small number"""
+    """I: the type of a small number in most clients"""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class UInt32(int):
 
 
 class Int64L(int):
-    """L: another letter for l, which RabbitMQ reads as well"""
+    """L: another letter for l, which RabbitMQ accepts as well"""
 
     __slots__ = ()
 
@@ -82,14 +82,14 @@ class OctetString(bytes):
 
 
 _Reader = Callable[[bytes, int, int, int], tuple[Any, int]]
-"""Reads a value that starts at an offset, within an end, at a depth; returns it and where it ends."""
+"""Reads a value that starts at an offset, within an end, at a depth; returns it and its end."""
 
 _UINT32: Final = struct.Struct(">I")
 _DECIMAL: Final = struct.Struct(">Bi")
 
 
 def decode_table(buffer: bytes, offset: int = 0) -> tuple[FieldTable, int]:
-    """The table whose length field is at `offset`, and where it ends."""
+    """The table whose length field is at `offset`, and its end."""
     try:
         return _read_table(buffer, offset, len(buffer), 0)
     except (struct.error, IndexError) as error:
@@ -114,7 +114,7 @@ def encode_table(table: FieldTable) -> bytes:
 
 
 def _sized_end(buffer: bytes, offset: int, end: int) -> int:
-    # Where the bytes after a length field end; they must lie within what encloses them.
+    # The end of the bytes after a length field; it must lie within the enclosing value.
     (size,) = _UINT32.unpack_from(buffer, offset)
     value_end: int = offset + 4 + size
     if value_end > end:

@@ -1,6 +1,6 @@
-"""Names for the numbers and strings that must not be mixed up.
+"""Types for numbers and strings that must not be confused.
 
-Each is the plain type at run time; only the type checker tells them apart.
+At run time each is the plain type; only the type checker distinguishes them.
 """
 
 from typing import NewType

@@ -1,14 +1,14 @@
-"""What a publisher was promised and what a consumer saw, written down by themselves, for `pandomq pipeline audit`.
+"""Records of a publisher's confirms and a consumer's deliveries, written by the clients, for `pandomq pipeline audit`.
 
-A ledger is a file of JSON lines; docs/pipelines.md has its form. It belongs to one process at a time, which may go on
-with it after a crash. What is written is worth something only if it is written at the right moment:
+A ledger is a file of JSON lines; docs/pipelines.md has its form. It belongs to one process at a time, which may
+continue it after a crash. A record is valid only if it is written at the right moment:
 
     published   before the message is sent                 confirmed   after its confirm has come
     delivered   when it has come, before anything else     acked       before the ack is sent
     rejected    before the message is rejected for good    purged      before a queue is purged
 
-So whoever is killed in between has promised too little, never too much: an ack that nobody wrote down cannot have been
-sent, and a confirm that was written down has come. Needs nothing but the standard library.
+So after a crash in between the ledger claims too little, never too much: an ack that is not in it cannot have been
+sent, and a confirm that is in it has arrived. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from typing import Final
 VERSION: Final = 1
 KINDS: Final = ("opened", "published", "confirmed", "delivered", "acked", "rejected", "purged")
 LINE_BYTES_MAX: Final = 64 * 1024
-"""Names and ids of AMQP have 255 bytes at most; a line that is longer is none."""
+"""Names and ids of AMQP have 255 bytes at most; a longer line is malformed."""
 
 
 class Ledger:
-    """Each line is handed to the operating system at once and whole: it outlives the process, not the machine."""
+    """Each line is passed to the operating system at once, as a whole: it survives a crash of the process, not of the
+    machine."""
 
     def __init__(self, path: str | Path, vhost: str = "/", *, sync: bool = False) -> None:
-        """Goes on behind what is there. With `sync` each line is on the disk before the call returns."""
+        """Continues an existing file. With `sync` each line is on disk before the call returns."""
         self._vhost = vhost
         self._sync = sync
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            # Whoever wrote before was cut off in the middle of a line.
+            # The writer before was interrupted in the middle of a line.
             os.write(self._file, b"\n")
         self._write({"kind": "opened", "version": VERSION})
 
@@ -50,7 +51,7 @@ class Ledger:
         channel: int = 0,
         at_s: float | None = None,
     ) -> None:
-        """To an exchange with a key; or, if the publisher knows, to a queue."""
+        """To an exchange with a key; or to a queue, if the publisher knows it."""
         self._write({"kind": "published"} | _target(exchange, routing_key, queue) | _message(message_id, channel), at_s)
 
     def confirmed(
@@ -63,7 +64,7 @@ class Ledger:
         channel: int = 0,
         at_s: float | None = None,
     ) -> None:
-        """By an ack of the broker; a nack is no confirm, and not written down."""
+        """By an ack of the broker; a nack is no confirm, and is not recorded."""
         self._write({"kind": "confirmed"} | _target(exchange, routing_key, queue) | _message(message_id, channel), at_s)
 
     def delivered(
@@ -76,11 +77,11 @@ class Ledger:
         self._write({"kind": "acked", "queue": queue} | _message(message_id, channel), at_s)
 
     def rejected(self, queue: str, message_id: str, *, channel: int = 0, at_s: float | None = None) -> None:
-        """Without its going back to the queue; a message that goes back is not written down."""
+        """Without requeue; a message that is requeued is not recorded."""
         self._write({"kind": "rejected", "queue": queue} | _message(message_id, channel), at_s)
 
     def purged(self, queue: str, *, at_s: float | None = None) -> None:
-        """Somebody purges or deletes the queue: what is in it leaves unseen."""
+        """A client purges or deletes the queue: its messages are removed without delivery."""
         self._write({"kind": "purged", "queue": queue}, at_s)
 
     def close(self) -> None:
@@ -97,13 +98,13 @@ class Ledger:
         self.close()
 
     def _write(self, line: dict[str, object], at_s: float | None = None) -> None:
-        """`at_s` is the time if the caller has looked already: seconds since 1970."""
+        """`at_s` is the time, if the caller has it already: seconds since 1970."""
         line["time"] = round(time.time() if at_s is None else at_s, 6)
         if self._vhost != "/":
             line["vhost"] = self._vhost
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         if len(data) > LINE_BYTES_MAX:
-            raise ValueError(f"a line of a ledger has at most {LINE_BYTES_MAX} bytes, not {len(data)}")
+            raise ValueError(f"a line of a ledger is limited to {LINE_BYTES_MAX} bytes, not {len(data)}")
         os.write(self._file, data)
         if self._sync:
             os.fsync(self._file)

@@ -1,8 +1,8 @@
 """The content header: a message's size and its properties.
 
-A message keeps its header as the encoded payload of the header frame; almost nobody needs it decoded.
-So besides whole decoding there are readers of a single property and rewriting in place, which leave all
-other bytes as the publisher wrote them. Malformed input is a syntax error of the peer.
+A message keeps its header as the encoded payload of the header frame, and is rarely decoded. So besides full decoding
+there are readers of a single property, and rewriting in place, which leaves all other bytes as the publisher wrote
+them. Malformed input is a syntax error of the peer.
 """
 
 import struct
@@ -21,7 +21,7 @@ PERSISTENT: Final = 2
 
 
 class Properties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Properties of class basic, in the order of their flags; None is absent."""
+    """Properties of class basic, in the order of their flags; an absent one is None."""
 
     content_type: str | None = None
     content_encoding: str | None = None
@@ -92,7 +92,7 @@ def decode_header(payload: bytes) -> tuple[int, Properties]:
 
 
 def body_size(payload: bytes) -> int:
-    """The size that a header announces."""
+    """The size in a header."""
     size: int = _UINT64.unpack_from(payload, 4)[0]
     return size
 
@@ -108,7 +108,7 @@ def read_property(payload: bytes, name: str) -> str | int | FieldTable | None:
 
 
 def read_headers(payload: bytes) -> FieldTable:
-    """The headers of an encoded header; none are an empty table."""
+    """The headers of an encoded header; an empty table if there are none."""
     flags = _checked_flags(payload)
     if not flags & _HEADERS:
         return {}
@@ -116,9 +116,9 @@ def read_headers(payload: bytes) -> FieldTable:
 
 
 def replace_headers(payload: bytes, headers: FieldTable | None, *, drop_expiration: bool = False) -> bytes:
-    """The same content header with other headers; None removes them.
+    """Returns the content header with other headers; None removes them.
 
-    A dead letter also loses its expiration, lest it expire again where it is kept.
+    A dead letter also loses its expiration, so that it does not expire again in the dead-letter queue.
     """
     flags = _checked_flags(payload)
     offset = _offset_of(payload, flags, _HEADERS)
@@ -152,7 +152,7 @@ def _checked_flags(payload: bytes) -> int:
 
 
 def _offset_of(payload: bytes, flags: int, wanted: int) -> int:
-    # Where the property is, or would be if it were there.
+    # The position of the property, or where it would be.
     offset = _START.size
     for _, flag in _IN_ORDER:
         if flag == wanted:

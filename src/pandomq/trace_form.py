@@ -1,4 +1,5 @@
-"""The form of what brokers write to the stream `pandomq.trace`: one message is one batch of events, in columns.
+"""The form of the messages that brokers write to the stream `pandomq.trace`: one message is one batch of events, in
+columns.
 
     body      head (64 bytes), columns, tables; all numbers little-endian
     head      "PTRC", version u8, 3 bytes of nothing, counts u32 of events, queues, routings, consumers and texts,
@@ -14,14 +15,14 @@ vhost, from 0 on: a gap is a batch that was lost. `dropped` counts the events si
 room. `queue`, `routing` and `consumer` are places in the tables, of which the first, 0, stands for none and is not
 written.
 
-A message is known by its queue's id and its `sequence`; of a stream the latter is its offset and 1. Which messages are
-sampled follows from the sequence, so of a message that is sampled every step is there. `since_us` is the time since it
-was published into that queue, UNKNOWN_US if the broker that wrote the event did not see that; `held_us`, of ACKED and
-REQUEUED, the time since its delivery, and UNKNOWN_US of all others.
+A message is identified by its queue's id and its `sequence`; in a stream the latter is its offset plus 1. The sequence
+decides whether a message is sampled, so every step of a sampled message is recorded. `since_us` is the time since it
+was published into that queue, UNKNOWN_US if the broker that wrote the event did not record that; `held_us` is the time
+since its delivery for ACKED and REQUEUED, and UNKNOWN_US for all others.
 
-Of an event of kind CLUSTER `sequence` is its text, counted from 0.
+For an event of kind CLUSTER `sequence` is the index of its text, from 0.
 
-This module needs nothing but the standard library, like all that Spark's executors import.
+This module needs only the standard library, like all modules that Spark's executors import.
 """
 
 import json
@@ -53,10 +54,10 @@ COLUMNS: Final = (
 )
 """Names and type codes, in their order."""
 EVENT_BYTES: Final = 50
-"""Of one event in all columns."""
+"""Bytes of one event in all columns."""
 
 SAMPLE_FACTOR: Final = 0x9E3779B97F4A7C15
-"""Sequences are spread by it: those that are sampled lie evenly, with no period that a publisher could have, too."""
+"""The factor spreads sequences evenly: sampled ones have no period that a publisher could have, too."""
 SAMPLE_WHOLE: Final = 1 << 32
 
 _U16: Final = struct.Struct("<H")
@@ -66,32 +67,32 @@ _QUEUE: Final = struct.Struct("<QH")
 
 class Kind(IntEnum):
     PUBLISHED = 1
-    """It entered the queue; one event for each queue that took it."""
+    """The message entered the queue; one event for each queue that took it."""
     UNROUTABLE = 2
-    """No queue was there for it."""
+    """No queue matched."""
     CONFIRMED = 3
-    """Its publisher was told that it is safe."""
+    """The broker confirmed it to its publisher."""
     REFUSED = 4
-    """Its publisher was told that a queue had no room; of those that took it."""
+    """A queue that was full rejected it; its publisher was told."""
     DELIVERED = 5
     REDELIVERED = 6
     """Delivered with that flag."""
     ACKED = 7
-    """By its consumer; what is delivered to one that need not ack is only delivered."""
+    """By its consumer; a message for a consumer without acks is only recorded as delivered."""
     REQUEUED = 8
-    """It came back: it was nacked, or its channel was closed."""
+    """The message came back: it was nacked, or its channel was closed."""
     EXPIRED = 9
-    """And nobody gets it."""
+    """The message expired without being dead-lettered."""
     DEAD_LETTERED = 10
-    """It left the queue for the dead letter exchange."""
+    """The message left the queue for the dead letter exchange."""
     DROPPED = 11
-    """It left, for the same reasons, where there is no such exchange."""
+    """The message left for one of the same reasons, in a queue without such an exchange."""
     CLUSTER = 12
-    """No message's: something happened to the brokers."""
+    """No message's event: something happened to the brokers."""
 
 
 class Reason(IntEnum):
-    """Of DEAD_LETTERED and DROPPED."""
+    """For DEAD_LETTERED and DROPPED."""
 
     NONE = 0
     EXPIRED = 1
@@ -101,7 +102,7 @@ class Reason(IntEnum):
 
 
 class BadTrace(ValueError):
-    """The bytes are not a batch of a version that is known."""
+    """The bytes are not a batch of a known version."""
 
 
 class QueueName(NamedTuple):
@@ -145,7 +146,7 @@ NO_CONSUMER: Final = ConsumerName("", "")
 
 @dataclass(slots=True)
 class Events:
-    """A batch. Tables begin with what stands for none."""
+    """A batch. Each table begins with the entry that stands for none."""
 
     broker: str
     term: int
@@ -172,7 +173,7 @@ class Events:
         return len(self.kind)
 
     def add(self, event: Event) -> None:
-        """Appends a row; its names go to the tables. For those who make traces up."""
+        """Appends a row; its names go to the tables. For code that creates traces itself."""
         is_cluster = event.kind == Kind.CLUSTER
         if is_cluster:
             self.texts.append(event.text)
@@ -188,7 +189,7 @@ class Events:
         self.reason.append(event.reason)
 
     def _place(self, table: list[Any], name: QueueName | Routing | ConsumerName) -> int:
-        # Names are told apart by their kinds, too: tuples are not.
+        # Names of different kinds must differ, too: tuples do not.
         place = self._places.get((type(name), name))
         if place is None:
             if name not in table:
@@ -215,9 +216,9 @@ def cluster_event(time_us: int, name: str, facts: Mapping[str, Any]) -> Event:
 
 
 def sample_threshold(sample: float) -> int:
-    """What `is_sampled` compares with, for a part between 0 and 1 of all messages. Raises ValueError."""
+    """The threshold for `is_sampled`, for a part between 0 and 1 of all messages. Raises ValueError."""
     if not 0 < sample <= 1:
-        raise ValueError(f"a sample is a part of the messages, above 0 and at most 1, not {sample}")
+        raise ValueError(f"a sample must be above 0 and at most 1, not {sample}")
     return max(1, round(sample * SAMPLE_WHOLE))
 
 
@@ -256,7 +257,7 @@ def join_batch(
     consumers: Sequence[tuple[bytes, bytes]],
     texts: Sequence[str],
 ) -> bytes:
-    """A body out of columns that are bytes already; tables without what stands for none."""
+    """A body from encoded columns and tables without the entry that stands for none."""
     assert len(columns) == count * EVENT_BYTES
     counts = (count, len(queues), len(routings), len(consumers), len(texts))
     encoded = [text.encode() for text in texts]
@@ -274,7 +275,7 @@ def join_batch(
 
 
 def with_cluster_events(columns: bytes, count: int, events: Sequence[Event]) -> bytes:
-    """Columns of so many events, with these after them; the table of texts begins with theirs."""
+    """The columns of `count` events, with these after them; the table of texts begins with theirs."""
     if not events:
         return columns
     added = Events("", 0)
@@ -291,7 +292,7 @@ def with_cluster_events(columns: bytes, count: int, events: Sequence[Event]) -> 
 
 
 def decode_events(body: bytes, *, is_checked: bool = False) -> Events:
-    """Raises BadTrace. Who has checked that places are in their tables, and kinds known, may say so."""
+    """Raises BadTrace. With `is_checked` the caller has checked that places are in their tables, and kinds known."""
     try:
         magic, version, count, *tables_sizes, term, dropped, number, sample = HEAD.unpack_from(body)
         queues, routings, consumers, texts = tables_sizes
@@ -318,7 +319,7 @@ def decode_events(body: bytes, *, is_checked: bool = False) -> Events:
 
 
 def _check(events: Events) -> None:
-    """Every place is one in its table."""
+    """Checks that every place is one in its table."""
     for column, table in (
         (events.queue, events.queues),
         (events.routing, events.routings),
@@ -327,7 +328,7 @@ def _check(events: Events) -> None:
         if max(column, default=0) >= len(table):
             raise BadTrace("names what is in no table")
     if not set(events.kind) <= set(Kind) or not set(events.reason) <= set(Reason):
-        raise BadTrace("an event of a kind that is not known")
+        raise BadTrace("an event has an unknown kind")
     cluster = Kind.CLUSTER
     if cluster in events.kind:
         pairs = zip(events.kind, events.sequence, strict=True)
@@ -336,7 +337,7 @@ def _check(events: Events) -> None:
 
 
 class _Tables:
-    """Reads what follows the columns."""
+    """Reads the bytes after the columns."""
 
     def __init__(self, body: bytes, place: int) -> None:
         self._body = body
@@ -381,7 +382,7 @@ def _little_endian(column: "array[int]") -> bytes:
 
 
 def _octets(name: str) -> bytes:
-    # Clients may use names that are no UTF-8.
+    # Clients may use names that are not UTF-8.
     return name.encode("utf-8", "surrogateescape")
 
 

@@ -1,6 +1,8 @@
-"""Headless Chromium, driven through two pipes with its DevTools protocol: a JSON object and a zero byte each way.
+"""Headless Chromium, driven through two pipes with its DevTools protocol: a JSON object and a zero byte in each
+direction.
 
-It is a process of ours with a profile of its own, and sees no network: whatever a page asks for beside itself is noted.
+It is a process of the tests with a profile of its own, and has no network: every request of a page for another resource
+is recorded.
 """
 
 from __future__ import annotations
@@ -42,19 +44,19 @@ def find_browser() -> str | None:
 
 
 class Page:
-    """One tab. What it says on its console, and what it asks for, is kept."""
+    """One tab. Its console output and its requests are kept."""
 
     def __init__(self, browser: Chromium, session: str) -> None:
         self._browser = browser
         self._session = session
         self.complaints: list[str] = []
-        """Errors and warnings on its console, and exceptions that nobody caught."""
+        """Errors and warnings on its console, and unhandled exceptions."""
         self.requests: list[str] = []
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._ask(f"{domain}.enable")
 
     def look_like(self, width: int, *, dark: bool, height: int = 900) -> None:
-        """A screen so wide, of somebody who likes it dark or not."""
+        """Sets the width of the screen, and the user's preference for a dark theme."""
         self._ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -77,7 +79,7 @@ class Page:
         return answer["result"].get("value")
 
     def screenshot(self, path: Path) -> None:
-        """The whole page."""
+        """Takes a picture of the whole page."""
         answer = self._ask("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(answer["data"]))
 
@@ -105,7 +107,7 @@ class Chromium:
         self._unread = bytearray()
         self._count = 0
         self._events: list[tuple[str, str]] = []
-        """Session and name, of those that nobody has waited for."""
+        """Session and name of events that no caller has waited for."""
         self._pages: dict[str, Page] = {}
 
     @property
@@ -139,7 +141,7 @@ class Chromium:
         self._events.clear()
 
     def _next(self) -> dict[str, Any]:
-        """The next message; events are shown to their page."""
+        """Returns the next message; events are passed to their page."""
         deadline = time.monotonic() + PATIENCE_S
         while b"\0" not in self._unread:
             ready, _, _ = select.select([self._reading], [], [], max(0.0, deadline - time.monotonic()))
@@ -160,10 +162,10 @@ class Chromium:
 
 @contextmanager
 def chromium(program: str, profile: Path) -> Iterator[Chromium]:
-    """Ends with the block."""
+    """The browser ends with the block."""
     their_reading, our_writing = os.pipe()
     our_reading, their_writing = os.pipe()
-    # It looks for its ends at 3 and 4; neither may be in the way of the other.
+    # It expects its ends at 3 and 4; neither may overwrite the other.
     their_reading, their_writing = _far_off(their_reading), _far_off(their_writing)
     shell = f'exec "$@" 3<&{their_reading} 4>&{their_writing}'
     with (profile.parent / "chromium.log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""One Chromium for all tests of pages. `make setup` installs it as root; a test that cannot have it says so."""
+"""One Chromium for all tests of pages. `make setup` installs it as root; a test without it fails with this reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def page(browser: Chromium) -> Page:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where screenshots go: PANDOMQ_PICTURES, for those who want to look."""
+    """The directory of screenshots; PANDOMQ_PICTURES sets it."""
     chosen = os.environ.get("PANDOMQ_PICTURES")
     directory = Path(chosen) if chosen else tmp_path / "pictures"
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What must hold of every page of ours, on every screen: it is whole, drawn, readable, and asks for nothing."""
+"""The requirements of all our pages, on every screen: a page is whole, drawn, readable, and loads no other resource."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .chromium import Page
 
 WIDE, PHONE = 1280, 390
 CONTRAST_MIN = 4.5
-"""What WCAG 2 (1.4.3) asks of text."""
+"""The minimum for text in WCAG 2 (1.4.3)."""
 
 _LOOK = Path(__file__).with_suffix(".js").read_text()
 
 
 def examine(page: Page, path: Path, pictures: Path) -> list[dict[str, Any]]:
-    """Opens it wide and narrow, light and dark, and leaves a picture of each. What was found, each time."""
+    """Opens the page wide and narrow, light and dark, and takes a picture of each. Returns the findings of each."""
     found = []
     for width in (WIDE, PHONE):
         for dark in (False, True):

@@ -1,10 +1,10 @@
-"""A run of the demo as it might have been: for looking at its report without three brokers and Spark."""
+"""A synthetic run of the demo, to inspect its report without three brokers and Spark."""
 
 from __future__ import annotations
 
 import math
 
-from pandomq.pipeline.plots import Mark, Span
+from pandomq.pipeline.plots import TimelineMark, TimelineSpan
 from tools.demo.account import Account, Archived
 from tools.demo.counters import Counters
 from tools.demo.story import Story
@@ -16,26 +16,29 @@ KILLED_S, TAKEN_S, RETURNED_S, END_S = 27.9, 28.4, 38.0, 62.0
 def story() -> Story:
     told = Story(killed_s=KILLED_S)
     told.marks = [
-        Mark(3.2, "three brokers are one"),
-        Mark(3.3, "Spark is started, to archive the stream"),
-        Mark(9.9, "n4 is started, a secondary"),
-        Mark(11.8, "n4 has joined, and clients come to it"),
-        Mark(KILLED_S, "kill -9 n2, the root"),
-        Mark(RETURNED_S, "n2 is started again"),
-        Mark(40.1, "n2 has caught up: all four are in sync"),
-        Mark(61.0, "the archive is complete: 33,412 rows"),
+        TimelineMark(3.2, "the three brokers form a cluster"),
+        TimelineMark(3.3, "Spark is started to archive the stream"),
+        TimelineMark(9.9, "n4 is started as a secondary"),
+        TimelineMark(11.8, "n4 has joined, and clients connect to it"),
+        TimelineMark(KILLED_S, "kill -9 n2, the root"),
+        TimelineMark(RETURNED_S, "n2 is started again"),
+        TimelineMark(40.1, "n2 has caught up: all four are in sync"),
+        TimelineMark(61.0, "the archive is complete: 33,412 rows"),
     ]
-    told._elections = {1: Mark(2.1, "n2 is elected root, term 1"), 2: Mark(TAKEN_S, "n3 is elected root, term 2")}
+    told._elections = {
+        1: TimelineMark(2.1, "n2 is elected root, term 1"),
+        2: TimelineMark(TAKEN_S, "n3 is elected root, term 2"),
+    }
     told._roles = {
-        "n1": [Span(3.2, END_S, "backup")],
+        "n1": [TimelineSpan(3.2, END_S, "backup")],
         "n2": [
-            Span(3.2, KILLED_S, "root"),
-            Span(KILLED_S, RETURNED_S, "dead"),
-            Span(RETURNED_S, 40.1, "learner"),
-            Span(40.1, END_S, "backup"),
+            TimelineSpan(3.2, KILLED_S, "root"),
+            TimelineSpan(KILLED_S, RETURNED_S, "dead"),
+            TimelineSpan(RETURNED_S, 40.1, "learner"),
+            TimelineSpan(40.1, END_S, "backup"),
         ],
-        "n3": [Span(3.2, TAKEN_S, "backup"), Span(TAKEN_S, END_S, "root")],
-        "n4": [Span(11.8, END_S, "secondary")],
+        "n3": [TimelineSpan(3.2, TAKEN_S, "backup"), TimelineSpan(TAKEN_S, END_S, "root")],
+        "n4": [TimelineSpan(11.8, END_S, "secondary")],
     }
     for step in range(10, 120):
         at_s = step / 2

@@ -1,4 +1,4 @@
-"""The browser itself: that it is one, and that an examination sees what is wrong with a page."""
+"""The browser itself: it works, and an examination finds the errors of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = (
 STYLE = "<style>@media (prefers-color-scheme: dark) { body { background: #000; color: #fff; } }</style>"
 
 
-def test_it_is_chromium(browser: Chromium) -> None:
+def test_the_browser_is_chromium(browser: Chromium) -> None:
     assert "Chrom" in browser.version
 
 
@@ -32,7 +32,7 @@ def test_it_is_chromium(browser: Chromium) -> None:
         ("<div class='plot'><svg width='100%' height='90'><text x='-50'>left out</text></svg></div>", "left out"),
     ],
 )
-def test_what_is_wrong_with_a_page_is_seen(page: Page, tmp_path: Path, body: str, complaint: str) -> None:
+def test_defects_of_a_page_are_found(page: Page, tmp_path: Path, body: str, complaint: str) -> None:
     path = tmp_path / "page.html"
     path.write_text(WHOLE % (STYLE, body))
     with pytest.raises(AssertionError, match=complaint):

@@ -1,4 +1,5 @@
-"""The whole demo as `make demo` runs it, only shorter: jobs on Spark, their parts of its report, and nothing left."""
+"""The whole demo as `make demo` runs it, only shorter: jobs on Spark, their parts of its report, and no remaining
+process."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .examination import examine
 
 pytestmark = [
     pytest.mark.slow,
-    # On a quiet machine with two cores it takes two minutes; this one may be busy.
+    # On an idle machine with two cores it takes two minutes; this one may be busy.
     pytest.mark.timeout(900),
 ]
 
@@ -46,13 +47,13 @@ def test_the_jobs_find_everything_in_order(page: Page, tmp_path: Path, pictures:
     with start(tmp_path, "--seconds", "15", "--rate", "300") as demo:
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 0, output
-    assert "The account balances." in output
+    assert "The message accounting balances." in output
     for job in JOBS:
         assert f"the {job} is complete" in output
     assert list((tmp_path / "temporary").iterdir()) == []
     for looked in examine(page, tmp_path / "demo.html", pictures):
         assert len(looked["drawings"]) > 5
-        assert {"the cluster", "the account", *JOBS} <= set(looked["parts"])
+        assert {"the cluster", "message accounting", *JOBS} <= set(looked["parts"])
 
 
 def test_an_interrupted_demo_ends_its_jobs_as_well(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_an_interrupted_demo_ends_its_jobs_as_well(tmp_path: Path) -> None:
 
 
 def with_java(demo: subprocess.Popen[str]) -> list[psutil.Process]:
-    """All that it has started, once Spark is among them."""
+    """Returns all processes that it has started, once Spark is among them."""
     family: list[psutil.Process] = []
 
     def there() -> bool:

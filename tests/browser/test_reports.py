@@ -11,19 +11,18 @@ import pytest
 
 from pandomq.pipeline import plots
 from pandomq.pipeline.audit.findings import CutOff, Promise, Violation
-from pandomq.pipeline.audit.job import Audit
-from pandomq.pipeline.audit.job import Wish as AuditWish
-from pandomq.pipeline.audit.survey import survey
+from pandomq.pipeline.audit.job import Audit, AuditOptions
+from pandomq.pipeline.audit.segment_scan import scan_segment
 from pandomq.pipeline.audit.verdict import summarize as summarize_audit
 from pandomq.pipeline.lake_contents import contents
 from pandomq.pipeline.lake_records import LakeFile
 from pandomq.pipeline.plots import Series
 from pandomq.pipeline.report import render
-from pandomq.pipeline.rollup.intake import Story
+from pandomq.pipeline.rollup.batch_filter import Story
 from pandomq.pipeline.rollup.story import summarize as summarize_rollup
 from pandomq.pipeline.simulate import summarize
-from pandomq.pipeline.simulate_notes import World
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.simulate_notes import WorldResult
+from pandomq.pipeline.summary import Chart, Summary, SummaryTable
 from pandomq.sim.campaign import Job, run_job
 from tests.support.log_editor import change_entries
 from tests.support.traces import BEGIN_US, batches
@@ -46,28 +45,33 @@ def archive() -> Summary:
     rate = plots.lines([Series("rows a second", [(1.5, 80_000), (4, 130_000), (9, 126_000)])], "seconds", "rows/s")
     facts = {"lake": f"/var/lib/{LONG}/lake", "rows": 1_000_000, "files": 2, "seconds": 9.1}
     return Summary(
-        "archive", "1,000,000 rows more are in the lake", True, facts, [contents(files)], [Plot("Rows a second", rate)]
+        "archive",
+        "1,000,000 rows were added to the lake",
+        True,
+        facts,
+        [contents(files)],
+        [Chart("Rows a second", rate)],
     )
 
 
 def simulate() -> Summary:
     begun_s = time.monotonic()
-    worlds = [World(run_job(Job(seed, 3)), 40 * seed, "1.0") for seed in (1, 2)]
+    worlds = [WorldResult(run_job(Job(seed, 3)), 40 * seed, "1.0") for seed in (1, 2)]
     return summarize(worlds, Job(1, 3), time.monotonic() - begun_s)
 
 
 def rollup() -> Summary:
-    """Of made-up traces of two vhosts, as executors would add them up."""
+    """The rollup of synthetic traces of two vhosts, as executors would compute it."""
     elected = Story(BEGIN_US + 20_000_000, "b1", '{"event":"elected","broker":"b1","term":4}')
     stories = [story_of(batches(seed, 400, 200_000), f"vhost {seed}", (elected,)) for seed in (1, 2)]
     return summarize_rollup(stories, "10s", {"lake": f"/var/lib/{LONG}"}, 4321)
 
 
 def audit(directory: Path) -> Summary:
-    """Of three made-up logs, of which one has another entry than the others; with all that may be told of it."""
+    """The audit of three synthetic logs, of which one has another entry than the others, with all possible findings."""
     stores = [make_store(directory, name, log_of(2000), cuts=4) for name in NAMES]
     change_entries(stores[:1], lambda index, term, data: (term, payload(7) if index == 700 else data))
-    found = Audit(cast(Any, None), AuditWish(stores))
+    found = Audit(cast(Any, None), AuditOptions(stores))
     _, found.findings = compared(*stores)
     found.findings.of(Promise.CONFIRMED).judged = 100
     found.findings.of(Promise.CONFIRMED).breaks(
@@ -75,25 +79,25 @@ def audit(directory: Path) -> Summary:
     )
     found.findings.of(Promise.ORDER).left_out("messages that were published twice", 5)
     found.findings.cuts(CutOff(f"/var/lib/{LONG}/aside-1", "n1", 700, LONG, 9, "m1"))
-    found.account.segments = [survey(place) for store in found.stores for place in store.places]
+    found.account.segments = [scan_segment(place) for store in found.stores for place in store.places]
     found.account.index_span, found.account.time_span = (1, 2000), (1_700_000_000_000, 1_700_000_100_000)
     found.account.lines = {"confirmed": 100}
     return summarize_audit(found)
 
 
 def everything_else() -> Summary:
-    """Whatever a job may draw, with names and figures that are unkind to a page."""
-    marks = [plots.Mark(at, f"{LONG} has happened") for at in (0.0, 0.1, 0.2, 5.0, 9.9, 10.0)]
+    """All charts of jobs, with names and figures that are difficult to display."""
+    marks = [plots.TimelineMark(at, f"{LONG} has happened") for at in (0.0, 0.1, 0.2, 5.0, 9.9, 10.0)]
     series = [Series(f"{LONG} {number}", [(0, number), (5, 10.0**number), (10, 1)]) for number in range(7)]
     drawn = [
-        Plot("Lines", plots.lines(series, f"seconds since {LONG}", LONG, marks)),
-        Plot("Powers", plots.lines(series, "s", "ms", marks, logarithmic=True)),
-        Plot("Bars", plots.bars([(LONG, 123_456_789.0), ("b", 0.0)], "messages")),
-        Plot("Time line", plots.time_line(marks, 10)),
-        Plot("Nothing", plots.lines([], "", "")),
-        Plot("A point", plots.lines([Series("one", [(3, 4)])], "seconds", "")),
+        Chart("Lines", plots.lines(series, f"seconds since {LONG}", LONG, marks)),
+        Chart("Powers", plots.lines(series, "s", "ms", marks, logarithmic=True)),
+        Chart("Bars", plots.bars([(LONG, 123_456_789.0), ("b", 0.0)], "messages")),
+        Chart("Time line", plots.time_line(marks, 10)),
+        Chart("Nothing", plots.lines([], "", "")),
+        Chart("A point", plots.lines([Series("one", [(3, 4)])], "seconds", "")),
     ]
-    table = Table(LONG, ("name", LONG, "flag"), [(LONG * 3, 1234567.0, True), ("", 0.001, None)])
+    table = SummaryTable(LONG, ("name", LONG, "flag"), [(LONG * 3, 1234567.0, True), ("", 0.001, None)])
     return Summary("audit", f"{LONG} is lost", False, {LONG: LONG * 2}, [table], drawn)
 
 

@@ -1,4 +1,4 @@
-"""One hostile input: bytes, how they are cut into pieces, and whether the connection is opened properly before."""
+"""One hostile input: bytes, their division into pieces, and whether the connection is opened properly before."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Case:
 
 
 class Source:
-    """Draws inputs, with conversations to spoil."""
+    """Draws inputs, with conversations to mutate."""
 
     def __init__(self, random: Random, conversations: list[Conversation]) -> None:
         self._random = random
@@ -57,15 +57,15 @@ class Source:
         self._after_opening = [conversation[PIECES_OF_OPENING:] for conversation in conversations]
 
     def early(self) -> Case:
-        """For a connection on which nothing has been said."""
+        """Draws an input for a connection on which nothing has been sent."""
         return self._case("conversation" if self._random.random() < 0.8 else "frames", opened=False, tags={})
 
     def spoiled(self) -> Case:
-        """For a connection that is open, and will hardly stay so."""
+        """Draws an input for an open connection, which it will probably close."""
         return self._case("conversation" if self._random.random() < 0.85 else "frames", opened=True, tags={})
 
     def methods(self, tags: Tags) -> Case:
-        """For a connection that is open; `tags` are the deliveries that it got, by channel."""
+        """Draws an input for an open connection; `tags` are its deliveries, by channel."""
         return self._case("methods", opened=True, tags=tags)
 
     def _case(self, kind: str, *, opened: bool, tags: Tags) -> Case:

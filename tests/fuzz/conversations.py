@@ -1,6 +1,6 @@
-"""Real conversations, as the tests' client has them, kept as the pieces that it sent.
+"""Real conversations of the tests' client, kept as the pieces that it sent.
 
-Each piece is a frame, but for the protocol header at the beginning: what a mutation takes apart and puts together.
+Each piece is a frame, except for the protocol header at the beginning: mutations separate and combine these pieces.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ SCRIPTS: tuple[Callable[[Channel], None], ...] = (_topology, _publishes, _consum
 
 
 def record(connect: Callable[[], Connection]) -> list[Conversation]:
-    """Each script on a connection of its own, which `connect` makes without a word said on it."""
+    """Records each script on a connection of its own, which `connect` opens without sending anything."""
     found = []
     for script in SCRIPTS:
         connection = connect()

@@ -1,7 +1,7 @@
 """A fixed number of inputs on one fresh node, all of it determined by (seed, epoch).
 
-Checked all the time: no exception, no endless step, what the node writes is made of whole and valid frames, and a
-well-behaved client is served as always. Checked at the end: once the hostile connections are gone and their queues
+Checked all the time: no exception, no endless step, the node's output consists of whole and valid frames, and a
+well-behaved client is served as always. Checked at the end: once the hostile connections are closed and their queues
 deleted, nothing is left of them.
 """
 
@@ -85,7 +85,8 @@ class Epoch:
         if chance < 0.08:
             return self._connect(), self._source.early()
         if chance < 0.4:
-            # Connections that live longer go on with what earlier inputs left; a spoiled input ends most of them.
+            # Connections that live longer continue in the state that earlier inputs left; a mutated input ends most of
+            # them.
             socket = self._opened() if self._random.random() < 0.8 else self._living()
             return socket, self._source.spoiled()
         socket = self._opened() if self._random.random() < 0.1 else self._living()
@@ -106,7 +107,7 @@ class Epoch:
         return socket
 
     def _lives(self, socket: NodeSocket) -> bool:
-        """Whether it is of further use; the broker's closes are answered in the end, mostly."""
+        """Whether it is of further use; the broker's closes are usually answered at the end."""
         if socket.open and 0 in self._written[socket].closed_channels:
             if self._random.random() < 0.8:
                 self._world.send(socket, frame(METHOD, 0, encode("connection.close-ok")))
@@ -122,7 +123,7 @@ class Epoch:
         return socket
 
     def _reopen_channels(self, socket: NodeSocket) -> None:
-        """Answers closes, so that the methods that follow are not all ignored."""
+        """Answers closes, so that not all of the following methods are ignored."""
         closed = self._written[socket].closed_channels
         for channel in closed - {0}:
             for name in ("channel.close-ok", "channel.open"):
@@ -131,7 +132,7 @@ class Epoch:
         closed.clear()
 
     def _disturb(self, socket: NodeSocket) -> None:
-        """Time goes by, readers stall and go on, clients vanish."""
+        """Time passes, readers stall and continue, clients disconnect."""
         random = self._random
         chance = random.random()
         if chance < 0.05:
@@ -156,7 +157,7 @@ class Epoch:
                 del self._written[socket]
 
     def _probe(self) -> None:
-        """A client that does nothing wrong."""
+        """Checks a legal client."""
         client = self._world.client()
         channel = client.channel()
         queue = channel.declare_queue("")
@@ -174,7 +175,7 @@ class Epoch:
         self._world.settle()
         client = self._world.client()
         channel = client.channel()
-        # Auto-delete exchanges may go by themselves meanwhile; deleting what is missing is no error.
+        # Auto-delete exchanges may be deleted by themselves meanwhile; deleting a missing object is no error.
         for queue in list(views.queues(self._world.node.broker)):
             channel.rpc("queue.delete", queue=queue.name)
         for exchange in list(views.exchanges(self._world.node.broker)):
@@ -186,6 +187,8 @@ class Epoch:
             channel.rpc("exchange.unbind", **ends, routing_key=binding.routing_key, arguments=arguments)
         client.close()
         self._world.settle()
+        # The node contains exceptions: it would close one client, and continue.
+        assert not self._world.node.guard.errors, f"exceptions: {self._world.node.guard.errors}"
         left = self._inventory()
         assert left == self._baseline, f"left behind: {left}, at the start: {self._baseline}"
         self.tally.bytes_in, self.tally.bytes_out = self._world.bytes_in, self._world.bytes_out

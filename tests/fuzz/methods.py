@@ -1,4 +1,4 @@
-"""Random methods with random arguments, drawn from few names so that what one does concerns the next."""
+"""Random methods with random arguments, drawn from few names so that they affect each other."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.frames import BODY, HEADER, METHOD, frame
 from tests.support.methods import LAYOUTS, encode
 
 Tags = Mapping[int, MutableSequence[int]]
-"""Delivery tags that are out, by channel."""
+"""Unacked delivery tags, by channel."""
 
 
 def mostly(good: list[Any], bad: list[Any]) -> list[Any]:
-    """Bad ones are rare: an error ends a channel, and nothing deeper is reached behind it."""
+    """Bad ones are rare: an error ends a channel, and hides errors behind it."""
     return good * max(1, 12 * len(bad) // len(good)) + bad
 
 
@@ -25,11 +25,11 @@ EXCHANGES = mostly(["x0", "x1", "x2", "x3", "amq.direct", "amq.topic", "amq.fano
 TYPES = ["direct", "fanout", "topic", "headers", "x-consistent-hash", "x-random", "x-delayed-message", "nonsense", ""]
 KEYS = ["q0", "q1", "q2", "q3", "a.b", "a.*", "#", "*.#.b", "1", "", "a.b.c.d.e.f", "#.#.#", "k", "k" * 255]
 TAGS = mostly([""], ["t0", "t1", "t2"])
-# Bits whose other value ends the connection are rarely wrong, so that something comes after them.
+# Bits whose other value ends the connection are rarely wrong, so that further methods follow.
 BIT_CHANCES = {"immediate": 0.005, "active": 0.99, "exclusive": 0.15, "passive": 0.1, "internal": 0.1}
 CHANNELS = [1] * 60 + [2] * 36 + [0, 3, 2048, 65535]
 
-# The methods that a client may send, the more often the more there is to go wrong in them.
+# The methods that a client may send, weighted by the amount of code behind them.
 CLIENT_METHODS = (
     ["basic.publish"] * 12
     + ["queue.declare", "basic.consume", "basic.get", "basic.ack", "basic.nack", "basic.reject"] * 5
@@ -90,7 +90,7 @@ def random_table(random: Random, pool: dict[str, list[Any]], most: int) -> dict[
     return {name: random.choice(pool[name]) for name in names}
 
 
-# How each queue is usually declared, so that declares agree and messages meet limits, graves and consumers.
+# The usual declare of each queue, so that declares agree and messages reach limits, dead letters and consumers.
 USUAL: dict[str, dict[str, Any]] = {
     "q0": {"durable": True, "arguments": {"x-max-priority": 5, "x-max-length": 10}},
     "q1": {"arguments": {"x-message-ttl": 50, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q0"}},
@@ -111,7 +111,7 @@ def usual_declare(random: Random) -> tuple[str, dict[str, Any]]:
 
 @functools.cache
 def furniture() -> bytes:
-    """Declares all that is usual and binds it together, on channel 1, without waiting for answers."""
+    """Declares and binds all usual objects, on channel 1, without waiting for answers."""
     steps: list[tuple[str, dict[str, Any]]] = []
     for name, options in USUAL.items():
         kind = "queue" if name.startswith("q") else "exchange"
@@ -145,7 +145,7 @@ def random_argument(random: Random, name: str, kind: str) -> Any:
 
 
 def random_method(random: Random, tags: Tags) -> bytes:
-    """The frames of one method: with its content, if it has one. The tags that it acks are mostly taken out."""
+    """Draws the frames of one method: with its content, if it has one. The tags that it acks are mostly removed."""
     anything = random.random() < 0.01
     name = random.choice(list(LAYOUTS)) if anything else random.choice(CLIENT_METHODS)
     channel = random.choice(CHANNELS)

@@ -1,4 +1,4 @@
-"""Ways to spoil a conversation: bits, frames, channels, sizes, order."""
+"""Mutations of a conversation: of bits, frames, channels, sizes, order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.fuzz.conversations import Conversation
 from tests.support.frames import frame
 
 Mutation = Callable[[Random, Conversation, Conversation], None]
-"""Changes the first conversation, perhaps with pieces of the second one."""
+"""A function that changes the first conversation, perhaps with pieces of the second one."""
 
 
 def flip_bits(random: Random, pieces: Conversation, _other: Conversation) -> None:
@@ -95,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def mutated(random: Random, corpus: list[Conversation]) -> bytes:
-    """A spoiled conversation from the corpus, whole or only its beginning."""
+    """Returns a mutated conversation from the corpus, whole or only its beginning."""
     pieces, other = list(random.choice(corpus)), random.choice(corpus)
     for _ in range(random.choice([1, 1, 1, 2, 2, 5])):
         if pieces:
@@ -105,7 +105,7 @@ def mutated(random: Random, corpus: list[Conversation]) -> bytes:
 
 
 def random_frame(random: Random) -> bytes:
-    """A frame that is one by its form, if by nothing else."""
+    """Draws a frame with a valid form and any content."""
     kind = random.choice([1, 1, 1, 2, 3, 8, 4, random.randrange(256)])
     channel = random.choice([0, 1, 1, 2, random.randrange(65536)])
     payload = random.randbytes(random.choice([0, 1, 4, 12, 14, 60, 500]))

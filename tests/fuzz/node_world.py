@@ -1,7 +1,7 @@
 """A node in this process, with sockets that are byte strings and a clock that is a number.
 
-It stands where the runtime stands: it hands in what was read, carries out what a step asks for, and tells the time.
-A step that does not come to an end is a failure here, not a hang.
+It replaces the runtime: it passes received bytes to the node, carries out the effects of steps, and provides the time.
+A step that does not end is a failure here, not a hang.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from random import Random
 from typing import assert_never
 
 from pandomq import limits
-from pandomq.node.link import Link
+from pandomq.node.clients.client_link import ClientLink
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from tests.support.client import Address, Connection
 
@@ -24,7 +24,7 @@ NOWHERE = Address("in this process", 0)
 
 
 class NodeSocket:
-    """Both ends of a socket: what the client sent and may not be read yet, and what the node wrote."""
+    """Both ends of a socket: the client's bytes that the node has not read yet, and the node's output."""
 
     def __init__(self, world: NodeWorld, number: int) -> None:
         self.world = world
@@ -32,9 +32,9 @@ class NodeSocket:
         self.unread: list[bytes] = []
         self.reading_paused = False
         self.open = True
-        self.link: Link = world.node.accept(self, ("127.0.0.1", number), world.now_ms)
+        self.link: ClientLink = world.node.accept(self, ("127.0.0.1", number), world.now_ms)
 
-    # What a client's code does with a socket.
+    # The client's use of the socket.
 
     def sendall(self, data: bytes | bytearray) -> None:
         self.world.send(self, bytes(data))
@@ -52,7 +52,7 @@ class NodeSocket:
         return piece
 
     def settimeout(self, _seconds: float) -> None:
-        """Nothing takes time here."""
+        """Does nothing: nothing takes time here."""
 
     def close(self) -> None:
         self.world.hang_up(self)
@@ -69,7 +69,8 @@ class NodeWorld:
         self.bytes_in = 0
         self.bytes_out = 0
         self._numbers = itertools.count(1)
-        # One buffer for all reads, as in the runtime: what the node keeps of it without a copy, the next read spoils.
+        # There is one buffer for all reads, as in the runtime: if the node keeps a view without a copy, the next read
+        # overwrites it.
         self._buffer = bytearray(limits.READ_CHUNK_BYTES)
 
     def connect(self) -> NodeSocket:
@@ -91,7 +92,7 @@ class NodeWorld:
                 self.bytes_in += len(piece)
 
     def settle(self) -> None:
-        """Steps until nothing is left to do."""
+        """Takes steps until no work is left."""
         for _ in range(STEPS_MAX):
             if not self._carry_out(self.node.step(self.now_ms)):
                 return
@@ -113,9 +114,11 @@ class NodeWorld:
                 case ResumeReading(held):
                     again = self._resume(held.socket) or again
                 case VerifyPassword(attempt, question):
-                    # The slow hash is not what is looked at here: every unknown password is wrong.
+                    # The slow hash is not tested here: every unknown password is wrong.
                     self.node.verified(attempt, question, fits=False, now_ms=self.now_ms)
                     again = True
+                case Dial():
+                    raise AssertionError("there is no other broker")
                 case _:
                     assert_never(control)
         return again
@@ -128,14 +131,14 @@ class NodeWorld:
         return bool(unread)
 
     def hang_up(self, socket: NodeSocket) -> None:
-        """The socket is closed, by whichever side."""
+        """The socket is closed, by either side."""
         if socket.open:
             socket.open = False
             self.sockets.pop(socket, None)
-            self.node.lost(socket.link, self.now_ms)
+            self.node.disconnected(socket.link, self.now_ms)
 
     def pass_time(self, elapsed_ms: int) -> None:
-        """Deadlines on the way are met in their order."""
+        """Deadlines in this time are reached in their order."""
         end_ms = self.now_ms + elapsed_ms
         for _ in range(STEPS_MAX):
             if self.node.next_deadline_ms > end_ms:

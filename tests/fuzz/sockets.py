@@ -1,8 +1,8 @@
 """Hostile inputs over TCP, against a broker that runs in a process of its own.
 
 All the while a well-behaved client has to be served in time. At the end, once the hostile connections are closed and
-what they declared is deleted, the process must have as many sockets as at the start, and hardly more memory than in
-the middle of the run.
+their objects deleted, the process must have as many sockets as at the start, and hardly more memory than in the middle
+of the run.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ PROBE_S_MAX = 5.0
 ANSWER_S_MAX = 15.0
 IDLE_SOCKETS_MAX = 30
 RSS_GROWTH_BYTES_MAX = 32 * 1024 * 1024
-"""From the middle of a run to its end. Caches still fill then; what is kept object by object, `test_leaks` tells."""
+"""The growth from the middle of a run to its end. Caches still fill then; `test_leaks` detects leaks of single
+objects."""
 SOCKETS_GONE_S_MAX = 40.0
 QUIET_S = 0.05
 
 
 @dataclass
 class Residents:
-    """What the broker's process holds."""
+    """The resources of the broker's process."""
 
     rss_bytes: int
     files: int
@@ -98,12 +99,12 @@ class SocketFuzz:
                 self._keep_idle(connected)
                 return
             if way < 0.25:
-                # A reset in place of an orderly end.
+                # A reset in place of an orderly close.
                 connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             else:
                 self._read_to_the_end(connected, written)
         except ConnectionError:
-            # The broker may hang up at any byte; that is its right.
+            # The broker may close the connection at any byte.
             pass
         connected.close()
 
@@ -124,7 +125,7 @@ class SocketFuzz:
         self._idle.clear()
 
     def _probe(self) -> None:
-        """Two clients that do nothing wrong: one that has been there all the time, and a new one."""
+        """Checks two legal clients: one that has been connected all the time, and a new one."""
         begin = time.monotonic()
         newcomer = Connection.opened(self._address)
         for channel in (self._probe_channel, newcomer.channel()):

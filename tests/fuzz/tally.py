@@ -1,4 +1,4 @@
-"""What a run counts, and how it fails."""
+"""The counts of a run, and its failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fuzz.cases import Case
 
 
 class FuzzFailure(AssertionError):
-    """What went wrong, with which input, and at which place of the run."""
+    """The error, its input, and its place in the run."""
 
     def __init__(self, reason: str, case: Case | None, number: int) -> None:
         super().__init__(reason, case, number)
@@ -25,7 +25,7 @@ class FuzzFailure(AssertionError):
 
 @dataclass
 class Tally:
-    """What happened in an epoch, or in many."""
+    """The events of an epoch, or of many."""
 
     inputs: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Tally:
     bytes_out: int = 0
     slowest_ms: float = 0.0
     digest: bytes = b""
-    """Of all that was written, in its order: the same for the same seed, whichever kernel runs."""
+    """The hash of all output, in order: the same for the same seed, on either kernel."""
 
     def add(self, more: Tally) -> None:
         self.inputs += more.inputs

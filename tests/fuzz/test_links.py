@@ -1,4 +1,4 @@
-"""Hostile octets where other brokers come in: from who has no key, and from who has it."""
+"""Hostile octets at the port for brokers: from peers without the key, and from peers with it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from pandomq.cluster.dialer import Dialer
 from pandomq.cluster.hello import Hello
-from pandomq.cluster.introduction import LinkRefused, Stage
+from pandomq.cluster.introduction import IntroductionStage, LinkRefused
 from pandomq.cluster.limits import LINK_MESSAGE_BYTES_MAX, NONCE_BYTES
-from pandomq.cluster.parcels import Kind, pack
+from pandomq.cluster.peer_messages import PeerMessageKind, pack
 from pandomq.ids import Term
 from pandomq.methods import BasicPublish, ChannelOpen, QueueDeclare
 from pandomq.properties import Properties, encode_header
@@ -43,7 +43,7 @@ def world() -> LinkWorld:
 
 
 class Stranger:
-    """Dials n1 as a broker does, and keeps what it said, piece by piece."""
+    """Dials n1 as a broker does, and keeps its answers, piece by piece."""
 
     def __init__(self, world: LinkWorld, random: Random, key: bytes = KEY, name: str = "stranger") -> None:
         self.world = world
@@ -69,7 +69,7 @@ class Stranger:
             self.world.run(STEP_MS)
 
     def shake_hands(self) -> None:
-        while self.dialer.stage is not Stage.OPEN:
+        while self.dialer.stage is not IntroductionStage.OPEN:
             self.said.append(self.dialer.data_to_send())
             self.say(self.said[-1])
 
@@ -77,7 +77,7 @@ class Stranger:
 def _messages() -> list[bytes]:
     header = (0, "", Term(1))
     return [
-        b"".join(map(bytes, pack(Kind.REPLICA, encode(message))))
+        b"".join(map(bytes, pack(PeerMessageKind.REPLICA, encode(message))))
         for message in (Greeting(*header, 7, 100, False, False, START), Probe(*header, 3))
     ]
 
@@ -88,7 +88,7 @@ def _still_well(world: LinkWorld) -> None:
 
 
 @pytest.mark.parametrize("key", [KEY, b"another key"])
-def test_a_spoiled_handshake_harms_nobody(world: LinkWorld, key: bytes) -> None:
+def test_a_spoiled_handshake_harms_no_broker(world: LinkWorld, key: bytes) -> None:
     random = Random(SEED)
     recorded = Stranger(world, random)
     recorded.shake_hands()
@@ -100,7 +100,7 @@ def test_a_spoiled_handshake_harms_nobody(world: LinkWorld, key: bytes) -> None:
         stranger.say(mutated(random, [conversation]))
         stranger.end.close()
         world.run(STEP_MS)
-        # Said again or spoiled, an old conversation proves nothing.
+        # A repeated or mutated old conversation proves nothing.
         assert "stranger" not in world.machines["n1"].links
     _still_well(world)
 
@@ -111,7 +111,7 @@ def _published(exchange: str, key: str) -> bytes:
 
 
 def _too_large() -> bytes:
-    """The beginning of a message that nobody has room for."""
+    """Returns the beginning of a message that is above the limit."""
     header = encode_header(LINK_MESSAGE_BYTES_MAX + 1, Properties())
     return encode_frame(1, BasicPublish("", "replica")) + frame(2, 1, header)
 
@@ -131,20 +131,20 @@ def _too_large() -> bytes:
         frame(3, 1, b"out of place"),
     ],
 )
-def test_what_has_no_place_on_a_link_ends_it(world: LinkWorld, said: bytes) -> None:
+def test_frames_that_do_not_belong_on_a_link_end_it(world: LinkWorld, said: bytes) -> None:
     stranger = Stranger(world, Random(SEED))
     stranger.shake_hands()
     assert "stranger" in world.machines["n1"].links
-    with pytest.raises(LinkRefused, match="it says good-bye"):
+    with pytest.raises(LinkRefused, match="the peer closed with a reason"):
         stranger.say(said)
     stranger.end.close()
     _still_well(world)
     assert "stranger" not in world.machines["n1"].links
 
 
-def test_who_publishes_before_it_has_opened_a_channel_is_put_out(world: LinkWorld) -> None:
+def test_a_peer_that_publishes_before_it_has_opened_a_channel_is_closed(world: LinkWorld) -> None:
     stranger = Stranger(world, Random(SEED))
-    while stranger.dialer.stage is not Stage.OPENING:
+    while stranger.dialer.stage is not IntroductionStage.OPENING:
         stranger.say(stranger.dialer.data_to_send())
     with pytest.raises(LinkRefused, match="a channel that is not open"):
         stranger.say(stranger.dialer.data_to_send().split(encode_frame(1, ChannelOpen()))[0] + _messages()[0])
@@ -152,9 +152,9 @@ def test_who_publishes_before_it_has_opened_a_channel_is_put_out(world: LinkWorl
 
 
 def test_a_spoiled_message_of_a_broker_harms_its_own_link_at_most(world: LinkWorld) -> None:
-    """It has the key. What it sends is not believed for that, only read."""
+    """The peer has the key. That alone does not make its messages valid."""
     random = Random(SEED)
-    term = world.node("n1").peers.notices.term
+    term = world.node("n1").peers.knowledge.term
     for _ in range(60):
         stranger = Stranger(world, random, name=f"stranger {random.randrange(3)}")
         stranger.shake_hands()
@@ -164,6 +164,6 @@ def test_a_spoiled_message_of_a_broker_harms_its_own_link_at_most(world: LinkWor
         stranger.end.close()
         world.run(STEP_MS)
     _still_well(world)
-    assert world.node("n1").peers.notices.term == term
+    assert world.node("n1").peers.knowledge.term == term
     world.run(100)
     assert set(world.machines["n1"].links) == {"n2", "n3"}

@@ -19,7 +19,7 @@ from tests.fuzz.epoch import Epoch, recorded_corpus
 
 SEED = 20_240_229
 FOUND = [(393_496_261, 1414), (1_445_095_810, 1691)]
-"""Seeds and epochs in which `make fuzz` once found something."""
+"""Seeds and epochs in which `make fuzz` once found an error."""
 ROOT = Path(__file__).parent.parent.parent
 ONE_EPOCH = """
 import logging
@@ -43,7 +43,7 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("epoch", range(8))
-def test_hostile_inputs_harm_nobody_and_leave_nothing_behind(corpus: list[Conversation], epoch: int) -> None:
+def test_hostile_inputs_harm_no_other_client_and_leave_nothing_behind(corpus: list[Conversation], epoch: int) -> None:
     tally = Epoch(SEED, epoch, corpus).run(400)
     assert tally.inputs == 400
     assert tally.closes["501 connection.close"] > 0, "not one of the inputs was hostile"
@@ -51,7 +51,7 @@ def test_hostile_inputs_harm_nobody_and_leave_nothing_behind(corpus: list[Conver
 
 
 @pytest.mark.parametrize(("seed", "epoch"), FOUND)
-def test_what_was_found_once_stays_mended(corpus: list[Conversation], seed: int, epoch: int) -> None:
+def test_epochs_that_once_failed_pass(corpus: list[Conversation], seed: int, epoch: int) -> None:
     assert Epoch(seed, epoch, corpus).run(500).inputs == 500
 
 

@@ -1,4 +1,4 @@
-"""What a broker writes on one connection, checked as it comes: whole frames, valid methods, contents in their order."""
+"""Checks of a broker's output on one connection: whole frames, valid methods, contents in their order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Written:
         self._tally = tally
         self._rest = b""
         self._missing: dict[int, int] = {}
-        """Of a content under way on a channel, the bytes that are missing; -1 before its header."""
+        """The missing bytes of a content under way on a channel; -1 before its header."""
         self.closed_channels: set[int] = set()
         """Channels that wait for their close-ok."""
         self.tags: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=TAGS_MAX))

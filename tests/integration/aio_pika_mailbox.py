@@ -1,4 +1,4 @@
-"""What an aio-pika test does again and again: open a channel, take messages out."""
+"""Frequent actions of aio-pika tests: open a channel, receive messages."""
 
 from __future__ import annotations
 

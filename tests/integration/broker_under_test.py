@@ -1,4 +1,4 @@
-"""Which broker the tests talk to: one of ours, started for them, or the one that PANDOMQ_TEST_URL names."""
+"""The broker of the tests: one of ours, started for them, or the one that PANDOMQ_TEST_URL names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pika.exceptions import AMQPChannelError, AMQPConnectionError
 from .cluster.under_test import ClusterUnderTest
 from .watched_broker import WatchedBroker
 
-CONNECTION_LIFE_S = 45.0
+CONNECTION_LIFE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class BrokerUnderTest:
         return parameters
 
     def connect(self, **overrides: object) -> pika.BlockingConnection:
-        """A blocking pika connection that breaks off after a while: pika itself would wait for an answer for ever."""
+        """Opens a blocking pika connection with a time limit: pika itself would wait for an answer for ever."""
         connection = pika.BlockingConnection(self.parameters(**overrides))
         too_long = AMQPConnectionError(f"the test did not end within {CONNECTION_LIFE_S} s")
         impl = connection._impl
@@ -62,7 +62,7 @@ class BrokerUnderTest:
 
 
 class SomewhereInACluster(BrokerUnderTest):
-    """Another broker each time somebody asks where it is."""
+    """Names a different broker of a cluster each time."""
 
     def __init__(self, cluster: ClusterUnderTest) -> None:
         super().__init__("", process=cluster, is_reference=False)
@@ -76,14 +76,15 @@ class SomewhereInACluster(BrokerUnderTest):
 
 def is_rabbitmq(url: str) -> bool:
     connection = pika.BlockingConnection(pika.URLParameters(url))
-    product = connection._impl.server_properties.get("product")
+    properties = connection._impl.server_properties
     connection.close()
-    return bool(product == "RabbitMQ")
+    # Our broker has that name as well, and its own beside it.
+    return properties.get("product") == "RabbitMQ" and "pandomq_version" not in properties
 
 
 @dataclass
 class Names:
-    """Gives out names that no other test uses, and deletes what was declared under them."""
+    """Returns names that no other test uses, and deletes objects that were declared under them."""
 
     broker: BrokerUnderTest
     prefix: str = field(default_factory=lambda: f"it.{uuid.uuid4().hex[:10]}")
@@ -108,7 +109,7 @@ class Names:
         for queue in self._queues:
             try:
                 channel.queue_delete(queue)
-            except AMQPChannelError:  # Someone's exclusive queue: it goes away with its connection.
+            except AMQPChannelError:  # An exclusive queue of another connection: it is deleted with that connection.
                 channel = connection.channel()
         for exchange in self._exchanges:
             channel.exchange_delete(exchange)

@@ -1,4 +1,4 @@
-"""Somebody who has nothing to do with it: publishes and consumes all the time while others misbehave.
+"""An uninvolved client: it publishes and consumes all the time while other clients misbehave.
 
 It works in a thread of its own, and notes how long each message took from its publish to its delivery.
 """
@@ -35,7 +35,8 @@ class Bystander:
         self._connection.drop()
 
     def goes_on(self) -> None:
-        """Two more messages make it there and back from here on, of which the second began after this was asked."""
+        """Waits until two more messages have been published and delivered, of which the second began after this
+        call."""
         wanted = len(self.rounds_s) + 2
         wait_until(lambda: self._failure is not None or len(self.rounds_s) >= wanted, "the bystander's next message")
         if self._failure is not None:
@@ -54,7 +55,7 @@ class Bystander:
                 channel.publish(b"m", queue)
                 channel.delivery()
                 self.rounds_s.append(time.monotonic() - began)
-                # Leaves the machine to others: it is a witness, not a load.
+                # The pause leaves the processor to others: this client is an observer, not a load.
                 self._over.wait(0.002)
         except BaseException as failure:
             self._failure = failure

@@ -18,7 +18,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 class Cable:
     def __init__(self, host: str, port: int, greeting: bytes = b"") -> None:
-        """`greeting` comes before what a client sends, as from a proxy that says for whom it speaks."""
+        """`greeting` precedes the client's bytes, like the header of a proxy that names the client."""
         self._target = (host, port)
         self._greeting = greeting
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -52,7 +52,7 @@ class Cable:
             end.close()
 
     def unplug(self) -> None:
-        """Cuts, and hangs up on every new connection until `plug`."""
+        """Cuts, and closes every new connection until `plug`."""
         self._plugged = False
         self.cut()
 
@@ -71,7 +71,7 @@ class Cable:
             try:
                 broker = socket.create_connection(self._target)
             except OSError:
-                # Nobody is there, which shows as a connection that is closed at once.
+                # The broker cannot be reached, which appears as a connection that is closed at once.
                 client.close()
                 continue
             broker.sendall(self._greeting)

@@ -43,7 +43,7 @@ def make_app(url: str, prefix: str, queue_type: str = "classic") -> Celery:
 
 
 def register(app: Celery) -> None:
-    """The tasks, for the worker; the tests call them by name."""
+    """Registers the tasks for the worker; the tests call them by name."""
 
     @app.task(name="add")
     def add(x: Any, y: Any) -> Any:
@@ -55,7 +55,7 @@ def register(app: Celery) -> None:
 
     @app.task(name="flaky", bind=True, max_retries=5)
     def flaky(self: Any, failures: int) -> int:
-        """Fails that many times, is retried, and tells how often it was."""
+        """Fails that many times, is retried, and returns the number of its runs."""
         if self.request.retries < failures:
             raise self.retry(countdown=0.1)
         return int(self.request.retries)
@@ -76,7 +76,7 @@ def register(app: Celery) -> None:
 
     @app.task(name="once_then_hang", acks_late=True, bind=True, reject_on_worker_lost=True)
     def once_then_hang(self: Any, marker: str) -> bool:
-        """Hangs the first time it runs, so that its worker can be killed; tells whether it was delivered again."""
+        """Hangs the first time it runs, so that its worker can be killed; returns whether it was delivered again."""
         path = Path(marker)
         if path.exists():
             return bool(self.request.delivery_info["redelivered"])

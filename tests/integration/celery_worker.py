@@ -17,6 +17,7 @@ from .celery_tasks import PREFIX, QUEUE_TYPE, URL, make_app
 READY_TIMEOUT_S = 45.0
 STOP_TIMEOUT_S = 20.0
 ROOT = Path(__file__).parents[2]
+TASKS = "tests.integration.celery_tasks"
 
 
 class CeleryWorker:
@@ -26,16 +27,29 @@ class CeleryWorker:
         self, directory: Path, url: str, prefix: str, *, queue_type: str = "classic", name: str = "w1"
     ) -> None:
         self.app: Celery = make_app(url, prefix, queue_type)
-        self.log_path = directory / f"{name}.log"
-        self._environment = {**os.environ, URL: url, PREFIX: prefix, QUEUE_TYPE: queue_type}
-        # A warning of Celery's own dependencies is not this project's to fix, even where warnings are errors.
+        self._options = ["--hostname", f"{name}@{prefix}", "--without-mingle", "--events"]
+        self._run(TASKS, directory / f"{name}.log", {URL: url, PREFIX: prefix, QUEUE_TYPE: queue_type})
+
+    @classmethod
+    def of(cls, app: Celery, module: str, directory: Path, environment: dict[str, str]) -> CeleryWorker:
+        """A worker of another application, with nothing but Celery's defaults."""
+        worker = cls.__new__(cls)
+        worker.app = app
+        worker._options = []
+        worker._run(module, directory / "worker.log", environment)
+        return worker
+
+    def _run(self, module: str, log_path: Path, environment: dict[str, str]) -> None:
+        self._module = module
+        self.log_path = log_path
+        self._environment = {**os.environ, **environment}
+        # A warning of Celery's own dependencies cannot be fixed in this project, even where warnings are errors.
         self._environment.pop("PYTHONWARNINGS", None)
-        self._name = f"{name}@{prefix}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str) -> None:
-        command = [sys.executable, "-m", "celery", "-A", "tests.integration.celery_tasks", "worker"]
-        command += ["--hostname", self._name, "--loglevel", "INFO", "--without-mingle", "--events", *options]
+        command = [sys.executable, "-m", "celery", "-A", self._module, "worker", "--loglevel", "INFO"]
+        command += [*self._options, *options]
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -44,7 +58,7 @@ class CeleryWorker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                # A pool's children go with their parent when it has to be killed.
+                # A pool's children end with their parent when it has to be killed.
                 start_new_session=True,
             )
         self.wait_for_log(" ready.")

@@ -1,6 +1,6 @@
-"""Certificates for tests of TLS, made in a directory: an authority's, and what it signed, or did not, or long ago.
+"""Certificates for tests of TLS, made in a directory: an authority's, and valid, invalid and expired ones.
 
-Nothing here is a secret, and nothing outlives the tests. Keys are on a curve, so that making one takes no time.
+Nothing here is a secret, and nothing outlives the tests. The keys are on an elliptic curve, so they are made quickly.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Authority:
 
 
 def self_signed(directory: Path, common_name: str, file: str = "self-signed") -> Pair:
-    """A client's certificate that nobody vouches for."""
+    """A client's certificate that no authority has signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(common_name, common_name, key.public_key(), -DAY, DAY)
     return _write(directory / file, builder.sign(key, hashes.SHA256()), key)
 
 
 def bad_certificate(authority: Authority, kind: BadKind, common_name: str = "clara") -> Pair:
-    """A client's that the authority's friends should not accept."""
+    """A client's certificate that brokers which trust the authority must refuse."""
     match kind:
         case "expired":
             return authority.client(common_name, "expired", expired=True)
@@ -95,7 +95,7 @@ def bad_certificate(authority: Authority, kind: BadKind, common_name: str = "cla
 
 
 def client_context(authority: Authority, pair: Pair | None = None) -> ssl.SSLContext:
-    """For a client that trusts the authority, and shows its certificate if it has one."""
+    """For a client that trusts the authority, and presents its own certificate if it has one."""
     context = ssl.create_default_context(cafile=str(authority.certificate))
     if pair is not None:
         context.load_cert_chain(pair.certificate, pair.key)

@@ -1,6 +1,6 @@
-"""A broker of a test's own, with the configuration that it wants: where it listens, what it logged, how large it is.
+"""A broker of one test, with its own configuration, and queries of its addresses, its log and its size.
 
-It listens on free ports, which are read from its log. What it logged is looked at line by line, from a mark on.
+It listens on free ports, which are read from its log. The log is read line by line, from a mark on.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from resource import RLIMIT_NOFILE, setrlimit
 from typing import Any
 
 import httpx
 import pika
 import psutil
 
+from tests.support import starting
 from tests.support.client import Address, Connection
 from tests.support.http import NO_TLS
 
@@ -43,7 +42,7 @@ def toml(sections: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def quick_hash(password: str) -> dict[str, str]:
-    """A password as RabbitMQ exports it: one digest, where our own takes some fifty milliseconds."""
+    """A password hash in RabbitMQ's export format: one digest, while our own takes some fifty milliseconds."""
     salt = b"salt"
     digest = hashlib.sha256(salt + password.encode()).digest()
     return {
@@ -70,28 +69,22 @@ class ConfiguredBroker:
         self._file.write_text(toml(self._sections))
         self._ports: dict[str, int] = {}
 
-    # Its life.
+    # Start and stop.
 
     def start(self, files_max: int | None = None) -> None:
-        """Returns once it listens. It may be given fewer open files than the system would allow."""
+        """Returns once it listens. `files_max` limits its open files below the limit of the system."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PANDOMQ_")}
         kept = {name: os.environ[name] for name in ("PANDOMQ_PLAIN",) if name in os.environ}
+        limited = ["prlimit", f"--nofile={files_max}"] if files_max else []
+        command = [*limited, *starting.COMMAND, "start", "--config", str(self._file)]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "pandomq.cli.main", "start", "--config", str(self._file)],
-                cwd=self.directory,
-                env={**clean, **kept},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=None if files_max is None else lambda: setrlimit(RLIMIT_NOFILE, (files_max, files_max)),
-            )
+            self.process = starting.start(command, log, {**clean, **kept}, self.directory)
         ready = READY.search(self.wait_for_line(READY.pattern))
         assert ready is not None
         self._ports = {scheme: int(port) for scheme, port in PLACE.findall(ready[1])}
 
     def stop(self) -> None:
-        """Asks it to end, and insists on a clean exit and on a log without a stack in it."""
+        """Asks it to end, and requires a clean exit and a log without a traceback."""
         self.process.terminate()
         try:
             code = self.process.wait(PATIENCE_S)
@@ -107,7 +100,7 @@ class ConfiguredBroker:
             assert sign not in self.words, self.words
 
     def change(self, **sections: Mapping[str, object]) -> None:
-        """Writes other values into its configuration, which it reads when it is told to."""
+        """Writes other values into its configuration, which it reads on SIGHUP."""
         for name, keys in sections.items():
             self._sections.setdefault(name.replace("_", ".", 1), {}).update(keys)
         self._file.write_text(toml(self._sections))
@@ -118,12 +111,12 @@ class ConfiguredBroker:
         self._file.write_text(toml(self._sections))
 
     def hang_up(self) -> str:
-        """Sends SIGHUP; gives the line by which it answers."""
+        """Sends SIGHUP; returns the line of the log that answers it."""
         mark = self.mark()
         self.process.send_signal(signal.SIGHUP)
-        return self.wait_for_line("read certificates and settings again|stay as they were", mark)
+        return self.wait_for_line("certificates and settings were reloaded|remain as they were", mark)
 
-    # Where it is.
+    # Addresses.
 
     @property
     def port(self) -> int:
@@ -147,29 +140,29 @@ class ConfiguredBroker:
         )
 
     def open(self, user: str = "guest", password: str = "guest", vhost: str = "/", **tune: Any) -> Connection:
-        """A connection of the tests' own client, which shows each method."""
+        """Opens a connection of the tests' own client, which shows each method."""
         return Connection.opened(self.address(user, password, vhost), **tune)
 
-    # What it is told over HTTP.
+    # Requests over HTTP.
 
     def api(self, user: str = "guest", password: str = "guest") -> httpx.Client:
         """Its paths are relative to /api/."""
         return httpx.Client(base_url=f"{self.http_url}/api/", auth=(user, password), timeout=PATIENCE_S, verify=NO_TLS)
 
     def define(self, **definitions: list[dict[str, Any]]) -> None:
-        """Users, vhosts, permissions and the like, all at once."""
+        """Defines users, vhosts, permissions and similar objects in one request."""
         with self.api() as api:
             answer = api.post("definitions", json=definitions)
             assert answer.status_code == 204, answer.text
 
-    # What it says, and how it is.
+    # Its log, and its state.
 
     @property
     def words(self) -> str:
         return self.log.read_text(errors="replace")
 
     def mark(self) -> int:
-        """For looking only at what is logged from here on."""
+        """Returns the end of the log, for reading only later lines."""
         return len(self.log.read_bytes())
 
     def lines(self, pattern: str, mark: int = 0) -> list[str]:
@@ -192,7 +185,7 @@ class ConfiguredBroker:
 
 @contextmanager
 def running(broker: ConfiguredBroker, files_max: int | None = None) -> Iterator[ConfiguredBroker]:
-    """For fixtures; a test that failed does not leave it running."""
+    """For fixtures; a failed test does not leave it running."""
     broker.start(files_max)
     try:
         yield broker

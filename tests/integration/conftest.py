@@ -1,7 +1,8 @@
-"""Fixtures for tests with real clients: one broker process per test worker, unique names, connections that get closed.
+"""Fixtures for tests with real clients: one broker process per test worker, unique names, connections that are closed.
 
 With PANDOMQ_TEST_URL=amqp://… the same tests run against that broker instead. They are true of RabbitMQ; a test marked
-`only_ours(reason)` states a law in which ours follows a newer RabbitMQ, or one that a foreign broker cannot be asked.
+`only_ours(reason)` states a law in which ours follows a newer RabbitMQ, or one that cannot be tested on a foreign
+broker.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .cluster.under_test import ClusterUnderTest
 from .http_broker import HttpBroker
 from .watched_broker import WatchedBroker
 
-TEST_TIMEOUT_S = 60
+TEST_TIMEOUT_S = 180
 URL_VARIABLE = "PANDOMQ_TEST_URL"
 HERE = Path(__file__).parent
 NODE_DIRECTORY = HERE / "node"
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
-        # Some clients leave a socket to the garbage collector, which is theirs to mend.
+        # Some clients leave a socket to the garbage collector, which is an error of those clients.
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
         item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
@@ -81,7 +82,7 @@ def broker(
 
 @pytest.fixture(autouse=True)
 def broker_stays_healthy(broker: BrokerUnderTest, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Blames a dead broker, or an exception in its log, on the test during which it came."""
+    """Attributes a dead broker, or an exception in its log, to the test during which it occurred."""
     marker = request.node.get_closest_marker("only_ours")
     if marker is not None and broker.process is None:
         pytest.skip(f"not asked of a foreign broker: {marker.args[0]}")
@@ -92,7 +93,7 @@ def broker_stays_healthy(broker: BrokerUnderTest, request: pytest.FixtureRequest
 
 @pytest.fixture(autouse=True, scope="module")
 def sockets_left_by_clients_end_here() -> Iterator[None]:
-    """Collects them while their warnings are ignored, not during somebody else's test."""
+    """Collects them while their warnings are ignored, not during another test."""
     yield
     gc.collect()
 
@@ -134,11 +135,17 @@ def channel(connection: pika.BlockingConnection) -> BlockingChannel:
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """The interpreter. Only a developer's machine may do without it and amqplib, which `make setup` installs."""
+    """The interpreter, for tests with amqplib."""
+    return node_client("amqplib")
+
+
+def node_client(package: str) -> str:
+    """The interpreter. It and the package, which `make setup` installs, may be missing on a developer's machine
+    only."""
     found = shutil.which("node")
-    if found is not None and (NODE_DIRECTORY / "node_modules" / "amqplib").exists():
+    if found is not None and (NODE_DIRECTORY / "node_modules" / package).exists():
         return found
-    reason = "node or amqplib is missing: make setup"
+    reason = f"node or {package} is missing: make setup"
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -155,5 +162,5 @@ def http_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpBroker
 
 @pytest.fixture(scope="session")
 def api(http_broker: HttpBroker) -> httpx.Client:
-    """The API as an administrator sees it."""
+    """A client of the API with the rights of an administrator."""
     return http_broker.client()

@@ -1,17 +1,17 @@
-"""What tests of the data port do with its client again and again."""
+"""Frequent actions of tests of the data port."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from pandomq import chunk_form
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.data_client.client import DataClient
-from pandomq.data_client.records import Slice
+from pandomq.data_client.records import ChunkSlice
 
 
-def rows_of(slices: Iterable[Slice]) -> list[Row]:
-    """Those that are meant, whole and in order."""
+def rows_of(slices: Iterable[ChunkSlice]) -> list[MessageRow]:
+    """Returns the requested rows, whole and in order."""
     return [
         row
         for chunk, first_offset, end_offset in slices
@@ -20,13 +20,13 @@ def rows_of(slices: Iterable[Slice]) -> list[Row]:
     ]
 
 
-def read_all(client: DataClient, stream: str) -> list[Row]:
+def read_all(client: DataClient, stream: str) -> list[MessageRow]:
     there = client.range(stream)
     rows = rows_of(client.chunks(stream, there.first_offset, there.end_offset))
     assert [row.offset for row in rows] == list(range(there.first_offset, there.end_offset))
     return rows
 
 
-def numbers(rows: Iterable[Row]) -> list[int]:
-    """What the messages say of themselves."""
+def numbers(rows: Iterable[MessageRow]) -> list[int]:
+    """Returns the numbers in the messages."""
     return [int(row.body) for row in rows]

@@ -48,14 +48,14 @@ class HttpBroker:
         return client
 
     def fetch(self, path: str, **more: Any) -> httpx.Response:
-        """Without a login."""
+        """Sends the request without a login."""
         return httpx.get(f"http://127.0.0.1:{self.http_port}{path}", timeout=PATIENCE_S, verify=NO_TLS, **more)
 
     @contextlib.contextmanager
     def amqp(
         self, user: str = "guest", password: str = "guest", vhost: str = "/", name: str = ""
     ) -> Iterator[pika.BlockingConnection]:
-        """`name` is what the client calls its connection."""
+        """`name` is the client's name of its connection."""
         parameters = pika.ConnectionParameters(
             "127.0.0.1",
             self.process.port,
@@ -78,5 +78,5 @@ def unique(prefix: str = "h") -> str:
 
 
 def escaped(name: str) -> str:
-    """As a part of a path."""
+    """Escapes a name as a part of a path."""
     return quote(name, safe="")

@@ -1,9 +1,10 @@
-"""Clients at full load around a broker that is killed, what they were promised, and whether it was kept.
+"""Clients at full load around a broker that is killed, the promises that they received, and the check of these
+promises.
 
 Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
-come back; first deliveries of one publisher's messages are in its order; what may have been delivered before says so; a
-transaction is there whole or not at all, and whole once it was committed, also one that takes a message from one queue,
-rejects it to a second, and publishes to a third.
+come back; first deliveries of one publisher's messages are in its order; a message that may have been delivered before
+has `redelivered` set; a transaction is applied as a whole or not at all, and as a whole once it was committed. This
+includes transactions that take a message from one queue, reject it to a second, and publish to a third.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ TRANSACTION_MESSAGES = 4
 ACKS_PER_PROOF = 10
 END_PATIENCE_S = 1.0
 CLEAN_END_EVERY = 4
-"""Now and then it is asked to end, in the middle of the load."""
+"""Every so many rounds the broker is asked to end, under load, instead of being killed."""
 
 
 class Promises:
-    """What clients know, over all lives of the broker."""
+    """The clients' knowledge, over all lives of the broker."""
 
     def __init__(self) -> None:
         self.numbers = itertools.count()
         self.confirmed: set[str] = set()
         self.acked: set[str] = set()
-        """An ack was sent, whatever came of it."""
+        """Messages whose ack was sent, whatever its effect."""
         self.proven: set[str] = set()
         self.delivered: set[str] = set()
         self.committed: set[str] = set()
         self.given: set[str] = set()
-        """To be moved, confirmed."""
+        """Messages to be moved, confirmed."""
         self.moved: set[str] = set()
-        """Committed."""
+        """Messages whose move was committed."""
         self.broken: list[str] = []
         self._last: dict[str, int] = defaultdict(lambda: -1)
         """The number of each publisher's message that was first delivered last."""
@@ -66,7 +67,7 @@ class Promises:
         self.delivered.add(body)
 
     def check_left(self, left: list[tuple[str, bool]], whole: list[str]) -> None:
-        """With what the queues held in the end."""
+        """Checks the final content of the queues."""
         for body, redelivered in left:
             self.deliver(body, redelivered)
         lost = self.confirmed - self.acked - {body for body, _ in left}
@@ -80,7 +81,7 @@ class Promises:
         self.broken += [f"{name} was committed and is lost" for name in sorted(self.committed - counts.keys())]
 
     def check_moved(self, source: list[str], rejected: list[str], moved: list[str]) -> None:
-        """Each message is where it was, or in both of the other queues; once, wherever it is."""
+        """Checks that each message is in its first queue, or in both of the other queues; once, in either case."""
         self.broken += [f"{name} is in {SOURCE} and was moved" for name in source if name in self.moved]
         for name in sorted(self.given | {*source, *rejected, *moved}):
             places = source.count(name), rejected.count(name), moved.count(name)
@@ -96,7 +97,7 @@ class Load:
         self._promises = promises
 
     async def run(self, broker: BrokerProcess, seconds: float, *, cleanly: bool = False) -> None:
-        """Until the broker is killed, or asked to end, after that long."""
+        """Runs until the broker is killed, or asked to end, after that time."""
         clients: list[Awaitable[None]] = [self._publish(f"p{number}") for number in range(PUBLISHERS)]
         clients += [self._consume(), self._transact(), self._move()]
         tasks = [asyncio.ensure_future(client) for client in clients]
@@ -107,7 +108,7 @@ class Load:
                 self._promises.broken.append(f"it ended with code {code}")
         else:
             broker.kill()
-        # Each ends with the exception that its lost connection gives it.
+        # Each task ends with the exception of its lost connection.
         _, hanging = await asyncio.wait(tasks, timeout=END_PATIENCE_S)
         for task in hanging:
             task.cancel()
@@ -134,7 +135,7 @@ class Load:
             task = asyncio.create_task(publish(f"{name}:{next(self._promises.numbers)}"))
             publishing.add(task)
             task.add_done_callback(publishing.discard)
-            # What a lost connection does to those under way is no news.
+            # The effects of a lost connection on publishes under way are expected.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _consume(self) -> None:
@@ -192,14 +193,14 @@ class Load:
 
 
 def kill_rounds(broker: BrokerProcess, rounds: int, seed: int) -> Promises:
-    """Ends and restarts the broker that often, and gives what was promised, checked."""
+    """Ends and restarts the broker that often, and returns the checked promises."""
     moments = random.Random(seed)
     promises = Promises()
     for number in range(rounds):
         broker.start()
         load = Load(broker, promises)
         asyncio.run(load.run(broker, moments.uniform(0.2, 1.5), cleanly=number % CLEAN_END_EVERY == 1))
-        # The sockets that the client left go now, and not during another test.
+        # The sockets of the client are collected now, and not during another test.
         gc.collect()
     broker.start()
     promises.check_left(drain(broker, WORK), bodies(broker, WHOLE))
@@ -212,7 +213,7 @@ def bodies(broker: BrokerProcess, queue: str, arguments: dict[str, Any] | None =
 
 
 def drain(broker: BrokerProcess, queue: str, arguments: dict[str, Any] | None = None) -> list[tuple[str, bool]]:
-    """Bodies, and whether they say that they were delivered before."""
+    """Returns the bodies, each with whether `redelivered` is set."""
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
     channel = connection.channel()
     channel.queue_declare(queue, durable=True, arguments=arguments)

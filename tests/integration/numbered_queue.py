@@ -8,7 +8,7 @@ from .waiting import PATIENCE_S, wait_until
 
 
 def fill_queue(parameters: pika.connection.Parameters, queue: str, first: int, end: int, size: int = 0) -> None:
-    """Persistent and confirmed; bodies are filled up to this size."""
+    """Publishes persistent messages with confirms; bodies are filled up to this size."""
     with pika.BlockingConnection(parameters) as connection:
         channel = connection.channel()
         channel.queue_declare(queue, durable=True)
@@ -21,7 +21,7 @@ def fill_queue(parameters: pika.connection.Parameters, queue: str, first: int, e
 def take_all(
     parameters: pika.connection.Parameters, queue: str, count: int, patience_s: float = PATIENCE_S
 ) -> list[tuple[int, bool]]:
-    """Until so many came, which are all there are: their numbers, and whether they say `redelivered`."""
+    """Receives so many messages, which are all; returns their numbers, each with whether `redelivered` is set."""
     found: list[tuple[int, bool]] = []
 
     def came() -> bool:

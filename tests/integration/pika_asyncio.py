@@ -1,4 +1,4 @@
-"""pika's asyncio adapter speaks in callbacks; these coroutines wait for the callback that a test needs."""
+"""pika's asyncio adapter uses callbacks; these coroutines wait for the callback that a test needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 20.0
 
 
 async def called(start: Callable[[Callable[..., None]], object]) -> Any:
-    """Gives `start` a callback, and waits for its last argument."""
+    """Passes a callback to `start`, and waits for its last argument."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def on_call(*arguments: Any) -> None:

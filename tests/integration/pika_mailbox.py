@@ -1,4 +1,4 @@
-"""What a pika test does again and again: put messages in, take messages out, look at them."""
+"""Frequent actions of pika tests: publish messages, receive them, inspect them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Fetched:
 
 
 class Mailbox:
-    """A consumer that keeps what it gets, in order."""
+    """A consumer that keeps its deliveries, in order."""
 
     def __init__(self, channel: BlockingChannel, queue: str, **consume: object) -> None:
         self.channel = channel
@@ -69,7 +69,7 @@ def take(channel: BlockingChannel, queue: str, *, auto_ack: bool = True) -> Fetc
 
 
 def take_all(channel: BlockingChannel, queue: str) -> list[bytes]:
-    """Empties a queue that nothing is on its way to."""
+    """Empties a queue to which no message is under way."""
     bodies: list[bytes] = []
     while True:
         method, _, body = channel.basic_get(queue, auto_ack=True)

@@ -1,16 +1,19 @@
-"""A broker that stops and starts again, or refuses to, and clients whose connections it may have broken."""
+"""A broker that stops and starts again, or fails to start, and clients whose connections it may have closed."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import subprocess
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
+
+from tests.support import starting
 
 from .watched_broker import WatchedBroker
 
@@ -19,7 +22,7 @@ REFUSAL_PATIENCE_S = 30
 
 
 class RestartingBroker(WatchedBroker):
-    """Its clients' connections end with `end`, also those that it broke off itself."""
+    """Its clients' connections end with `end`, also those that the broker closed itself."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         super().__init__(directory, *options)
@@ -48,18 +51,27 @@ class RestartingBroker(WatchedBroker):
         return self.channel()
 
     def refusal(self) -> str:
-        """What it says when it is started and does not go on: one line, and no traceback."""
-        result = subprocess.run(self._command, capture_output=True, text=True, timeout=REFUSAL_PATIENCE_S, check=False)
-        assert result.returncode == 1
-        assert "Traceback" not in result.stderr
-        return result.stderr.splitlines()[-1]
+        """Starts it, requires that the start fails with a message and no traceback, and returns the message."""
+        with tempfile.TemporaryFile() as output:
+            process = starting.start(self._command, output, os.environ)
+            try:
+                code = process.wait(REFUSAL_PATIENCE_S)
+            finally:
+                process.kill()
+                process.wait()
+            output.seek(0)
+            said = output.read().decode()
+        assert code == 1, said
+        assert "Traceback" not in said, said
+        return said.splitlines()[-1]
 
     def wait_for_end(self) -> str:
-        """It ends by itself: with a code that says so and words, which are returned, but no traceback."""
+        """Waits until it ends by itself, with an error code and without a traceback; returns its output."""
         assert self._process is not None
         assert self._process.wait(REFUSAL_PATIENCE_S) == 1
-        assert "Traceback" not in self.log_text()
-        return self.log_text().splitlines()[-1]
+        text = self.log_text()
+        assert "Traceback" not in text, text
+        return text.splitlines()[-1]
 
     def drop_connections(self) -> None:
         for connection in self._connections:
@@ -69,7 +81,7 @@ class RestartingBroker(WatchedBroker):
         gc.collect()
 
     def end(self) -> None:
-        # First: a client that is held back would wait for its close to be answered.
+        # The process ends first: otherwise a blocked client would wait for the answer to its close.
         if self.alive:
             self.kill()
         self.drop_connections()

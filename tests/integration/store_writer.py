@@ -1,13 +1,13 @@
-"""A process that writes a store until it is killed, and says how far it is safe.
+"""A process that writes a store until it is killed, and reports the durable part.
 
-Every entry is a function of its index, so whoever reads the store knows what has to be in it. Run with a directory and
-a seed; prints the durable index, one a line.
+Every entry is a function of its index, so a reader of the store knows its expected content. Run with a directory and a
+seed; it prints the durable index, one per line.
 """
 
 from __future__ import annotations
 
+import select
 import sys
-import threading
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -22,13 +22,13 @@ from pandomq.journal.events import (
     PageFetched,
     Recovered,
     Replayed,
-    SnapshotPiece,
+    RestoredPiece,
     SnapshotSaved,
 )
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
-from pandomq.journal.page_file import Place, StoredPage
-from pandomq.runtime.disk import Disk
+from pandomq.journal.paging.page_file import PagePlace, StoredPage
+from pandomq.runtime.disk.disk import Disk
 
 CLUSTER = ClusterId("0e8b7c52-6a53-4d8e-9a53-0d5b7a1f9c11")
 SMALL = JournalSettings(
@@ -40,7 +40,7 @@ SMALL = JournalSettings(
     page_file_bytes=128 * 1024,
 )
 PAGED_FROM = 40
-"""So many messages stay in memory; older ones leave it, so many at a time."""
+"""The number of messages that stay in memory; older ones are paged out, so many at a time."""
 
 
 class Sheet(NamedTuple):
@@ -52,7 +52,7 @@ State = tuple[int, dict[int, bytes], list[tuple[tuple[int, int, int, int], set[i
 
 
 def payload_of(index: int) -> bytes:
-    """What it releases, and a body. Every tenth message lives long."""
+    """The released messages, and a body. Every tenth message stays long."""
     gone = [number for number in (index - 20,) if number > 0 and number % 10]
     gone += [number for number in (index - 2000,) if number > 0 and not number % 10]
     random = Random(index)
@@ -63,9 +63,10 @@ class Keeper:
     """The owner of a store on a real disk."""
 
     def __init__(self, directory: Path, settings: JournalSettings = SMALL) -> None:
-        self._ready = threading.Event()
         self.journal = Journal(settings, node_name=NodeName("n1"), new_cluster_id=CLUSTER)
-        self.disk = Disk(directory, self._ready.set)
+        self.disk = Disk(directory)
+        self._ready = select.poll()
+        self._ready.register(self.disk.fd, select.POLLIN)
         self.memory: dict[int, bytes] = {}
         self.sheets: list[Sheet] = []
         self.fetched: dict[StoredPage, bytes] = {}
@@ -79,10 +80,9 @@ class Keeper:
             self.wait()
 
     def wait(self) -> None:
-        """Until the disk has answered something."""
+        """Waits until the disk has completed a request."""
         self.submit()
-        self._ready.wait(10)
-        self._ready.clear()
+        self._ready.poll(10_000)
         self.poll()
 
     def submit(self) -> None:
@@ -98,9 +98,9 @@ class Keeper:
 
     def hear(self, event: Event) -> None:
         match event:
-            case SnapshotPiece(_, data):
+            case RestoredPiece(_, data):
                 self.applied, self.memory, sheets = msgspec.msgpack.decode(data, type=State)
-                self.sheets = [Sheet(self.journal.pages.adopt(Place(*place)), numbers) for place, numbers in sheets]
+                self.sheets = [Sheet(self.journal.pages.adopt(PagePlace(*place)), numbers) for place, numbers in sheets]
             case Replayed(entries):
                 for entry in entries:
                     self.replayed.append((entry.index, entry.payload))

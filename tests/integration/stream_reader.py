@@ -1,4 +1,4 @@
-"""What tests of streams do with pika again and again: declare one, fill_confirmed it, read it from some place on."""
+"""Frequent actions of tests of streams with pika: declare one, fill it with confirms, read it from any offset on."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def declare(channel: BlockingChannel, stream: str, **arguments: Any) -> None:
 
 
 def fill_confirmed(channel: BlockingChannel, stream: str, first: int, end: int) -> None:
-    """Each says its number, and is confirmed."""
+    """Publishes messages with their numbers, and waits for each confirm."""
     channel.confirm_delivery()
     for number in range(first, end):
         channel.basic_publish("", stream, b"%d" % number)
 
 
 def fill(channel: BlockingChannel, stream: str, first: int, end: int, size_bytes: int = 0) -> None:
-    """The same for many: when it returns all are committed, and there was nothing before the first."""
+    """The same for many messages: when it returns all are committed, and the stream was empty before the first."""
     for number in range(first, end):
         channel.basic_publish("", stream, b"%d" % number + b" " * size_bytes, BasicProperties(app_id=str(number)))
     pump(channel.connection, lambda: committed_end(channel, stream) >= end, f"{end} messages in {stream}")
 
 
 def committed_end(channel: BlockingChannel, stream: str) -> int:
-    """By the last message, since retention may have taken the first ones."""
+    """Finds the end by the last message, since retention may have deleted the first ones."""
     last = channel.connection.channel()
     last.basic_qos(prefetch_count=1)
     for _, properties, _ in last.consume(stream, arguments={"x-stream-offset": "last"}, inactivity_timeout=1):
@@ -39,7 +39,7 @@ def committed_end(channel: BlockingChannel, stream: str) -> int:
 
 
 class StreamReader:
-    """Reads, acknowledges, and looks whether offsets follow each other without gap or repetition."""
+    """Reads, acknowledges, and checks that offsets follow each other without gap or repetition."""
 
     def __init__(self, channel: BlockingChannel, stream: str, offset: Any = "first", prefetch: int = 100) -> None:
         self._channel = channel
@@ -59,11 +59,11 @@ class StreamReader:
 
     @property
     def numbers(self) -> list[int]:
-        """What the messages say of themselves."""
+        """The numbers in the messages."""
         return [int(body) for body in self.bodies]
 
     def wait_for(self, end: int) -> None:
-        """Until it has read the message before this offset."""
+        """Waits until it has read the message before this offset."""
         pump(self._channel.connection, lambda: self.offsets and self.offsets[-1] >= end - 1, f"offset {end - 1}")
 
     def read_to(self, end: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""aio-pika's robust connections: they come back by themselves, with their queues, bindings and consumers."""
+"""aio-pika's robust connections: they reconnect by themselves, with their queues, bindings and consumers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_ONCE = 0.05
 """How long a robust connection waits before it tries again, in seconds."""
 
 
-async def test_it_recovers_from_a_cut(broker: BrokerUnderTest, names: Names) -> None:
+async def test_a_robust_connection_recovers_from_a_cut(broker: BrokerUnderTest, names: Names) -> None:
     received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
     with Cable(broker.host, broker.port) as cable:
         connection = await aio_pika.connect_robust(broker.url_at(cable.port), reconnect_interval=AT_ONCE)
@@ -45,18 +45,20 @@ async def test_it_recovers_from_a_cut(broker: BrokerUnderTest, names: Names) -> 
                 assert [message.body for message in both] == [b"after the cut"] * 2
                 for message in both:
                     await message.ack()
-                # The answer proves that the acks arrived, so that the next cut brings nothing back.
+                # The answer proves that the acks arrived, so that the next cut causes no redelivery.
                 await queue.declare()
 
 
 def restored(connection: AbstractRobustConnection) -> asyncio.Event:
-    """Set when the connection is back with all its channels, queues, bindings and consumers."""
+    """Set when the connection is restored with all its channels, queues, bindings and consumers."""
     again = asyncio.Event()
     connection.reconnect_callbacks.add(lambda _: again.set())
     return again
 
 
-async def test_it_waits_while_the_broker_cannot_be_reached(broker: BrokerUnderTest, names: Names) -> None:
+async def test_a_robust_connection_waits_while_the_broker_cannot_be_reached(
+    broker: BrokerUnderTest, names: Names
+) -> None:
     with Cable(broker.host, broker.port) as cable:
         connection = await aio_pika.connect_robust(broker.url_at(cable.port), reconnect_interval=AT_ONCE)
         async with connection:
@@ -73,7 +75,7 @@ async def test_it_waits_while_the_broker_cannot_be_reached(broker: BrokerUnderTe
             await message.ack()
 
 
-async def test_it_recovers_after_the_broker_closed_the_connection(broker: BrokerUnderTest, names: Names) -> None:
+async def test_a_robust_connection_recovers_after_the_broker_closed_it(broker: BrokerUnderTest, names: Names) -> None:
     connection = await aio_pika.connect_robust(broker.url, reconnect_interval=AT_ONCE)
     async with connection:
         channel = await connection.channel()
@@ -108,7 +110,9 @@ async def test_unacked_messages_come_back_redelivered(broker: BrokerUnderTest, n
 
 
 @pytest.mark.only_ours("a foreign broker is not ours to kill")
-async def test_it_recovers_when_the_broker_is_killed_and_started_again(tmp_path: Path, names: Names) -> None:
+async def test_a_robust_connection_recovers_when_the_broker_is_killed_and_started_again(
+    tmp_path: Path, names: Names
+) -> None:
     received: asyncio.Queue[AbstractIncomingMessage] = asyncio.Queue()
     process = WatchedBroker(tmp_path)
     process.start()
@@ -134,7 +138,7 @@ async def test_it_recovers_when_the_broker_is_killed_and_started_again(tmp_path:
 
 
 @pytest.mark.only_ours("a foreign broker is not ours to stop")
-async def test_a_broker_that_stops_says_goodbye(tmp_path: Path) -> None:
+async def test_a_broker_that_stops_closes_its_connections_with_a_reason(tmp_path: Path) -> None:
     process = WatchedBroker(tmp_path)
     process.start()
     connection = await aio_pika.connect(process.url)

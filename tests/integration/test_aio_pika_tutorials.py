@@ -104,7 +104,7 @@ async def test_rpc_by_hand(broker: BrokerUnderTest, names: Names, direct: bool) 
         assert (reply.body, reply.correlation_id) == (b"144", "c1")
 
 
-async def test_its_rpc_pattern(broker: BrokerUnderTest, names: Names) -> None:
+async def test_the_rpc_pattern_of_aio_pika(broker: BrokerUnderTest, names: Names) -> None:
     async with opened(broker) as server, opened(broker) as client:
 
         async def multiply(*, x: int, y: int) -> int:
@@ -124,7 +124,7 @@ async def test_its_rpc_pattern(broker: BrokerUnderTest, names: Names) -> None:
         await server_rpc.close()
 
 
-async def test_its_master_and_worker_pattern(broker: BrokerUnderTest, names: Names) -> None:
+async def test_the_master_and_worker_pattern_of_aio_pika(broker: BrokerUnderTest, names: Names) -> None:
     async with opened(broker) as channel:
         done: list[int] = []
         finished = asyncio.Event()

@@ -12,7 +12,7 @@ from .cable import Cable
 from .conftest import NODE_DIRECTORY
 
 SCENARIO = re.compile(r"^exports\.(\w+) =", re.MULTILINE)
-TIMEOUT_S = 50
+TIMEOUT_S = 120
 NEEDS_A_CABLE = {"reconnect"}
 
 

@@ -1,4 +1,5 @@
-"""A broker that runs short of memory: publishers are told and held back, consumers go on, and it recovers by itself."""
+"""A broker that runs out of memory: it blocks publishers and tells them, consumers continue, and it recovers by
+itself."""
 
 from __future__ import annotations
 
@@ -70,8 +71,8 @@ def test_publishers_are_blocked_until_consumers_have_made_room(small_broker: Wat
     reader.close()
 
 
-def test_a_publisher_that_does_not_listen_is_held_back_by_tcp(small_broker: WatchedBroker) -> None:
-    """It has not announced connection.blocked, or ignores it: its socket fills, and nothing it sent is lost."""
+def test_a_publisher_that_ignores_connection_blocked_is_held_back_by_tcp(small_broker: WatchedBroker) -> None:
+    """It has not announced connection.blocked, or ignores it: its socket fills, and nothing that it sent is lost."""
     parameters = pika.URLParameters(small_broker.url)
     reader = pika.BlockingConnection(parameters)
     reading = reader.channel()

@@ -1,4 +1,5 @@
-"""Clients that break off, talk nonsense or get killed: they harm nobody, and nothing they held is lost."""
+"""Clients that disconnect, send garbage or are killed: they harm no other client, and no message that they held is
+lost."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def test_garbage_after_the_greeting_ends_the_connection(broker: BrokerUnderTest,
         peer.sendall(HEADER_0_9_1)
         assert peer.recv(1) == b"\x01"
         peer.sendall(garbage)
-        with contextlib.suppress(OSError):  # The broker may have hung up already.
+        with contextlib.suppress(OSError):  # The broker may have closed the connection already.
             peer.shutdown(socket.SHUT_WR)
     # RabbitMQ takes three seconds for each, so all of them wait at once.
     for peer in peers:
@@ -112,7 +113,7 @@ def test_garbage_after_the_greeting_ends_the_connection(broker: BrokerUnderTest,
 
 
 def test_garbage_in_the_middle_of_a_conversation(connect: Connect, names: Names) -> None:
-    """The sender loses its connection; what it held comes back to the others."""
+    """The sender loses its connection; its unacked messages return to the others."""
     queue = names.queue()
     keeper = connect().channel()
     keeper.queue_declare(queue)

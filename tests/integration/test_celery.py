@@ -15,10 +15,12 @@ from celery.exceptions import TaskRevokedError
 from .broker_under_test import BrokerUnderTest, Names
 from .cable import Cable
 from .celery_worker import CeleryWorker
-from .configured_broker import ConfiguredBroker, running
 from .waiting import PATIENCE_S, wait_until
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(180)
+
+REVOKED_WITHIN_S = 5
+"""Until then the worker has to know that a task is revoked; the test waits so long."""
 
 
 def claim(names: Names) -> str:
@@ -66,32 +68,11 @@ def test_a_countdown_holds_a_task_back(worker: CeleryWorker) -> None:
 
 
 def test_more_countdowns_than_the_prefetch(worker: CeleryWorker) -> None:
-    """A worker holds tasks for later, unacked, and changes its prefetch while it does.
-
-    Whether the task that is due overtakes the held ones depends on the broker's name: kombu raises the prefetch of a
-    consumer at work only for RabbitMQ, and not for each version. The next test asks for it.
-    """
+    """A worker holds tasks for later, unacked, and changes its prefetch while it does."""
     held = [worker.task("add", number, 0).apply_async(countdown=1) for number in range(12)]
     due = worker.task("now").delay()
     assert [result.get(timeout=PATIENCE_S) for result in held] == list(range(12))
     assert due.get(timeout=PATIENCE_S)
-
-
-@pytest.mark.only_ours("it is started under RabbitMQ's name")
-def test_held_tasks_do_not_count_where_celery_knows_how_to_raise_the_prefetch(tmp_path: Path) -> None:
-    """Three times as many as the prefetch wait for longer than the test runs; what is due overtakes all of them."""
-    with running(ConfiguredBroker(tmp_path / "broker", node={"compat_product": "RabbitMQ"})) as broker:
-        worker = CeleryWorker(tmp_path, f"amqp://guest:guest@127.0.0.1:{broker.port}//", "named")
-        worker.start("--concurrency", "2")
-        try:
-            held = [worker.task("add", number, 0).apply_async(countdown=600) for number in range(12)]
-            for _ in range(3):
-                assert worker.task("add", 2, 3).delay().get(timeout=PATIENCE_S) == 5
-            assert not any(result.ready() for result in held)
-            [scheduled] = worker.app.control.inspect(timeout=5, limit=1).scheduled().values()
-            assert {task["request"]["id"] for task in scheduled} == {result.id for result in held}
-        finally:
-            worker.stop()
 
 
 def test_a_group_and_a_chain(worker: CeleryWorker) -> None:
@@ -102,9 +83,9 @@ def test_a_group_and_a_chain(worker: CeleryWorker) -> None:
 
 
 def test_a_revoked_task_does_not_run(worker: CeleryWorker) -> None:
-    result = worker.task("now").apply_async(countdown=2)
+    result = worker.task("now").apply_async(countdown=REVOKED_WITHIN_S)
     # Every worker answers on its pidbox, so that the revocation is known before the task is due.
-    assert worker.app.control.revoke(result.id, reply=True, timeout=5, limit=1)
+    assert worker.app.control.revoke(result.id, reply=True, timeout=20, limit=1)
     with pytest.raises(TaskRevokedError):
         result.get(timeout=PATIENCE_S)
 
@@ -114,7 +95,7 @@ def test_large_arguments(worker: CeleryWorker) -> None:
 
 
 def test_the_worker_answers_remote_control(worker: CeleryWorker) -> None:
-    inspect = worker.app.control.inspect(timeout=5, limit=1)
+    inspect = worker.app.control.inspect(timeout=20, limit=1)
     [(name, answer)] = inspect.ping().items()
     assert name.endswith(f"@{worker.app.conf.task_default_queue.removesuffix('.tasks')}")
     assert answer == {"ok": "pong"}
@@ -122,7 +103,7 @@ def test_the_worker_answers_remote_control(worker: CeleryWorker) -> None:
     assert [queue["name"] for queue in queues] == [worker.app.conf.task_default_queue]
 
 
-def test_events_tell_what_the_worker_does(worker: CeleryWorker) -> None:
+def test_events_describe_the_tasks_of_the_worker(worker: CeleryWorker) -> None:
     seen: list[dict[str, Any]] = []
     with worker.app.connection_for_read() as connection:
         receiver = worker.app.events.Receiver(connection, handlers={"*": seen.append})
@@ -169,7 +150,7 @@ def test_a_worker_reconnects_after_a_cut(broker: BrokerUnderTest, names: Names, 
 
 
 def test_quorum_queues_delay_in_the_broker(broker: BrokerUnderTest, names: Names, tmp_path: Path) -> None:
-    """With quorum queues Celery leaves countdowns to 28 queues, TTLs of up to 2^27 s and topic keys of 28 words."""
+    """With quorum queues Celery implements countdowns by 28 queues, TTLs of up to 2^27 s and topic keys of 28 words."""
     worker = CeleryWorker(tmp_path, broker.url, claim(names), queue_type="quorum")
     for level in range(28):
         names._queues.append(f"celery_delayed_{level}")

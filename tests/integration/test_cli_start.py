@@ -1,4 +1,4 @@
-"""`pandomq start` as a person runs it: configuration, log, signals, and what it says when it cannot."""
+"""`pandomq start` from a shell: configuration, log, signals, and its output when it cannot start."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_file_the_environment_and_options_make_one_broker(tmp_path: Path, st
         """
         [node]
         name = "from-file"
-        compat_product = "RabbitMQ"
+        compat_product = "PandoMQ"
         log_format = "json"
         [limits]
         frame_bytes_max = "8KiB"
@@ -104,7 +104,7 @@ def test_the_file_the_environment_and_options_make_one_broker(tmp_path: Path, st
     broker.wait_for("ready on")
     connection = broker.connect("ann", "hush")
     tuned = connection._impl.params
-    assert connection._impl.server_properties["product"] == "RabbitMQ"
+    assert connection._impl.server_properties["product"] == "PandoMQ"
     assert (tuned.frame_max, tuned.heartbeat, tuned.channel_max) == (8192, 19, 11)
     with pytest.raises(ProbableAuthenticationError):
         broker.connect("ann", "wrong secret")
@@ -126,12 +126,12 @@ def test_sighup_reads_limits_again_and_refuses_nonsense(tmp_path: Path, started:
     broker.wait_for("ready on")
     file.write_text("[limits]\nchannel_max = 20\n")
     broker.process.send_signal(signal.SIGHUP)
-    broker.wait_for("read certificates and settings again")
+    broker.wait_for("certificates and settings were reloaded")
     with broker.connect() as connection:
         assert connection._impl.params.channel_max == 20
     file.write_text("[limits]\nchanel_max = 30\n")
     broker.process.send_signal(signal.SIGHUP)
-    broker.wait_for("the settings stay as they were")
+    broker.wait_for("certificates and settings were not reloaded")
     assert "did you mean channel_max?" in broker.words
     with broker.connect() as connection:
         assert connection._impl.params.channel_max == 20
@@ -150,7 +150,7 @@ def test_a_wrong_configuration_ends_with_2_and_one_line_for_each_problem(
 
 
 @pytest.mark.parametrize("option", ["--listen", "--http"])
-def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path, started: list[Started], option: str) -> None:
+def test_a_port_in_use_is_named_with_a_remedy(tmp_path: Path, started: list[Started], option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         place = f"127.0.0.1:{other.getsockname()[1]}"
         broker = Started(tmp_path, option, place)
@@ -158,7 +158,7 @@ def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path, started: list[St
         assert broker.process.wait(PATIENCE_S) == 1
     assert broker.words == (
         f"pandomq: cannot start broker n1 on {place}: Address already in use. "
-        f"Another program listens there: stop it, or choose another {option}.\n"
+        f"Another program listens on this address: stop it, or choose another {option}.\n"
     )
 
 

@@ -1,4 +1,5 @@
-"""Real brokers that dial each other: they elect a root, another takes over, and strangers are refused on both sides."""
+"""Real brokers that dial each other: they elect a root, another one takes over, and brokers of other clusters are
+refused on both sides."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ ROOT_NAMED = re.compile(r"the root is (n\d) at (127\.0\.0\.1:\d+)")
 
 @pytest.fixture(autouse=True)
 def broker_stays_healthy() -> None:
-    """The tests next door share one broker; these have their own."""
+    """The neighbouring tests share one broker; these have their own."""
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Cluster]:
-    """Two brokers that a test starts itself."""
+    """Two brokers that the test starts itself."""
     cluster = Cluster(tmp_path, size=2)
     yield cluster
     cluster.end()
@@ -46,7 +47,7 @@ def _root_named_by(broker: ClusterBroker) -> str:
     return ""
 
 
-def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
+def test_confirmed_messages_are_at_the_next_root(tmp_path: Path) -> None:
     with running(Cluster(tmp_path, sections=REDIRECT)) as cluster:
         first = cluster.root
         with pika.BlockingConnection(first.parameters()) as connection:
@@ -56,7 +57,7 @@ def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
             for number in range(MESSAGES):
                 channel.basic_publish("", "q", str(number).encode(), PERSISTENT)
         first.kill()
-        # Whoever is asked now says who the new root is, or is it.
+        # Every broker now names the new root, or is the new root.
         second = cluster.wait_for_root(other_than=first)
         (third,) = [broker for broker in cluster if broker not in (first, second)]
         wait_until(lambda: _root_named_by(third) == f"{second.name}={second.address}", "a refusal that names the root")
@@ -74,7 +75,7 @@ def test_what_was_confirmed_is_with_whoever_takes_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("R1", "R14")
-def test_a_client_may_say_which_cluster_it_wants_and_that_it_wants_the_root(tmp_path: Path) -> None:
+def test_a_client_may_name_its_cluster_and_request_the_root(tmp_path: Path) -> None:
     with running(Cluster(tmp_path)) as cluster:
         root = cluster.root
         named = {"cluster": root.status["cluster"]}
@@ -94,12 +95,12 @@ def test_a_client_may_say_which_cluster_it_wants_and_that_it_wants_the_root(tmp_
 
 
 def _connections(broker: ClusterBroker) -> dict[str, int]:
-    """Of brokers that have some."""
+    """Returns the connections of brokers that have any."""
     return {member["name"]: member["connections"] for member in broker.status["members"] if member["connections"]}
 
 
 @pytest.mark.proves("R1", "R35")
-def test_a_broker_with_another_key_is_refused_and_both_say_so(pair: Cluster, tmp_path: Path) -> None:
+def test_a_broker_with_another_key_is_refused_and_both_log_it(pair: Cluster, tmp_path: Path) -> None:
     pair["n2"].configure({"cluster": {"key_file": str(write_key(tmp_path / "other key"))}})
     for broker in pair:
         broker.launch()
@@ -107,14 +108,14 @@ def test_a_broker_with_another_key_is_refused_and_both_say_so(pair: Cluster, tmp
         pair[one].wait_for_line(
             rf"no link to {other} at 127\.0\.0\.1:\d+: {one} and {other} have different cluster keys"
         )
-        pair[one].wait_for_line(rf"no link from .*: {other} and {one} have different cluster keys")
+        pair[one].wait_for_line(rf"rejected a link from .*: {other} and {one} have different cluster keys")
 
 
 def test_an_address_of_its_own_is_noticed(pair: Cluster) -> None:
     own = pair["n1"].address
     pair["n1"].configure({"cluster": {"primaries": [f"n1={own}", f"n2=localhost:{own.split(':')[1]}"]}})
     pair["n1"].launch()
-    pair["n1"].wait_for_line("no link to n2 at .*: n1 dialed itself: its own address is given for n2")
+    pair["n1"].wait_for_line("no link to n2 at .*: n1 connected to itself: its own address is configured for n2")
 
 
 @pytest.mark.proves("R35")
@@ -127,7 +128,7 @@ def test_clients_and_brokers_may_have_ports_of_their_own_and_links_tls(tmp_path:
         broker.configure(_by_tls(authority, primaries, port))
     with running(cluster):
         backup = cluster.backups[0]
-        # Clients are told where clients are served, not where brokers meet.
+        # Clients are told the address for clients, not the address for brokers.
         wait_until(lambda: _root_named_by(backup) == f"{cluster.root.name}={cluster.root.address}", "a refusal")
         assert b"PANDOMQ" not in _mechanisms(backup)
         with pika.BlockingConnection(cluster.root.parameters()) as connection:
@@ -152,11 +153,11 @@ def test_a_certificate_of_another_authority_makes_no_link(pair: Cluster, tmp_pat
         }
         broker.configure({"cluster": {"primaries": primaries, "listen": f"127.0.0.1:{port}"}, "cluster.tls": files})
         broker.launch()
-    pair["n1"].wait_for_line("no link to n2 at .*: its certificate is not accepted")
+    pair["n1"].wait_for_line("no link to n2 at .*: the peer's certificate was rejected")
 
 
 def _by_tls(authority: Authority, primaries: list[str], port: int) -> dict[str, dict[str, object]]:
-    """What a broker is told whose links are by TLS, on a port of their own."""
+    """Returns the settings of a broker whose links use TLS, on a port of their own."""
     shown = authority.peer()
     files = {"certificate": shown.certificate, "key": shown.key, "authorities": authority.certificate}
     return {
@@ -166,7 +167,7 @@ def _by_tls(authority: Authority, primaries: list[str], port: int) -> dict[str, 
 
 
 def _mechanisms(broker: ClusterBroker) -> bytes:
-    """What connection.start offers, somewhere in its octets."""
+    """Returns the bytes of connection.start, which contain the offered mechanisms."""
     with socket.create_connection((broker.host, broker.port), 10) as sock:
         sock.sendall(b"AMQP\x00\x00\x09\x01")
         return sock.recv(4096)

@@ -1,4 +1,4 @@
-"""Connections as pika sees them: login, negotiation, heartbeats, many channels, exclusive queues, reconnects."""
+"""Connections of pika: login, negotiation, heartbeats, many channels, exclusive queues, reconnects."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def test_200_channels_on_one_connection(connection: pika.BlockingConnection, nam
 
 
 def test_heartbeats_keep_an_idle_connection(connect: Connect) -> None:
-    """Four heartbeats' time with nothing else to say: both sides have to speak up or be taken for dead."""
+    """For the time of four heartbeats there is no other traffic: both sides have to send heartbeats or be considered
+    dead."""
     connection = connect(heartbeat=1)
     channel = connection.channel()
     deadline = time.monotonic() + 4
@@ -109,14 +110,14 @@ def test_heartbeats_keep_an_idle_connection(connect: Connect) -> None:
 
 
 def test_a_silent_client_is_dropped(broker: BrokerUnderTest, connect: Connect, names: Names) -> None:
-    """A client that promised heartbeats and sends none loses its connection, and its unacked messages come back."""
+    """A client that agreed to heartbeats and sends none loses its connection, and its unacked messages are requeued."""
     queue = names.queue()
     keeper = connect().channel()
     keeper.queue_declare(queue)
     put(keeper, queue, [b"m"])
     silent = connect(heartbeat=1)
     Mailbox(silent.channel(), queue).wait_for(1)
-    # Nobody runs this connection from here on, so that it sends no heartbeat.
+    # No thread serves this connection from here on, so it sends no heartbeat.
     again = take(keeper, queue)
     assert (again.body, again.method.redelivered) == (b"m", True)
     with pytest.raises(AMQPConnectionError):
@@ -170,7 +171,7 @@ def test_an_exclusive_queue_is_its_connections_alone(connect: Connect, names: Na
         with pytest.raises(ChannelClosedByBroker) as caught:
             act(other.channel())
         assert (caught.value.reply_code, caught.value.reply_text) == (405, LOCKED.format(queue))
-    # Everybody may publish to it.
+    # Every client may publish to it.
     put(other.channel(), queue, [b"m"])
     assert take(owner.channel(), queue).body == b"m"
 

@@ -133,7 +133,7 @@ def test_nack_without_requeue_drops(channel: BlockingChannel, connect: Connect, 
     channel.basic_nack(mailbox.deliveries[3].tag, multiple=True, requeue=False)
     channel.basic_reject(mailbox.deliveries[4].tag, requeue=False)
     channel.close()
-    # Only what was not settled comes back.
+    # Only messages that were not settled are redelivered.
     fresh = connect().channel()
     assert take(fresh, queue).body == b"kept"
     assert take_all(fresh, queue) == []
@@ -166,7 +166,7 @@ def test_recover_redelivers(channel: BlockingChannel, names: Names) -> None:
     assert all(d.method.redelivered for d in again)
 
 
-def test_basic_get_counts_what_is_left(channel: BlockingChannel, names: Names) -> None:
+def test_basic_get_returns_the_number_of_messages_left(channel: BlockingChannel, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue)
     assert channel.basic_get(queue) == (None, None, None)
@@ -201,7 +201,7 @@ def test_deleting_a_queue_cancels_its_consumers(channel: BlockingChannel, connec
     channel.queue_delete(queue)
     pump(watcher.connection, lambda: cancelled, "basic.cancel")
     assert cancelled == [mailbox.tag]
-    # The channel lives on.
+    # The channel stays open.
     watcher.queue_declare(queue)
 
 
@@ -215,7 +215,7 @@ def test_a_blocking_generator_ends_when_its_queue_is_deleted(
     consumer = reader.consume(queue, auto_ack=True, inactivity_timeout=10)
     assert next(consumer)[2] == b"last"
     channel.queue_delete(queue)
-    # pika's generator ends quietly or raises, by version.
+    # pika's generator ends or raises, depending on the version.
     with pytest.raises((StopIteration, ConsumerCancelled)):
         next(consumer)
 

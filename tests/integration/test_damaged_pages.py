@@ -1,7 +1,9 @@
-"""A page of messages that rots on the disk: named, and given up by `store repair`, which keeps its bytes."""
+"""A page of messages that is damaged on the disk: the broker names it, and `store repair` gives it up, but keeps its
+bytes."""
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pika
@@ -10,6 +12,8 @@ from typer.testing import CliRunner
 
 from pandomq.cli.store import store_app
 from tests.support.process import BrokerProcess
+
+from .waiting import PATIENCE_S
 
 COUNT = 3000
 
@@ -29,11 +33,10 @@ def publish(broker: BrokerProcess) -> None:
 def numbers(broker: BrokerProcess) -> list[int]:
     connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
     channel = connection.channel()
-    found: list[int] = []
-    for method, _, body in channel.consume("q", auto_ack=True, inactivity_timeout=2):
-        if method is None:
-            break
-        found.append(int(body.split()[0]))
+    count = channel.queue_declare("q", passive=True).method.message_count
+    bodies = channel.consume("q", auto_ack=True, inactivity_timeout=PATIENCE_S)
+    found = [int(body.split()[0]) for _, _, body in islice(bodies, count)]
+    assert channel.queue_declare("q", passive=True).method.message_count == 0
     connection.close()
     return found
 

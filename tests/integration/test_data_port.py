@@ -1,4 +1,4 @@
-"""The data port of a broker, with real sockets: reading what AMQP has published, and those who mean no good."""
+"""The data port of a broker, with real sockets: reading messages that were published over AMQP, and hostile clients."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .tls_brokers import PASSWORD, USER, tls_broker
 from .waiting import wait_until
 
 MESSAGES, SIZE = 400, 10_000
-"""Some chunks that are on the disk, and one that grows."""
+"""Some chunks that are on the disk, and one that is not sealed."""
 
 
 @pytest.fixture(autouse=True)
 def broker_stays_healthy() -> None:
-    """The tests next door share one broker; these have their own."""
+    """The neighbouring tests share one broker; these have their own."""
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_by_tls(tmp_path: Path) -> None:
                 assert DataClient(by_certificate, timeout_s=10.0).range("s").end_offset == MESSAGES
 
 
-# Those who mean no good, or do not know better.
+# Hostile and faulty clients.
 
 
 def test_a_wrong_password(broker: ConfiguredBroker) -> None:
@@ -152,7 +152,7 @@ def test_a_wrong_password(broker: ConfiguredBroker) -> None:
 @pytest.mark.parametrize(
     "octets", [b"GET / HTTP/1.0\r\n\r\n", b"AMQP\x00\x00\x09\x01", struct.pack("<II", 2**31, 0), b"\x00" * 64]
 )
-def test_garbage_is_told_so_and_hung_up_on(broker: ConfiguredBroker, octets: bytes) -> None:
+def test_garbage_is_answered_with_an_error_and_closed(broker: ConfiguredBroker, octets: bytes) -> None:
     with socket.create_connection(data_address(broker), 20.0) as connection, connection.makefile("rb") as stream:
         connection.sendall(octets)
         sizes = data_form.decode_head(stream.read(8))
@@ -160,7 +160,7 @@ def test_garbage_is_told_so_and_hung_up_on(broker: ConfiguredBroker, octets: byt
         assert stream.read() == b""
 
 
-def test_who_reads_nothing_harms_nobody(broker: ConfiguredBroker) -> None:
+def test_clients_that_do_not_read_harm_no_other_client(broker: ConfiguredBroker) -> None:
     hello = {"ask": "hello", "version": 1, "user": "guest", "password": "guest", "vhost": "/"}
     read = {"ask": "read", "stream": "s", "first_offset": 0, "end_offset": MESSAGES, "bytes_max": 2**24}
     sleepers = [socket.create_connection(data_address(broker), 20.0) for _ in range(8)]
@@ -171,14 +171,14 @@ def test_who_reads_nothing_harms_nobody(broker: ConfiguredBroker) -> None:
         with DataClient(url(broker)) as client:
             for _ in range(3):
                 assert numbers(read_all(client, "s")) == list(range(MESSAGES))
-        # What they do not take is not in memory.
+        # Data that the clients do not read is not in memory.
         assert broker.resident_bytes < before + 64 * 2**20
     finally:
         for sleeper in sleepers:
             sleeper.close()
 
 
-def test_who_hangs_up_in_the_middle_harms_nobody(broker: ConfiguredBroker) -> None:
+def test_clients_that_disconnect_during_an_answer_harm_no_other_client(broker: ConfiguredBroker) -> None:
     for _ in range(10):
         client = DataClient(url(broker))
         next(client.chunks("s", 0, MESSAGES, bytes_max=1))
@@ -187,7 +187,7 @@ def test_who_hangs_up_in_the_middle_harms_nobody(broker: ConfiguredBroker) -> No
         assert numbers(read_all(client, "s")) == list(range(MESSAGES))
 
 
-# Where it is.
+# The address.
 
 
 def test_without_a_data_port(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_without_a_data_port(tmp_path: Path) -> None:
         DataClient(url(broker), timeout_s=1.0).range("s")
 
 
-def test_the_end_of_the_broker_is_quick_while_somebody_reads(tmp_path: Path) -> None:
+def test_the_broker_stops_quickly_while_a_client_is_connected(tmp_path: Path) -> None:
     with running(ConfiguredBroker(tmp_path)) as broker:
         client = DataClient(url(broker), timeout_s=1.0)
         assert client.streams() == []

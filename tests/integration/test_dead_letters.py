@@ -1,4 +1,4 @@
-"""Dead letters: where they go, and what their x-death headers say, entry by entry, as RabbitMQ writes them."""
+"""Dead letters: their route, and their x-death headers, entry by entry, as RabbitMQ writes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reject(channel: BlockingChannel, queue: str) -> None:
 
 
 def deaths(message: Fetched) -> list[dict[str, Any]]:
-    """The x-death table without its times, after a look at them and at the integer's width."""
+    """Returns the x-death table without its times, after a check of the times and of the integers' width."""
     headers = message.properties.headers
     assert headers is not None
     now = datetime.datetime.now(datetime.UTC)
@@ -73,7 +73,7 @@ def test_a_message_with_its_own_expiration_loses_it(channel: BlockingChannel, na
 
 
 def test_a_message_that_outlives_its_time_in_a_consumers_hands(channel: BlockingChannel, names: Names) -> None:
-    """What is unacked does not expire, but its time runs on: it dies when it comes back."""
+    """Unacked messages do not expire, but their time continues: they expire when they are requeued."""
     queue, grave = declare_with_grave(channel, names, **{"x-message-ttl": 60})
     put(channel, queue, [b"held"])
     held = take(channel, queue, auto_ack=False)
@@ -118,7 +118,7 @@ def test_a_message_delivered_too_often(channel: BlockingChannel, names: Names) -
     put(channel, queue, [b"m"])
     for attempt in range(3):
         fetched = take(channel, queue, auto_ack=False)
-        # On the first delivery RabbitMQ 3.10 says 0, RabbitMQ 4 says nothing.
+        # On the first delivery RabbitMQ 3.10 sends 0, and RabbitMQ 4 omits the header.
         assert (fetched.properties.headers or {}).get("x-delivery-count", 0) == attempt
         assert fetched.method.redelivered == (attempt > 0)
         channel.basic_nack(fetched.method.delivery_tag, requeue=True)
@@ -179,7 +179,7 @@ def test_a_retry_loop_counts_its_rounds(channel: BlockingChannel, names: Names) 
 
 
 @pytest.mark.only_ours("RabbitMQ 3.10 tells of the first death only, 4.x of the last one too")
-def test_the_last_death_is_told_as_well(channel: BlockingChannel, names: Names) -> None:
+def test_the_headers_name_the_last_death_too(channel: BlockingChannel, names: Names) -> None:
     first, second, grave = names.queue("first"), names.queue("second"), names.queue("grave")
     channel.queue_declare(grave)
     for queue, target in ((first, second), (second, grave)):
@@ -193,7 +193,7 @@ def test_the_last_death_is_told_as_well(channel: BlockingChannel, names: Names) 
     assert last == [second, "", "rejected"]
 
 
-def test_a_cycle_in_which_nobody_rejects_is_cut(channel: BlockingChannel, names: Names) -> None:
+def test_a_cycle_without_rejections_is_cut(channel: BlockingChannel, names: Names) -> None:
     first, second, witness = names.queue("first"), names.queue("second"), names.queue("witness")
     fanout = names.exchange()
     channel.exchange_declare(fanout, "fanout")
@@ -203,10 +203,11 @@ def test_a_cycle_in_which_nobody_rejects_is_cut(channel: BlockingChannel, names:
         channel.queue_bind(queue, fanout)
     channel.queue_declare(first, arguments={"x-dead-letter-exchange": fanout, "x-message-ttl": 20})
     put(channel, first, [b"m"])
-    # Round it goes once: from the first queue to the second, and then it is dropped, not put into the first again.
+    # The cycle runs once: from the first queue to the second, and then the message is dropped, not put into the first
+    # again.
     assert [e["queue"] for e in deaths(take(channel, witness))] == [first]
     wait_until(lambda: is_empty(channel, second), "the message's end in the second queue")
-    # Had it gone into the first queue again, it would reach the witness once more, and before what comes later.
+    # Had it entered the first queue again, it would reach the witness once more, and before this later message.
     put(channel, first, [b"later"])
     assert take(channel, witness).body == b"later"
 
@@ -236,7 +237,7 @@ def test_a_dead_letter_exchange_may_be_declared_later(channel: BlockingChannel, 
     assert take(channel, grave).body == b"m"
 
 
-def test_a_negatively_acked_batch_dies_in_order(channel: BlockingChannel, names: Names) -> None:
+def test_a_negatively_acked_batch_is_dead_lettered_in_order(channel: BlockingChannel, names: Names) -> None:
     queue, grave = declare_with_grave(channel, names)
     bodies = [str(number).encode() for number in range(20)]
     put(channel, queue, bodies)

@@ -1,4 +1,4 @@
-"""`make demo` is the first thing a person runs: it has to work without a terminal, and to notice what is wrong."""
+"""`make demo` has to work without a terminal, and to detect errors: it is the first command that new users run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ CLIENTS = 8
 
 
 def start(*options: str, directory: Path) -> subprocess.Popen[str]:
-    """The demo without Spark, with its temporary files where the test can look at them, and its report beside them."""
+    """Starts the demo without Spark, with its temporary files where the test can inspect them, and its report beside
+    them."""
     temporary = directory / "temporary"
     temporary.mkdir()
     return subprocess.Popen(
@@ -52,18 +53,18 @@ def test_the_root_is_killed_and_the_account_balances_and_everything_is_cleaned_u
         "is the root, term",
         "is started again",
         "all four are in sync",
-        "The account balances.",
+        "The message accounting balances.",
     ):
         assert words in output
-    heard = re.search(r"heard by subscribers, once each +([\d,]+)", output)
+    heard = re.search(r"received by subscribers, once each +([\d,]+)", output)
     assert heard is not None and int(heard[1].replace(",", "")) > 0
     assert list((tmp_path / "temporary").iterdir()) == []
     report = (tmp_path / REPORT).read_text()
-    assert "is elected root" in report and "It balances" in report
+    assert "is elected root" in report and "The accounting balances" in report
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_an_interrupted_demo_ends_what_it_started(tmp_path: Path, end: signal.Signals) -> None:
+def test_an_interrupted_demo_ends_the_processes_that_it_started(tmp_path: Path, end: signal.Signals) -> None:
     with start("--seconds", "600", "--rate", "100", directory=tmp_path) as demo:
         started = family_at_work(demo.pid)
         demo.send_signal(end)
@@ -80,18 +81,18 @@ def test_a_broker_that_dies_by_itself_is_a_failure(tmp_path: Path) -> None:
         next(process for process in started if is_broker(process)).kill()
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 2, output
-    assert "ended by itself" in output
+    assert "exited unexpectedly" in output
 
 
 @pytest.mark.slow
-def test_a_subscriber_that_hears_nothing_is_in_the_account(tmp_path: Path) -> None:
+def test_a_subscriber_that_receives_nothing_is_in_the_accounting(tmp_path: Path) -> None:
     with start("--seconds", "3", "--rate", "100", "--deaf", directory=tmp_path) as demo:
         output, _ = demo.communicate(timeout=TIMEOUT_S)
     assert demo.returncode == 1, output
-    unheard = re.search(r"not heard by one whose broker lived +([\d,]+)", output)
+    unheard = re.search(r"not received, although the subscriber's broker lived +([\d,]+)", output)
     assert unheard is not None and int(unheard[1].replace(",", "")) > 0
-    assert "THE ACCOUNT DOES NOT BALANCE." in output
-    assert "It does not balance" in (tmp_path / REPORT).read_text()
+    assert "THE MESSAGE ACCOUNTING DOES NOT BALANCE." in output
+    assert "The accounting does not balance" in (tmp_path / REPORT).read_text()
 
 
 def is_broker(process: psutil.Process) -> bool:

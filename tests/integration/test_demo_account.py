@@ -1,4 +1,4 @@
-"""The demo's account tells what is wrong, and its report shows it."""
+"""The demo's account reports errors, and its report shows them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pandomq.pipeline.plots import Span
+from pandomq.pipeline.plots import TimelineSpan
 from tools.demo.account import Account, Archived
 from tools.demo.counters import Counters
 from tools.demo.grove import MemberRow, Sight
@@ -19,7 +19,7 @@ FIRST, SECOND = (0, 1), (0, 2)
 
 
 def published(count: int, unconfirmed: tuple[int, ...] = ()) -> dict[int, Published]:
-    """Each a second after the one before."""
+    """Each is published a second after the previous one."""
     return {0: Published(0, count, unconfirmed, 0, tuple(1.0 + number for number in range(count)))}
 
 
@@ -28,11 +28,11 @@ def published(count: int, unconfirmed: tuple[int, ...] = ()) -> dict[int, Publis
     [
         ((), [{FIRST: b"\x01\x01\x01"}], 0, 0, 0, True),
         ((), [{FIRST: b"\x01\x00\x01\x00"}, {FIRST: b"\x00\x01"}], 0, 0, 0, True),
-        # The second attempt of a publisher that could not know is no redelivery.
+        # The second attempt of a publisher without a confirm is no redelivery.
         ((), [{FIRST: b"\x01\x01\x01", SECOND: b"\x00\x01"}], 0, 0, 0, True),
         ((), [{FIRST: b"\x01\x00\x01"}], 1, 0, 0, False),
         ((1,), [{FIRST: b"\x01\x00\x01"}], 0, 0, 0, False),
-        # Twice without the mark, to two consumers: somebody was not told.
+        # Two consumers received it, both without the mark: an error.
         ((), [{FIRST: b"\x01\x01\x01"}, {FIRST: b"\x00\x00\x01"}], 0, 1, 1, False),
     ],
 )
@@ -59,22 +59,22 @@ def test_a_marked_redelivery_is_fine() -> None:
     ("heard", "doubled", "unheard"),
     [
         (Heard("n1", True, 0, {FIRST: b"\x01\x00\x00\x01"}), 0, 0),
-        # It came later.
+        # It was declared later.
         (Heard("n1", True, 3.5, {FIRST: b"\x00\x00\x00\x01"}), 0, 0),
         (Heard("n1", True, 0, {FIRST: b"\x01"}), 0, 1),
-        # It heard nothing at all, though it was there: no message says that there should have been one.
+        # It received nothing at all, though it existed: no message shows that it should have received one.
         (Heard("n1", True, 0, {}), 0, 2),
         (Heard("n1", True, 3.5, {}), 0, 1),
-        # It came after all was published.
+        # It was declared after all messages were published.
         (Heard("n1", True, 9, {}), 0, 0),
-        # Its broker was lost, and with it what was on its way.
+        # Its broker was lost, and with it the messages under way.
         (Heard("n1", False, 0, {FIRST: b"\x01"}), 0, 0),
         (Heard("n1", False, 0, {FIRST: b"\x02"}), 1, 0),
-        # The publisher could not know, and published it again: that is another copy.
+        # The publisher had no confirm, and published the message again: that is another copy.
         (Heard("n1", True, 0, {FIRST: b"\x01\x00\x00\x01", SECOND: b"\x00\x00\x00\x01"}), 0, 0),
     ],
 )
-def test_subscribers_hear_everything_once(heard: Heard, doubled: int, unheard: int) -> None:
+def test_subscribers_receive_everything_once(heard: Heard, doubled: int, unheard: int) -> None:
     account = Account(published=published(4), seen=[Seen({FIRST: bytes([1] * 4)}, {})], heard=[heard])
     assert (account.doubled, account.unheard) == (doubled, unheard)
     assert account.balances() is (doubled == unheard == 0)
@@ -103,21 +103,21 @@ def seen_as(root: str, roles: dict[str, str], term: int, at_ms: int) -> Sight:
     return Sight(root, term, rows, frozenset(), [{"term": term, "root": root, "at_ms": at_ms, "missing_ms": 0}])
 
 
-def test_the_story_is_told_by_what_the_cluster_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_events_of_the_demo_follow_the_views_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(began=0.0, began_at=1000.0)
     for now_s, sight in (
         (1.0, seen_as("n1", {"n1": "root", "n2": "backup"}, 1, 1_000_500)),
         (2.0, seen_as("n1", {"n1": "root", "n2": "backup"}, 1, 1_000_500)),
         (3.0, seen_as("n2", {"n1": "dead", "n2": "root"}, 2, 1_002_700)),
-        # Another broker heard of it earlier.
+        # Another broker learned of it earlier.
         (4.0, seen_as("n2", {"n1": "backup", "n2": "root"}, 2, 1_002_600)),
     ):
         monkeypatch.setattr("time.monotonic", lambda now_s=now_s: now_s)
         story.look(sight)
     monkeypatch.undo()
     assert [(lane.name, lane.spans) for lane in story.lanes()] == [
-        ("n1", [Span(1, 2, "root"), Span(2, 3, "dead"), Span(3, 4, "backup")]),
-        ("n2", [Span(1, 2, "backup"), Span(2, 4, "root")]),
+        ("n1", [TimelineSpan(1, 2, "root"), TimelineSpan(2, 3, "dead"), TimelineSpan(3, 4, "backup")]),
+        ("n2", [TimelineSpan(1, 2, "backup"), TimelineSpan(2, 4, "root")]),
     ]
     story.killed_s = 2.2
     assert [(round(mark.at, 1), mark.text) for mark in story.events()] == [
@@ -127,7 +127,7 @@ def test_the_story_is_told_by_what_the_cluster_says(monkeypatch: pytest.MonkeyPa
     assert story.takeover_s == pytest.approx(0.4)
 
 
-def test_what_is_archived_comes_in_steps() -> None:
+def test_archived_rows_grow_in_steps() -> None:
     story = Story()
     for rows in (0, 0, 100, 100, 250):
         story.note_archived(rows)
@@ -143,6 +143,6 @@ def test_a_deaf_subscriber_has_a_line_in_the_report() -> None:
     )
     document = ElementTree.fromstring(page(Story(), account, []).removeprefix("<!DOCTYPE html>\n"))
     rows = [["".join(cell.itertext()) for cell in row.iter("td")] for row in document.iter("tr")]
-    assert ["n3", "until the end", "2", "0", "0", "2"] in rows
+    assert ["n3", "to the end", "2", "0", "0", "2"] in rows
     assert ["n2", "4", "0", "0"] in rows
-    assert "It does not balance" in "".join(document.itertext())
+    assert "The accounting does not balance" in "".join(document.itertext())

@@ -30,7 +30,7 @@ def run(command: list[str], **options: object) -> str:
 
 
 def at(broker: BrokerUnderTest, code: str) -> str:
-    """The example with this broker's address."""
+    """Returns the example with this broker's address."""
     assert "localhost:5672" in code
     return code.replace("localhost:5672", f"{broker.host}:{broker.port}")
 
@@ -54,7 +54,7 @@ def test_amqplib_example(node: str, broker: BrokerUnderTest, hello: str) -> None
 
 
 def test_celery_example(broker: BrokerUnderTest, tmp_path: Path) -> None:
-    """The application loads and finds the broker; tasks are run by other tests."""
+    """The application loads and connects to the broker; other tests run tasks."""
     (tmp_path / "hello.py").write_text(at(broker, examples()["Celery"]))
     check = "import hello; hello.app.connection().ensure_connection(max_retries=1); print(hello.add.name)"
     assert run([sys.executable, "-c", check], cwd=tmp_path) == "hello.add\n"

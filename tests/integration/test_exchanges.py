@@ -1,4 +1,4 @@
-"""Exchanges of every type, and how they are joined: alternates, bindings among exchanges, CC and BCC."""
+"""Exchanges of every type, and their combinations: alternates, bindings among exchanges, CC and BCC."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ HEADERS_CASES: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"x-match": "all", "a": 1}, {}, False),
     ({"x-match": "all"}, {}, True),
     ({"x-match": "all", "a": 1}, {"a": "1"}, False),
-    # Only whether it is there counts for a header bound without a value.
+    # A header that is bound without a value only has to exist.
     ({"x-match": "all", "a": None}, {"a": "whatever"}, True),
     ({"x-match": "all", "a": None}, {"b": 1}, False),
-    # Keys that begin with x- are looked at by the with-x variants only.
+    # Only the with-x variants compare keys that begin with x-.
     ({"x-match": "all", "x-a": 1, "b": 2}, {"b": 2}, True),
     ({"x-match": "all-with-x", "x-a": 1, "b": 2}, {"b": 2}, False),
     ({"x-match": "all-with-x", "x-a": 1, "b": 2}, {"x-a": 1, "b": 2}, True),
@@ -112,7 +112,7 @@ def test_a_wrong_x_match_is_406(channel: BlockingChannel, names: Names) -> None:
     assert caught.value.reply_text.startswith("PRECONDITION_FAILED - Invalid x-match field value")
 
 
-def test_the_alternate_exchange_gets_what_routes_nowhere(channel: BlockingChannel, names: Names) -> None:
+def test_the_alternate_exchange_gets_unroutable_messages(channel: BlockingChannel, names: Names) -> None:
     spare = declared(channel, names, "fanout", "spare")
     exchange = declared(channel, names, "direct", arguments={"alternate-exchange": spare})
     wanted, rest = bound(channel, names, exchange, "k"), bound(channel, names, spare)
@@ -147,7 +147,7 @@ def test_exchanges_bound_to_exchanges_route_on(channel: BlockingChannel, names: 
     channel.basic_publish(source, "a.c", b"stops at the target")
     channel.basic_publish(source, "b", b"stops at the source")
     fetched = take(channel, queue)
-    # The exchange it was published to is the one that it names.
+    # The message names the exchange to which it was published.
     assert (fetched.body, fetched.method.exchange, fetched.method.routing_key) == (b"through", source, "a.b")
     assert take_all(channel, queue) == []
     channel.exchange_unbind(target, source, "a.#")

@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, many or gone: they harm themselves, and somebody who works beside them goes on."""
+"""Clients that are slow, silent, many or gone: they harm themselves, and other clients continue."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .waiting import PATIENCE_S, wait_until
 pytestmark = pytest.mark.only_ours("its log and its size are looked at")
 
 HANDSHAKE_MS = 1000
-TOO_SLOW = "dropped: it did not finish the handshake in time"
-SILENT = "dropped: no sign of life from it for two heartbeats"
+TOO_SLOW = "dropped: the handshake was not completed in time"
+SILENT = "dropped: nothing was received for two heartbeat intervals"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def dial(broker: ConfiguredBroker) -> socket.socket:
 
 
 def test_a_handshake_one_octet_at_a_time(target: ConfiguredBroker, bystander: Bystander) -> None:
-    """Each octet is a sign of life, and none of them buys more time."""
+    """Each octet is a sign of life, and none of them extends the time."""
     mark = target.mark()
     slow = [dial(target) for _ in range(20)]
     began = time.monotonic()
@@ -77,7 +77,8 @@ def test_a_handshake_one_octet_at_a_time(target: ConfiguredBroker, bystander: By
 
 
 def test_half_a_frame_for_ever(target: ConfiguredBroker, bystander: Bystander) -> None:
-    """In the middle of a frame, of a message, and of nothing: after two heartbeats without a word they are gone."""
+    """In the middle of a frame, of a message, and of nothing: after two heartbeats without an octet they are
+    disconnected."""
     mark = target.mark()
     halves = [
         b"",
@@ -99,8 +100,8 @@ def test_half_a_frame_for_ever(target: ConfiguredBroker, bystander: Bystander) -
 
 
 @pytest.mark.slow
-def test_an_octet_now_and_then_is_a_sign_of_life(target: ConfiguredBroker, bystander: Bystander) -> None:
-    """Slow is not dead: a frame that takes more than two heartbeats to arrive arrives."""
+def test_single_bytes_now_and_then_keep_a_connection_alive(target: ConfiguredBroker, bystander: Bystander) -> None:
+    """A slow client is not dead: a frame that takes more than two heartbeats to arrive is accepted."""
     connection = target.open(heartbeat=1)
     connection.channel(1)
     declare = frame(METHOD, 1, encode("queue.declare", queue="slowly", exclusive=True))
@@ -116,12 +117,12 @@ def test_an_octet_now_and_then_is_a_sign_of_life(target: ConfiguredBroker, bysta
 
 
 def told(lines: list[str]) -> int:
-    """Of how many connections; most are counted in one line a second."""
+    """Returns the number of reported connections; most of them are counted in one line per second."""
     counted = [re.search(r" and (\d+) more within a second", line) for line in lines]
     return sum(1 if found is None else int(found[1]) for found in counted)
 
 
-def test_a_flood_of_connections_that_say_nothing(target: ConfiguredBroker, bystander: Bystander) -> None:
+def test_a_flood_of_silent_connections_harms_no_other_client(target: ConfiguredBroker, bystander: Bystander) -> None:
     flood = 2000
     mark = target.mark()
     before = target.resident_bytes
@@ -129,7 +130,7 @@ def test_a_flood_of_connections_that_say_nothing(target: ConfiguredBroker, bysta
     for _ in range(flood):
         silent.append(dial(target))
     bystander.goes_on()
-    # Somebody else gets in meanwhile.
+    # Another client can connect meanwhile.
     target.open().close()
     for peer in silent:
         with contextlib.suppress(ConnectionError):
@@ -153,8 +154,11 @@ def test_a_storm_of_connections_that_come_and_go(target: ConfiguredBroker, bysta
 # Gone.
 
 
-def test_a_client_whose_machine_stops(target: ConfiguredBroker, bystander: Bystander) -> None:
-    """Its kernel still acknowledges, as a frozen machine's peer or a lost network looks from here: nothing comes."""
+def test_a_client_whose_machine_stops_is_closed_and_its_messages_are_requeued(
+    target: ConfiguredBroker, bystander: Bystander
+) -> None:
+    """Its operating system still acknowledges; a suspended peer or a broken network looks the same from here: no bytes
+    arrive."""
     keeper = target.open()
     channel = keeper.channel()
     channel.declare_queue("held", exclusive=False)
@@ -185,5 +189,5 @@ def test_a_close_that_is_never_answered(target: ConfiguredBroker, bystander: Bys
     stubborn.send_bytes(b"garbage, garbage, garbage")
     assert stubborn.expect("connection.close").reply_code == 501
     stubborn.expect_eof(timeout_s=40.0)
-    target.wait_for_line("dropped: it did not answer connection.close in time", mark)
+    target.wait_for_line("dropped: connection.close was not answered in time", mark)
     stubborn.drop()

@@ -1,4 +1,4 @@
-"""Clients that talk nonsense: closed with RabbitMQ's code for it and logged in one line; nobody else notices."""
+"""Clients that send garbage: closed with RabbitMQ's code for it and logged in one line; no other client notices."""
 
 from __future__ import annotations
 
@@ -169,10 +169,10 @@ BEFORE_THE_LOGIN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("data", "reason"), BEFORE_THE_LOGIN.values(), ids=BEFORE_THE_LOGIN.keys())
-def test_who_has_not_logged_in_is_told_nothing(
+def test_a_client_that_has_not_logged_in_gets_no_reason(
     broker_of_ours: ConfiguredBroker, bystander: Bystander, data: bytes, reason: str
 ) -> None:
-    """As AMQP has it: the socket is closed. The log knows why."""
+    """As AMQP defines it, the socket is closed. The log has the reason."""
     mark = broker_of_ours.mark()
     connection = Connection(broker_of_ours.address())
     connection.send_bytes(PROTOCOL_HEADER)
@@ -195,17 +195,17 @@ def test_incomplete_messages_are_bounded(broker_of_ours: ConfiguredBroker, bysta
         connection.send_frame(HEADER, number, content_header(MESSAGE_BYTES, {}))
         connection.send_frame(BODY, number, b"x" * (MESSAGE_BYTES - 1))
         if number == 2:
-            # So much is allowed: the broker still answers.
+            # The limit allows this much: the broker still answers.
             connection.channel(9).declare_queue()
     closed = connection.expect("connection.close")
     assert (closed.reply_code, closed.reply_text.split(" - ")[0]) == (506, "RESOURCE_ERROR")
     connection.drop()
-    broker_of_ours.wait_for_line("closed: 506 RESOURCE_ERROR - incomplete messages take more than", mark)
+    broker_of_ours.wait_for_line("closed: 506 RESOURCE_ERROR - partly received messages take more than", mark)
     bystander.goes_on()
 
 
 def test_octets_at_random_after_a_good_start(broker_of_ours: ConfiguredBroker, bystander: Bystander) -> None:
-    """Good frames with one octet changed: whatever it means then, the broker and the bystander go on."""
+    """Valid frames with one octet changed: whatever they mean then, the broker and the bystander continue."""
     chance = random.Random(11)
     good = b"".join(
         frame(METHOD, 1, encode(name, **arguments))

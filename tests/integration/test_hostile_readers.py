@@ -1,4 +1,5 @@
-"""Clients that ask and do not read what they are told: what they cost is bounded, and they hear it all if they read."""
+"""Clients that send requests and do not read the answers: their cost is bounded, and all answers arrive if they
+read."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Connect = Callable[..., Connection]
 
 MIB = 1024 * 1024
 DEAF_BYTES_MAX = 16 * MIB
-"""What a client that reads nothing may cost: buffers of a megabyte or two in each place, and room for chance."""
+"""The cost of a client that reads nothing: buffers of a megabyte or two in each place, and a margin."""
 FLOW = frame(METHOD, 1, encode("channel.flow", active=True))
 MORE_THAN_SOCKETS_HOLD = 3_000_000
 
@@ -41,12 +42,12 @@ def target(secured: TlsBroker) -> ConfiguredBroker:
 
 @pytest.fixture(params=["plain", "TLS"])
 def connect(request: pytest.FixtureRequest, secured: TlsBroker) -> Connect:
-    """Both ways in hold back in their own way."""
+    """Both kinds of connection apply back-pressure in their own way."""
     return partial(secured.broker.open, USER, PASSWORD) if request.param == "plain" else secured.open
 
 
 def grown_to(broker: ConfiguredBroker, before: int, rounds: int = 3) -> int:
-    """How much larger it is, at most, over a few looks between which it has worked."""
+    """Returns its largest growth over a few measurements, between which it has worked."""
     with Bystander(broker.address(USER, PASSWORD)) as watching:
         sizes = []
         for _ in range(rounds):
@@ -56,7 +57,7 @@ def grown_to(broker: ConfiguredBroker, before: int, rounds: int = 3) -> int:
 
 
 def test_a_consumer_that_never_reads(target: ConfiguredBroker, connect: Connect) -> None:
-    """What it does not take waits in the queue, once, and not in its connection again."""
+    """Messages that it does not read wait in the queue, once, and not in its connection again."""
     count, size = 60, MIB
     publisher = connect()
     channel = publisher.channel()
@@ -76,21 +77,23 @@ def test_a_consumer_that_never_reads(target: ConfiguredBroker, connect: Connect)
     publisher.close()
 
 
-def test_a_client_that_asks_and_never_reads_the_answers(target: ConfiguredBroker, connect: Connect) -> None:
+def test_a_client_that_never_reads_its_answers_costs_a_bounded_amount_of_memory(
+    target: ConfiguredBroker, connect: Connect
+) -> None:
     deaf = connect()
     deaf.channel(1)
     before = target.resident_bytes
     assert isinstance(deaf.socket, socket.socket)
     deaf.socket.settimeout(0.5)
     with pytest.raises(TimeoutError):
-        # It is not read from any more long before this is through.
+        # The broker stops reading from it long before all of this is sent.
         deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
     assert grown_to(target, before) < DEAF_BYTES_MAX
     deaf.drop()
 
 
 def test_short_questions_with_long_answers(target: ConfiguredBroker, connect: Connect) -> None:
-    """One read brings thousands of basic.get, each for the same megabyte, which is put back each time."""
+    """One read contains thousands of basic.get, each for the same megabyte, which is requeued each time."""
     count = 3000
     asker = connect()
     channel = asker.channel(1)
@@ -102,7 +105,7 @@ def test_short_questions_with_long_answers(target: ConfiguredBroker, connect: Co
     give_back = [frame(METHOD, 1, encode("basic.nack", delivery_tag=n + 1, requeue=True)) for n in range(count)]
     asker.send_bytes(b"".join(get + back for back in give_back))
     assert grown_to(target, before) < DEAF_BYTES_MAX
-    # Once it reads, it hears everything, in order.
+    # Once it reads, it receives all answers, in order.
     for number in range(200):
         answer = channel.expect("basic.get-ok")
         assert (answer.delivery_tag, len(answer.body)) == (number + 1, MIB)
@@ -110,7 +113,7 @@ def test_short_questions_with_long_answers(target: ConfiguredBroker, connect: Co
     asker.drop()
 
 
-def test_what_was_asked_before_a_close_is_answered(target: ConfiguredBroker, connect: Connect) -> None:
+def test_requests_before_a_close_are_answered(target: ConfiguredBroker, connect: Connect) -> None:
     count = 40
     mark = target.mark()
     asker = connect()
@@ -131,7 +134,7 @@ def test_what_was_asked_before_a_close_is_answered(target: ConfiguredBroker, con
 
 @pytest.mark.slow
 def test_a_deaf_client_is_gone_after_two_heartbeats(target: ConfiguredBroker) -> None:
-    """It would send heartbeats, but nobody reads them, because it does not read our answers."""
+    """Its heartbeats do not reach the broker, which does not read from it while it does not read the answers."""
     mark = target.mark()
     deaf = target.open(USER, PASSWORD, heartbeat=1)
     deaf.channel(1)
@@ -139,5 +142,5 @@ def test_a_deaf_client_is_gone_after_two_heartbeats(target: ConfiguredBroker) ->
     deaf.socket.settimeout(0.5)
     with pytest.raises((TimeoutError, ConnectionError)):
         deaf.socket.sendall(FLOW * MORE_THAN_SOCKETS_HOLD)
-    target.wait_for_line("dropped: no sign of life from it for two heartbeats", mark)
+    target.wait_for_line("dropped: nothing was received for two heartbeat intervals", mark)
     deaf.drop()

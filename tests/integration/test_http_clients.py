@@ -15,16 +15,23 @@ pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
 
 
 def only_connection(api: httpx.Client, name: str) -> dict[str, Any]:
-    """The one whose client calls it so."""
-    rows: list[dict[str, Any]] = [row for row in api.get("connections").json() if row.get("user_provided_name") == name]
+    """Returns the only connection that its client named so. A listing may be some moments old."""
+    rows: list[dict[str, Any]] = []
+
+    def is_listed() -> bool:
+        rows[:] = [row for row in api.get("connections").json() if row.get("user_provided_name") == name]
+        return bool(rows)
+
+    wait_until(is_listed)
     assert len(rows) == 1
     return rows[0]
 
 
-def test_a_connection_shows_who_and_what_was_agreed(http_broker: HttpBroker, api: httpx.Client) -> None:
-    with http_broker.amqp(name="mine") as connection:
+def test_a_connection_shows_its_user_and_the_agreed_limits(http_broker: HttpBroker, api: httpx.Client) -> None:
+    mine = unique("connection")
+    with http_broker.amqp(name=mine) as connection:
         connection.channel()
-        shown = only_connection(api, "mine")
+        shown = only_connection(api, mine)
         assert shown["name"] == f"127.0.0.1:{shown['peer_port']} -> 127.0.0.1:{http_broker.process.port}"
         assert (shown["user"], shown["vhost"], shown["state"], shown["channels"]) == ("guest", "/", "running", 1)
         assert (shown["host"], shown["port"]) == ("127.0.0.1", http_broker.process.port)
@@ -39,7 +46,8 @@ def test_a_connection_shows_who_and_what_was_agreed(http_broker: HttpBroker, api
 
 def test_channels_and_consumers_of_a_connection(http_broker: HttpBroker, api: httpx.Client) -> None:
     queue = unique()
-    with http_broker.amqp(name="mine") as connection:
+    mine = unique("connection")
+    with http_broker.amqp(name=mine) as connection:
         first, second = connection.channel(), connection.channel()
         first.confirm_delivery()
         second.tx_select()
@@ -47,7 +55,7 @@ def test_channels_and_consumers_of_a_connection(http_broker: HttpBroker, api: ht
         first.basic_qos(prefetch_count=5)
         first.queue_declare(queue)
         first.basic_consume(queue, lambda *_: None, consumer_tag="tag", exclusive=True)
-        name = only_connection(api, "mine")["name"]
+        name = only_connection(api, mine)["name"]
         channels = {row["number"]: row for row in api.get(f"connections/{escaped(name)}/channels").json()}
         assert channels.keys() == {1, 2}
         assert channels[1]["name"] == f"{name} (1)"
@@ -71,10 +79,11 @@ def test_channels_and_consumers_of_a_connection(http_broker: HttpBroker, api: ht
         assert api.get(missing).status_code == 404
 
 
-def test_an_administrator_closes_a_connection_and_says_why(http_broker: HttpBroker, api: httpx.Client) -> None:
-    with http_broker.amqp(name="mine") as connection:
+def test_an_administrator_closes_a_connection_with_a_reason(http_broker: HttpBroker, api: httpx.Client) -> None:
+    mine = unique("connection")
+    with http_broker.amqp(name=mine) as connection:
         connection.channel()
-        path = f"connections/{escaped(only_connection(api, 'mine')['name'])}"
+        path = f"connections/{escaped(only_connection(api, mine)['name'])}"
         assert api.delete(path, headers={"X-Reason": "go away please"}).status_code == 204
         with pytest.raises(ConnectionClosedByBroker) as closed:
             connection.process_data_events(time_limit=10)
@@ -84,8 +93,9 @@ def test_an_administrator_closes_a_connection_and_says_why(http_broker: HttpBrok
 
 def test_a_reason_in_utf8_and_one_that_is_too_long(http_broker: HttpBroker, api: httpx.Client) -> None:
     for reason, heard in (("grüße", "grüße"), ("x" * 4000, "x" * 200)):
-        with http_broker.amqp(name="mine") as connection:
-            path = f"connections/{escaped(only_connection(api, 'mine')['name'])}"
+        mine = unique("connection")
+        with http_broker.amqp(name=mine) as connection:
+            path = f"connections/{escaped(only_connection(api, mine)['name'])}"
             api.delete(path, headers={b"X-Reason": reason.encode()})
             with pytest.raises(ConnectionClosedByBroker) as closed:
                 connection.process_data_events(time_limit=10)

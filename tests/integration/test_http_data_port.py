@@ -1,4 +1,4 @@
-"""Who is connected to the data port, over HTTP and in the metrics."""
+"""Connections of the data port, over HTTP and in the metrics."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_exchanges_come_and_go(api: httpx.Client) -> None:
     assert api.delete(f"exchanges/%2F/{name}").status_code == 404
 
 
-def test_what_cannot_be_declared_or_deleted(api: httpx.Client) -> None:
+def test_reserved_and_unknown_exchanges_are_refused(api: httpx.Client) -> None:
     unknown = api.put("exchanges/%2F/x", json={"type": "nope"})
     assert unknown.json() == {"error": "bad_request", "reason": "unknown exchange type 'nope'"}
     for answer in (
@@ -134,13 +134,13 @@ def test_bindings_seen_from_both_ends(api: httpx.Client) -> None:
         api.delete(path)
 
 
-def test_what_is_not_there_cannot_be_bound(api: httpx.Client) -> None:
+def test_missing_objects_cannot_be_bound(api: httpx.Client) -> None:
     answer = api.post("bindings/%2F/e/nosuch/q/nosuch", json={})
     assert answer.status_code == 404
     assert answer.json()["error"] == "not_found"
     default = api.post("bindings/%2F/e/amq.default/q/q", json={"routing_key": "k"})
     assert (default.status_code, default.json()["error"]) == (401, "not_authorised")
-    # RabbitMQ lists the bindings of what is not there.
+    # RabbitMQ lists the bindings of a missing exchange.
     assert api.get("exchanges/%2F/nosuch/bindings/source").json() == []
     assert [row["source"] for row in api.get("queues/%2F/nosuch/bindings").json()] == [""]
     assert api.get("bindings/nosuch").status_code == 404

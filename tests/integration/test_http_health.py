@@ -12,6 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pandomq import __version__
+from pandomq.data_client.client import DataClient
+from pandomq.node.clients.offers import RABBITMQ_VERSION
+from tests.unit.broker.staging_scene import frames
 
 from .http_broker import HttpBroker, unique
 from .waiting import wait_until
@@ -19,7 +22,7 @@ from .waiting import wait_until
 pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
 
 
-def test_alive_and_ready_for_anybody(http_broker: HttpBroker) -> None:
+def test_health_checks_need_no_login(http_broker: HttpBroker) -> None:
     for path, text in (("/healthz", "ok\n"), ("/readyz", "ready\n")):
         answer = http_broker.fetch(path)
         assert (answer.status_code, answer.text) == (200, text)
@@ -67,7 +70,7 @@ def per_object(http_broker: HttpBroker) -> str:
     return http_broker.fetch("/metrics/per-object", auth=("guest", "guest")).text
 
 
-def test_metrics_that_name_queues_are_not_for_everybody(http_broker: HttpBroker, api: httpx.Client) -> None:
+def test_metrics_that_name_queues_need_a_login(http_broker: HttpBroker, api: httpx.Client) -> None:
     name = unique()
     api.put(f"queues/%2F/{name}", json={})
     assert name not in http_broker.fetch("/metrics").text
@@ -76,10 +79,21 @@ def test_metrics_that_name_queues_are_not_for_everybody(http_broker: HttpBroker,
     api.delete(f"queues/%2F/{name}")
 
 
+def test_staged_messages_that_no_queue_took_are_counted_for_their_query(http_broker: HttpBroker) -> None:
+    query = unique()
+    with DataClient(f"amqp://guest:guest@127.0.0.1:{http_broker.process.port}") as client:
+        client.stage(query, 0, 0, "a", 0, frames("1", "2", key="nowhere"))
+        assert client.commit(query, 0, [(0, "a", 1)]) == {"unroutable": 2}
+    assert f'pandomq_staged_unroutable_total{{vhost="/",query="{query}"}} 2' in per_object(http_broker)
+    everybody = http_broker.fetch("/metrics").text
+    assert "pandomq_staged_unroutable_total 2" in everybody and query not in everybody
+
+
 def test_the_overview(http_broker: HttpBroker, api: httpx.Client) -> None:
     shown = api.get("overview").json()
     assert (shown["product_name"], shown["product_version"]) == ("PandoMQ", __version__)
-    assert all(part.isdigit() for part in shown["rabbitmq_version"].split("."))
+    # Management clients select their requests by this version; it is the one in the server properties.
+    assert shown["rabbitmq_version"] == shown["management_version"] == RABBITMQ_VERSION
     assert (shown["node"], shown["cluster_name"]) == ("t", "t")
     assert {"direct", "fanout", "topic", "headers"} <= {kind["name"] for kind in shown["exchange_types"]}
     assert shown["queue_totals"].keys() >= {"messages", "messages_ready", "messages_unacknowledged"}

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
 
 LOGIN = "authorization: Basic " + base64.b64encode(b"guest:guest").decode()
 
+HEAD = f"host: localhost\r\ncontent-type: application/json\r\n{LOGIN}"
+
 
 def dial(http_broker: HttpBroker) -> socket.socket:
     return socket.create_connection(("127.0.0.1", http_broker.http_port), timeout=20)
@@ -38,7 +40,7 @@ def everything(connection: socket.socket) -> bytes:
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent(http_broker: HttpBroker) -> None:
     with dial(http_broker) as connection:
-        head = f"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n{LOGIN}\r\ncontent-length: {BODY_BYTES_MAX + 1}\r\n\r\n"
+        head = f"PUT /api/queues/%2F/q HTTP/1.1\r\n{HEAD}\r\ncontent-length: {BODY_BYTES_MAX + 1}\r\n\r\n"
         connection.sendall(head.encode())
         answer = everything(connection)
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -48,7 +50,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(http_broker: Http
 def test_a_body_that_does_not_end_is_refused_when_it_is_too_large(http_broker: HttpBroker) -> None:
     chunk = b"%x\r\n" % 2**20 + b" " * 2**20 + b"\r\n"
     with dial(http_broker) as connection:
-        head = f"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\n{LOGIN}\r\ntransfer-encoding: chunked\r\n\r\n"
+        head = f"PUT /api/queues/%2F/q HTTP/1.1\r\n{HEAD}\r\ntransfer-encoding: chunked\r\n\r\n"
         connection.sendall(head.encode())
         try:
             for _ in range(2 * BODY_BYTES_MAX // 2**20):
@@ -70,10 +72,22 @@ def test_a_large_body_is_taken(api: httpx.Client) -> None:
     api.delete(f"queues/%2F/{name}")
 
 
-def test_nobody_without_a_login_gets_a_body_read(http_broker: HttpBroker) -> None:
+def test_no_body_is_read_without_a_login(http_broker: HttpBroker) -> None:
     with dial(http_broker) as connection:
-        connection.sendall(b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\nhalf")
+        connection.sendall(b"PUT /api/queues/%2F/q HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\nhalf")
         assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+
+
+def test_no_body_is_read_with_a_forged_proof_of_the_key(http_broker: HttpBroker) -> None:
+    """Twenty megabytes of lists took half a gigabyte and held up the broker for seconds."""
+    proof = f"authorization: PandoMQ-Key 2:{int(time.time())}:{'0' * 64}:{'0' * 64}"
+    head = (
+        f"POST /api/cluster/promote HTTP/1.1\r\nhost: localhost\r\n{proof}\r\ncontent-length: {BODY_BYTES_MAX}\r\n\r\n"
+    )
+    with dial(http_broker) as connection:
+        connection.sendall(head.encode())
+        answer = everything(connection)
+    assert answer.startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +104,7 @@ def test_nobody_without_a_login_gets_a_body_read(http_broker: HttpBroker) -> Non
         b"GET /" + b"x" * 200_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_answered_with_400_and_hung_up_on(http_broker: HttpBroker, octets: bytes) -> None:
+def test_a_malformed_request_is_answered_with_400_and_closed(http_broker: HttpBroker, octets: bytes) -> None:
     with dial(http_broker) as connection:
         with contextlib.suppress(OSError):
             connection.sendall(octets)
@@ -109,12 +123,14 @@ def test_requests_in_a_row_are_answered_in_order(http_broker: HttpBroker) -> Non
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200", b"200", b"404", b"200"]
 
 
-def test_a_client_that_hangs_up_in_the_middle_harms_nobody(http_broker: HttpBroker, api: httpx.Client) -> None:
+def test_a_client_that_disconnects_in_the_middle_harms_no_other_client(
+    http_broker: HttpBroker, api: httpx.Client
+) -> None:
     name = unique()
     for head in (
-        f"PUT /api/queues/%2F/{name} HTTP/1.1\r\nhost: x\r\n{LOGIN}\r\ncontent-length: 100\r\n\r\nhalf",
+        f"PUT /api/queues/%2F/{name} HTTP/1.1\r\n{HEAD}\r\ncontent-length: 100\r\n\r\nhalf",
         f"GET /api/queues HTTP/1.1\r\nhost: x\r\n{LOGIN}\r\n\r\n",
-        f"POST /api/queues/%2F/nosuch/get HTTP/1.1\r\nhost: x\r\n{LOGIN}\r\ncontent-length: 2\r\n\r\n{{}}",
+        f"POST /api/queues/%2F/nosuch/get HTTP/1.1\r\n{HEAD}\r\ncontent-length: 2\r\n\r\n{{}}",
     ):
         with dial(http_broker) as connection:
             connection.sendall(head.encode())
@@ -123,7 +139,8 @@ def test_a_client_that_hangs_up_in_the_middle_harms_nobody(http_broker: HttpBrok
 
 
 def test_a_flood_of_wrong_passwords_does_not_hold_up_messages(http_broker: HttpBroker, api: httpx.Client) -> None:
-    """Each takes tens of milliseconds of a processor, but not of the loop's; and who is known need not wait behind."""
+    """Each takes tens of milliseconds of a processor, but not of the loop; and known users need not wait behind
+    them."""
     name = unique()
     with http_broker.amqp() as connection, contextlib.ExitStack() as flood:
         channel = connection.channel()
@@ -143,7 +160,7 @@ def test_a_flood_of_wrong_passwords_does_not_hold_up_messages(http_broker: HttpB
         assert slowest < 1.0
         channel.queue_delete(name)
     assert "wrong" not in http_broker.process.log_text().replace("wrong password", "")
-    # Nobody waits behind guesses whose clients have gone.
+    # No request waits behind guesses whose clients have disconnected.
     login = base64.b64encode(b"guest:mistyped").decode()
     begun = time.monotonic()
     assert http_broker.fetch("/api/whoami", headers={"authorization": f"Basic {login}"}).status_code == 401
@@ -162,3 +179,8 @@ def test_many_at_once(http_broker: HttpBroker, api: httpx.Client) -> None:
         assert all(pool.map(work, range(100)))
     wait_until(lambda: api.get(f"queues/%2F/{name}").json()["messages"] == 100)
     api.delete(f"queues/%2F/{name}")
+
+
+def test_a_port_of_thousands_of_digits_is_none(api: httpx.Client) -> None:
+    answer = api.get(f"health/checks/port-listener/{'9' * 5_000}")
+    assert (answer.status_code, answer.json()["reason"]) == (400, "Invalid port")

@@ -1,4 +1,4 @@
-"""Pages, filters, orders and columns of listings, and how quick long ones are."""
+"""Pages, filters, orders and columns of listings, and the speed of long ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LENGTHS = {"alpha": 3, "Beta": 1, "gamma": 2, "delta.1": 0, "delta.2": 0}
 
 @pytest.fixture(scope="module")
 def vhost(http_broker: HttpBroker, api: httpx.Client) -> Iterator[str]:
-    """With a few queues of different lengths."""
+    """A vhost with a few queues of different lengths."""
     name = unique("v")
     api.put(f"vhosts/{name}")
     with http_broker.amqp(vhost=name) as connection:
@@ -150,12 +150,12 @@ def test_without_figures(api: httpx.Client, vhost: str) -> None:
 def test_pages_of_everything_that_has_pages(api: httpx.Client) -> None:
     for path in ("queues", "exchanges", "connections", "channels", "vhosts"):
         assert api.get(f"{path}?page=1&page_size=1").json().keys() >= {"items", "page_count"}, path
-    # RabbitMQ shows these whole, whatever is asked.
+    # RabbitMQ returns these whole, with any parameters.
     for path in ("bindings?page=1", "consumers?page=1", "users?page=1", "queues?name=x", "queues?page_size=1"):
         assert isinstance(api.get(path).json(), list), path
 
 
-def test_who_declares_over_http_sees_it_in_the_next_listing(api: httpx.Client, vhost: str) -> None:
+def test_an_object_declared_over_http_is_in_the_next_listing(api: httpx.Client, vhost: str) -> None:
     for number in range(20):
         name = f"seen.{number}"
         api.put(f"queues/{vhost}/{name}", json={})
@@ -164,7 +164,7 @@ def test_who_declares_over_http_sees_it_in_the_next_listing(api: httpx.Client, v
         assert name not in names(api.get(f"queues/{vhost}"))
 
 
-def test_rates_tell_how_fast_counters_move(http_broker: HttpBroker, api: httpx.Client, vhost: str) -> None:
+def test_rates_are_the_growth_of_counters_per_second(http_broker: HttpBroker, api: httpx.Client, vhost: str) -> None:
     with http_broker.amqp(vhost=vhost) as connection:
         channel = connection.channel()
         channel.queue_declare("moving", auto_delete=True)
@@ -212,6 +212,6 @@ def listing(api: httpx.Client, vhost: str) -> bytes:
     return gzip.decompress(raw)
 
 
-def test_a_listing_is_one_json_document_whoever_asks(api: httpx.Client) -> None:
+def test_a_listing_is_one_json_document_for_every_client(api: httpx.Client) -> None:
     answers: list[Any] = [api.get(path).json() for path in ("exchanges", "bindings", "channels", "consumers")]
     assert all(isinstance(answer, list) for answer in answers)

@@ -79,7 +79,7 @@ def test_levels_of_queue_and_messages_are_shown(api: httpx.Client) -> None:
     api.delete(f"queues/%2F/{name}")
 
 
-def test_what_nobody_takes_is_not_routed(api: httpx.Client) -> None:
+def test_a_message_without_a_queue_is_not_routed(api: httpx.Client) -> None:
     assert publish(api, "nosuch").json() == {"routed": False}
 
 
@@ -103,7 +103,9 @@ def test_bytes_travel_as_base64(api: httpx.Client, queue: str) -> None:
         ("reject_requeue_false", False, True),
     ],
 )
-def test_what_becomes_of_what_was_got(api: httpx.Client, mode: str, stays: bool, dies: bool) -> None:
+def test_the_ack_mode_decides_the_fate_of_fetched_messages(
+    api: httpx.Client, mode: str, stays: bool, dies: bool
+) -> None:
     name, grave = unique(), unique()
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave}
     api.put(f"queues/%2F/{name}", json={"arguments": arguments})
@@ -162,7 +164,7 @@ def test_exchanges_that_cannot_be_published_to(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("missing", ["properties", "routing_key", "payload", "payload_encoding"])
-def test_a_publish_says_what_it_lacks(api: httpx.Client, missing: str) -> None:
+def test_an_incomplete_publish_is_refused_with_the_missing_key(api: httpx.Client, missing: str) -> None:
     body = {"properties": {}, "routing_key": "k", "payload": "m", "payload_encoding": "string"}
     del body[missing]
     answer = api.post("exchanges/%2F/amq.default/publish", json=body)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.only_ours("RabbitMQ has no such thing")
 
 
 @pytest.mark.proves("R25")
-def test_what_is_remembered_is_shown(http_broker: HttpBroker, api: httpx.Client) -> None:
+def test_named_producers_are_shown(http_broker: HttpBroker, api: httpx.Client) -> None:
     name = unique()
     before = samples(http_broker.fetch("/metrics").text)
     with http_broker.amqp() as connection:

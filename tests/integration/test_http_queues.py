@@ -38,6 +38,8 @@ QUEUE_FIELDS = {
     "vhost",
 }
 
+JSON = {"content-type": "application/json"}
+
 
 def test_a_new_queue_is_201_and_the_same_again_204(api: httpx.Client) -> None:
     name = unique()
@@ -56,7 +58,7 @@ def test_a_new_queue_is_201_and_the_same_again_204(api: httpx.Client) -> None:
 @pytest.mark.parametrize("body", [b"", b"{}", b' {"durable": "false", "arguments": []} '])
 def test_everything_in_the_body_may_be_left_out(api: httpx.Client, body: bytes) -> None:
     name = unique()
-    assert api.put(f"queues/%2F/{name}", content=body).status_code == 201
+    assert api.put(f"queues/%2F/{name}", content=body, headers=JSON).status_code == 201
     assert api.get(f"queues/%2F/{name}?columns=durable,auto_delete,arguments").json() == {
         "durable": False,
         "auto_delete": False,
@@ -81,17 +83,18 @@ def test_everything_in_the_body_may_be_left_out(api: httpx.Client, body: bytes) 
         ),
     ],
 )
-def test_what_is_wrong_with_a_body_is_said(api: httpx.Client, body: bytes, reason: object) -> None:
-    answer = api.put("queues/%2F/q", content=body)
+def test_the_refusal_of_a_body_names_its_error(api: httpx.Client, body: bytes, reason: object) -> None:
+    answer = api.put("queues/%2F/q", content=body, headers=JSON)
     assert answer.status_code == 400
     assert answer.json() == {"error": "bad_request", "reason": reason}
 
 
 def test_deeply_nested_bodies_are_refused(api: httpx.Client) -> None:
     deep = b'{"arguments":{"a":' + b"[" * 200 + b"]" * 200 + b"}}"
-    assert api.put("queues/%2F/deep", content=deep).json()["error"] == "bad_request"
+    assert api.put("queues/%2F/deep", content=deep, headers=JSON).json()["error"] == "bad_request"
     deeper = b"[" * 100_000
-    assert api.put("queues/%2F/deep", content=deeper).json() == {"error": "bad_request", "reason": "not_json"}
+    answer = api.put("queues/%2F/deep", content=deeper, headers=JSON)
+    assert answer.json() == {"error": "bad_request", "reason": "not_json"}
 
 
 def test_another_declaration_of_the_same_queue_is_refused(api: httpx.Client) -> None:
@@ -146,7 +149,9 @@ def test_purging(http_broker: HttpBroker, api: httpx.Client) -> None:
     api.delete(f"queues/%2F/{name}")
 
 
-def test_somebody_elses_exclusive_queue_is_seen_but_not_touched(http_broker: HttpBroker, api: httpx.Client) -> None:
+def test_an_exclusive_queue_of_another_connection_is_listed_but_cannot_be_changed(
+    http_broker: HttpBroker, api: httpx.Client
+) -> None:
     name = unique()
     with http_broker.amqp() as connection:
         connection.channel().queue_declare(name, exclusive=True)

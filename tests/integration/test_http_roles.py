@@ -1,6 +1,7 @@
-"""Every endpoint against every role. The codes are those that RabbitMQ 3.10 gives, asked in the same way.
+"""Every endpoint against every role. The codes are those of RabbitMQ 3.10 for the same requests.
 
-There are two vhosts, A and B. Each role has a user with that tag, who may enter A and do there what begins with "ok".
+There are two vhosts, A and B. Each role has a user with that tag, who has permissions in A on names that begin with
+"ok".
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ GET = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
 PUBLISH = {"properties": {}, "routing_key": "nn", "payload": "x", "payload_encoding": "string"}
 POLICY = {"pattern": "^zz", "definition": {"max-length": 1}}
 
-# What each role gets, in the order of ROLES; with two numbers, the second is how long the list is that it gets.
+# The codes of the roles, in the order of ROLES; with two numbers, the second is the length of the returned list.
 ALL = (401, 200, 200, 200, 200)
 MONITORING = (401, 401, 401, 200, 200)
 ADMINISTRATOR = (401, 401, 401, 401, 200)
@@ -111,7 +112,7 @@ READS: dict[str, tuple[int | tuple[int, int], ...]] = {
     "nosuch": (404, 404, 404, 404, 404),
 }
 
-# In this order: what one role makes the next one finds.
+# The order matters: the changes of one role affect the next one.
 CHANGES: list[tuple[str, str, Any, tuple[int, ...]]] = [
     ("PUT", "queues/A/okT", {}, (401, 201, 204, 204, 204)),
     ("DELETE", "queues/A/okT", None, (401, 204, 404, 404, 404)),
@@ -165,9 +166,9 @@ CHANGES: list[tuple[str, str, Any, tuple[int, ...]]] = [
 
 class Scene(NamedTuple):
     clients: list[httpx.Client]
-    """By role."""
+    """The clients by role."""
     names: dict[str, str]
-    """What the words in capitals stand for."""
+    """The values of the words in capitals."""
 
     def path(self, template: str) -> str:
         return "/".join(self._part(part) for part in template.split("/"))
@@ -213,7 +214,7 @@ def scene(http_broker: HttpBroker, api: httpx.Client) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_who_may_read(scene: Scene, path: str) -> None:
+def test_each_role_reads_its_paths(scene: Scene, path: str) -> None:
     answers = [client.get(scene.path(path)) for client in scene.clients]
     expected = READS[path]
     assert [answer.status_code for answer in answers] == [
@@ -226,7 +227,7 @@ def test_who_may_read(scene: Scene, path: str) -> None:
             assert answer.json()["error"] == "not_authorised"
 
 
-def test_what_each_role_sees_of_the_whole(scene: Scene, api: httpx.Client) -> None:
+def test_each_role_lists_its_vhosts(scene: Scene, api: httpx.Client) -> None:
     _, management, policymaker, monitoring, administrator = scene.clients
     a, b = scene.names["A"], scene.names["B"]
     for path in ("queues", "exchanges", "bindings"):
@@ -243,7 +244,7 @@ def test_what_each_role_sees_of_the_whole(scene: Scene, api: httpx.Client) -> No
     assert {row["channel_details"]["user"] for row in management.get("consumers").json()} == {own}
 
 
-def test_the_overview_counts_what_is_seen(scene: Scene) -> None:
+def test_the_overview_counts_visible_objects(scene: Scene) -> None:
     _, management, policymaker, monitoring, administrator = scene.clients
     totals = management.get("overview").json()
     assert totals["object_totals"] == {"connections": 1, "channels": 1, "consumers": 2, "exchanges": 7, "queues": 3}
@@ -253,7 +254,7 @@ def test_the_overview_counts_what_is_seen(scene: Scene) -> None:
     assert administrator.get("overview").json()["object_totals"]["queues"] >= 5
 
 
-def test_who_may_change(scene: Scene, api: httpx.Client) -> None:
+def test_each_role_changes_its_paths(scene: Scene, api: httpx.Client) -> None:
     for method, path, body, expected in CHANGES:
         if path == "connections/OWN" or path == "connections/GUEST":
             continue
@@ -262,8 +263,8 @@ def test_who_may_change(scene: Scene, api: httpx.Client) -> None:
         assert codes == expected, f"{method} {path}"
 
 
-def test_who_may_close_a_connection(scene: Scene, api: httpx.Client) -> None:
-    """Last, since the others want them open."""
+def test_each_role_closes_its_connections(scene: Scene, api: httpx.Client) -> None:
+    """This test is the last, since the others need the connections."""
     for method, path, _, expected in CHANGES:
         if not path.endswith(("/OWN", "/GUEST")):
             continue

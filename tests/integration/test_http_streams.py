@@ -1,4 +1,4 @@
-"""Streams over HTTP: what is shown of them, what cannot be done with them, and that they are among the definitions."""
+"""Streams over HTTP: their properties, the requests that they refuse, and their place among the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .waiting import wait_until
 pytestmark = pytest.mark.only_ours("its HTTP API is at another port")
 
 
-def test_what_is_shown_of_a_stream(http_broker: HttpBroker, api: httpx.Client) -> None:
+def test_a_stream_is_shown_with_its_offsets(http_broker: HttpBroker, api: httpx.Client) -> None:
     name = unique()
     with http_broker.amqp() as connection:
         channel = connection.channel()
@@ -41,7 +41,7 @@ def test_what_is_shown_of_a_stream(http_broker: HttpBroker, api: httpx.Client) -
     api.delete(f"queues/%2F/{name}")
 
 
-def test_what_cannot_be_done_with_a_stream(api: httpx.Client) -> None:
+def test_requests_that_do_not_fit_a_stream_are_refused(api: httpx.Client) -> None:
     name = unique()
     body = {"durable": True, "arguments": {"x-queue-type": "stream"}}
     assert api.put(f"queues/%2F/{name}", json=body).status_code == 201

@@ -74,7 +74,9 @@ def test_hashes_of_rabbitmq_are_taken(http_broker: HttpBroker, api: httpx.Client
 
 
 @pytest.mark.parametrize("body", [{"tags": ""}, {"password_hash": "", "tags": ""}, {"password": "", "tags": ""}])
-def test_without_a_password_nobody_comes_in(http_broker: HttpBroker, api: httpx.Client, body: dict[str, str]) -> None:
+def test_a_user_without_a_password_cannot_log_in(
+    http_broker: HttpBroker, api: httpx.Client, body: dict[str, str]
+) -> None:
     name = unique("u")
     assert api.put(f"users/{name}", json={**body, "tags": "management"}).status_code == 201
     for password in ("", "x"):
@@ -179,7 +181,7 @@ def test_permissions_that_cannot_be_given(api: httpx.Client, path: str, body: di
     assert answer.json() == {"error": "bad_request", "reason": reason}
 
 
-def test_a_pattern_that_is_none_is_said_to_be_so(api: httpx.Client) -> None:
+def test_a_malformed_pattern_is_refused(api: httpx.Client) -> None:
     answer = api.put("permissions/%2F/guest", json={**EVERYTHING, "configure": "["})
     assert answer.status_code == 400
     assert "missing terminating ]" in answer.json()["reason"]
@@ -359,13 +361,13 @@ def test_definitions_go_out_and_come_in(api: httpx.Client, vhost: str, user: str
     ("body", "words"),
     [
         ({"queues": 5}, "queues: expected a list"),
-        ({"queues": [5]}, "queue: expected an object"),
+        ({"queues": [5]}, "queues: expected a list of objects"),
         ({"queues": [{"vhost": "/"}]}, "name is missing"),
         ({"queues": [{"name": "q", "vhost": "nosuch"}]}, "queue 'q': NOT_ALLOWED - vhost nosuch not found"),
         ({"queues": [{"name": "amq.q", "vhost": "/"}]}, "queue 'amq.q': ACCESS_REFUSED"),
         ({"exchanges": [{"name": "x", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
         ({"bindings": [{"source": "x", "vhost": "/", "destination": "q"}]}, "NOT_FOUND"),
-        ({"users": [{"name": "u", "password_hash": "!"}]}, "user 'u': password_hash cannot be read"),
+        ({"users": [{"name": "u", "password_hash": "!"}]}, "user 'u': password_hash is not a valid"),
         ({"permissions": [{"user": "u", "vhost": "/"}]}, "configure is missing"),
         ({"parameters": [{"vhost": "/", "name": "n", "component": "shovel", "value": {}}]}, "component 'shovel'"),
     ],

@@ -1,4 +1,4 @@
-"""A broker that is killed again and again under load keeps what it promised."""
+"""A broker that is killed again and again under load keeps its promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ SEED = int(os.environ.get("PANDOMQ_KILL_SEED", "1"))
 
 @pytest.mark.timeout(60 + 15 * ROUNDS)
 def test_promises_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Small, so that files are begun, snapshots taken, segments deleted and messages paged while it is being killed.
+    # The values are small, so that files are begun, snapshots taken, segments deleted and messages paged while it is
+    # being killed.
     monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SNAPSHOT_BYTES", "512KiB")
     monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "64KiB")

@@ -216,7 +216,7 @@ def test_errors_have_their_own_exceptions(
         channel = connection.channel()
         with pytest.raises(error):
             act(channel, own)
-        # The connection lives on.
+        # The connection stays open.
         connection.channel().queue_declare(own, passive=True)
 
 
@@ -287,7 +287,9 @@ def test_reject_requeue_and_dead_letters(connection: Connection, names: Names) -
     assert [(d["queue"], d["reason"], d["count"]) for d in dead.headers["x-death"]] == [(queue.name, "rejected", 1)]
 
 
-def test_a_consumer_is_told_when_its_queue_is_deleted(connection: Connection, kombu_url: str, names: Names) -> None:
+def test_a_consumer_receives_a_cancel_when_its_queue_is_deleted(
+    connection: Connection, kombu_url: str, names: Names
+) -> None:
     """Without a callback for it, py-amqp raises ConsumerCancelled out of the event loop."""
     queue = Queue(names.queue())
     with Connection(kombu_url) as other, Consumer(connection.channel(), [queue], on_message=lambda _: None):
@@ -330,7 +332,7 @@ def test_a_consumer_mixin_survives_a_cut(
         with Connection(kombu_url.replace(str(broker.port), str(cable.port)), heartbeat=4) as fragile:
             collector = Collector(fragile, queue, cut_and_publish, last="after")
             collector.run()
-        # The ack of the first may have been lost with the connection: then it came twice.
+        # The ack of the first may have been lost with the connection: then it was delivered twice.
         assert set(collector.got) == {"before", "after"}
         assert cable.connections >= 2
 

@@ -11,7 +11,7 @@ import pika
 import pytest
 
 from pandomq.data_client.client import DataClient
-from pandomq.data_client.records import Lease
+from pandomq.data_client.records import LeasedRange
 
 from .data_rows import numbers, rows_of
 from .numbered_queue import fill_queue, take_all
@@ -31,7 +31,7 @@ def restarting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rest
         yield broker
 
 
-def read(client: DataClient, lease: Lease) -> list[int]:
+def read(client: DataClient, lease: LeasedRange) -> list[int]:
     return numbers(rows_of(client.chunks(lease.stream, lease.first_offset, lease.end_offset)))
 
 
@@ -45,7 +45,7 @@ def parameters(broker: RestartingBroker) -> pika.URLParameters:
 
 @pytest.mark.proves("S1")
 @pytest.mark.timeout(180)
-def test_what_is_leased_is_read_again_after_crashes(restarting: RestartingBroker) -> None:
+def test_leased_messages_are_read_again_after_crashes(restarting: RestartingBroker) -> None:
     random, released, end = Random(7), 0, 0
     for _ in range(3):
         fill_queue(parameters(restarting), "q", end, end + 120, 12_000)
@@ -71,8 +71,8 @@ def test_what_is_leased_is_read_again_after_crashes(restarting: RestartingBroker
 
 
 @pytest.mark.timeout(120)
-def test_what_is_on_the_disk_is_leased_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most of the queue is not in memory: asks are answered with what is, and the next one finds more."""
+def test_paged_out_messages_are_leased_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the queue is not in memory: requests return the messages that are, and the next one finds more."""
     monkeypatch.setenv("PANDOMQ_LIMITS_PAGING_BYTES", "256KiB")
     count = 3_000
     with ended(RestartingBroker(tmp_path)) as broker:
@@ -95,7 +95,7 @@ def test_what_is_on_the_disk_is_leased_and_comes_back(tmp_path: Path, monkeypatc
 
 @pytest.mark.timeout(120)
 def test_consumers_and_leases_share_a_queue(restarting: RestartingBroker) -> None:
-    """Turn by turn, while more comes: each message is had by one of them, each in order."""
+    """They alternate while more messages arrive: one of them receives each message, both in order."""
     random, published = Random(3), 0
     leased: list[int] = []
     consumed: list[int] = []
@@ -117,7 +117,7 @@ def test_consumers_and_leases_share_a_queue(restarting: RestartingBroker) -> Non
                 consumer.basic_ack(method.delivery_tag)
                 if random.random() < 0.1:
                     break
-            # What it has and did not acknowledge goes back.
+            # Its unacked messages are requeued.
             consumer.cancel()
     assert sorted(leased + consumed) == list(range(published))
     assert leased == sorted(leased) and leased and consumed

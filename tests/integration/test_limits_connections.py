@@ -1,4 +1,4 @@
-"""Limits of connections, at, below and above: in all, of a user, of a vhost, and of the time for a handshake."""
+"""Limits of connections, at, below and above: in total, of a user, of a vhost, and of the time for a handshake."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredBrok
         users = [f"u{number}" for number in range(IN_ALL)]
         broker.define(
             vhosts=[{"name": vhost} for vhost in vhosts],
-            # A quick hash, so that ten users are in at once.
+            # The hash is quick, so that ten users log in at once.
             users=[{"name": user, **quick_hash(f"secret of {user}"), "tags": ""} for user in users],
             permissions=[
                 {"user": user, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
@@ -54,7 +54,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredBrok
 
 @pytest.fixture
 def opened(limited: ConfiguredBroker) -> Iterator[contextlib.ExitStack]:
-    """Closes what a test opened; the broker is empty again afterwards."""
+    """Closes the connections that a test opened; the broker is empty again afterwards."""
     with contextlib.ExitStack() as stack:
         yield stack
 
@@ -74,9 +74,9 @@ def test_connections_of_one_user(limited: ConfiguredBroker, opened: contextlib.E
         connect(limited, 0)
     text = "NOT_ALLOWED - connection refused for user 'u0': user connection limit (3) is reached"
     assert f'(530) "{text}"' in str(caught.value)
-    assert len(limited.lines("connection 127.0.0.1:.* refused: 530 NOT_ALLOWED.*user connection limit", mark)) == 1
+    assert len(limited.lines("connection 127.0.0.1:.* rejected: 530 NOT_ALLOWED.*user connection limit", mark)) == 1
     assert all(serves(connection) for connection in mine)
-    # Another user is not concerned; and after one has gone there is room.
+    # Another user is not affected; and after one connection has closed there is room.
     connect(limited, 1).close()
     mine.pop().close()
     connect(limited, 0).close()
@@ -100,9 +100,11 @@ def test_connections_in_all(limited: ConfiguredBroker, opened: contextlib.ExitSt
     mark = limited.mark()
     with pytest.raises(AMQPConnectionError):
         connect(limited, 9)
-    assert limited.wait_for_line("refused 127.0.0.1:.*: 10 connections are open, which is the limit", mark)
+    assert limited.wait_for_line(
+        "rejected connection from 127.0.0.1:.*: 10 connections are open, which is the limit", mark
+    )
     assert all(serves(connection) for connection in there)
-    # HTTP is counted apart: an administrator gets in to see what is the matter.
+    # HTTP is counted separately: an administrator can log in to find the cause.
     listed = httpx.get(f"{limited.http_url}/api/connections", auth=("guest", "guest"), timeout=PATIENCE_S).json()
     assert len(listed) == IN_ALL
     there.pop().close()
@@ -111,7 +113,7 @@ def test_connections_in_all(limited: ConfiguredBroker, opened: contextlib.ExitSt
 
 
 def has_room_for(broker: ConfiguredBroker, count: int) -> bool:
-    """Closed sockets count until they are gone."""
+    """Closed sockets count until the broker has removed them."""
     with contextlib.ExitStack() as stack:
         try:
             for _ in range(count):
@@ -125,7 +127,7 @@ def has_room_for(broker: ConfiguredBroker, count: int) -> bool:
 
 
 def test_a_handshake_has_a_limited_time(limited: ConfiguredBroker) -> None:
-    """However far it got: nothing, one octet, the greeting, the greeting and an octet, the login."""
+    """The limit holds at any stage: nothing, one octet, the greeting, the greeting and an octet, the login."""
     mark = limited.mark()
     began = time.monotonic()
     strangers: list[FrameSocket] = []
@@ -140,13 +142,13 @@ def test_a_handshake_has_a_limited_time(limited: ConfiguredBroker) -> None:
         stranger.read_rest()
         assert HANDSHAKE_MS / 1000 * 0.9 < time.monotonic() - began
         stranger.drop()
-    wait_until(lambda: len(limited.lines("dropped: it did not finish the handshake in time", mark)) == 5)
+    wait_until(lambda: len(limited.lines("dropped: the handshake was not completed in time", mark)) == 5)
     assert len(limited.lines("WARNING|ERROR", mark)) == 5
 
 
 @pytest.mark.slow
-def test_who_is_in_has_all_the_time_of_the_world(limited: ConfiguredBroker) -> None:
-    """The handshake's limit ends with the handshake, also for who does not want heartbeats."""
+def test_a_client_that_is_logged_in_has_no_deadline(limited: ConfiguredBroker) -> None:
+    """The handshake's limit ends with the handshake, also for a client without heartbeats."""
     connection = limited.open(heartbeat=0)
     with pytest.raises(TimeoutError):
         connection.read_frame(HANDSHAKE_MS / 1000 + 0.5)
@@ -155,14 +157,18 @@ def test_who_is_in_has_all_the_time_of_the_world(limited: ConfiguredBroker) -> N
 
 
 def test_there_are_no_more_connections_than_files(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A system that allows few open files lowers the limit; beyond it clients are refused, and nothing else happens."""
+    """A system that allows few open files lowers the limit; beyond it clients are refused, without further effects."""
     files_max, room = 256, 192
     broker = ConfiguredBroker(tmp_path_factory.mktemp("few-files"))
     with running(broker, files_max) as few:
-        assert few.lines(f"the system allows {files_max} open files, and so no more than {room} connections")
+        assert few.lines(
+            f"the operating system allows {files_max} open files, which limits the broker to {room} connections"
+        )
         bystander = few.connect()
         silent = [socket.create_connection(("127.0.0.1", few.port), PATIENCE_S) for _ in range(room + 10)]
-        wait_until(lambda: len(few.lines(f"refused .*: {room} connections are open")) == 11, "eleven refusals")
+        wait_until(
+            lambda: len(few.lines(f"rejected connection from .*: {room} connections are open")) == 11, "eleven refusals"
+        )
         assert serves(bystander)
         for stranger in silent:
             stranger.close()

@@ -1,7 +1,7 @@
-"""Limits of what a client may have and send: channels, frames, messages, queues, bindings, consumers.
+"""Limits of a client's objects and messages: channels, frames, messages, queues, bindings, consumers.
 
-At, below and above. What is refused closes a channel or a connection with its reason, harms nobody else, and is granted
-once there is room.
+At, below and above. A refusal closes a channel or a connection with its reason, harms no other client, and the same
+request succeeds once there is room.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def connection(limited: ConfiguredBroker) -> Iterator[Connection]:
 
 @pytest.fixture
 def bystander(limited: ConfiguredBroker) -> Iterator[Connection]:
-    """Somebody who has nothing to do with it, and whose connection has to live through the test."""
+    """An uninvolved client, whose connection has to survive the test."""
     opened = limited.open(channel_max=CHANNELS, frame_max=FRAME_BYTES)
     channel = opened.channel()
     yield opened
@@ -72,7 +72,7 @@ def test_channels(limited: ConfiguredBroker, connection: Connection, bystander: 
 
 
 def test_a_channels_number_may_be_any_that_both_know(limited: ConfiguredBroker) -> None:
-    """pika counts for itself."""
+    """pika counts its channels itself."""
     with limited.connect() as client:
         opened = [client.channel() for _ in range(CHANNELS)]
         with pytest.raises(NoFreeChannels):
@@ -116,9 +116,9 @@ def test_a_frame_that_is_too_large(
     if kind == BODY:
         channel.send("basic.publish", routing_key=queue)
     mark = limited.mark()
-    # As RabbitMQ, the broker forgives clients that forget the eight octets around a payload.
+    # Like RabbitMQ, the broker accepts clients that forget the eight octets around a payload.
     size = FRAME_BYTES + 1
-    # The head is enough: nobody waits for four gigabytes before it says no.
+    # The header is enough: the broker does not wait for four gigabytes before it refuses.
     connection.send_bytes(bytes([kind]) + channel.number.to_bytes(2, "big") + size.to_bytes(4, "big"))
     closed = connection.expect("connection.close")
     assert closed.reply_code == 501
@@ -149,7 +149,7 @@ def test_a_message_one_octet_larger(limited: ConfiguredBroker, bystander: Connec
             f"PRECONDITION_FAILED - message size {MESSAGE_BYTES + 1} is larger than configured max size {MESSAGE_BYTES}"
         )
         assert (caught.value.reply_code, caught.value.reply_text) == (406, text)
-        # The connection lives, and smaller messages go on.
+        # The connection stays open, and smaller messages are accepted.
         channel = client.channel()
         put(channel, queue, [b"small"])
         assert take(channel, queue).body == b"small"
@@ -171,7 +171,7 @@ def test_a_header_that_promises_too_much_is_refused_before_the_body(connection: 
 def test_queues(limited: ConfiguredBroker, connection: Connection, bystander: Connection) -> None:
     channel = connection.channel()
     queues = [channel.declare_queue(f"q{number}") for number in range(QUEUES)]
-    # Who declares what is there already asks for nothing new.
+    # A declare of an existing queue needs no room.
     assert channel.declare_queue("q0") == "q0"
     text = f"PRECONDITION_FAILED - cannot declare queue 'one more': queue limit in cluster ({QUEUES}) is reached"
     channel.refused(406, text, "queue.declare", queue="one more", exclusive=True)
@@ -180,7 +180,7 @@ def test_queues(limited: ConfiguredBroker, connection: Connection, bystander: Co
     channel = connection.channel()
     channel.rpc("queue.delete", queue=queues.pop())
     channel.declare_queue("one more")
-    # And when their connection ends all are free.
+    # When their connection ends all are free.
     connection.close()
     last = bystander.channel()
     for number in range(QUEUES):
@@ -203,7 +203,7 @@ def test_bindings(limited: ConfiguredBroker, connection: Connection, bystander: 
     channel.rpc("exchange.delete", exchange=exchange)
     channel.rpc("queue.unbind", queue=queue, exchange="amq.direct", routing_key="key0")
     channel.bind(queue, "amq.direct", "one more")
-    # What was bound works.
+    # The existing binding works.
     channel.publish(b"m", "one more", "amq.direct")
     assert channel.drain(queue) == [b"m"]
     channel.rpc("queue.delete", queue=queue)
@@ -230,7 +230,7 @@ def test_consumers(limited: ConfiguredBroker, connection: Connection, bystander:
     third.publish(b"m", queue)
 
 
-def test_pika_hears_the_same(limited: ConfiguredBroker) -> None:
+def test_pika_gets_the_same_refusals(limited: ConfiguredBroker) -> None:
     with limited.connect() as client:
         channel = client.channel()
         for _ in range(QUEUES):
@@ -268,7 +268,7 @@ def test_consumers_of_one_queue_and_on_one_channel(tmp_path: Path) -> None:
 def test_the_configuration_of_all_brokers(tmp_path: Path) -> None:
     with running(ConfiguredBroker(tmp_path, limits={"configuration_bytes_max": 16384})) as broker:
         connection = broker.connect()
-        refused = "the cluster's configuration would take more than configuration_bytes_max .16384 bytes."
+        refused = "configuration_bytes_max .16384 bytes. is reached"
         declared: list[str] = []
         while len(declared) < 400 and _declares(connection, f"queue-{len(declared):04d}"):
             declared.append(f"queue-{len(declared):04d}")
@@ -276,7 +276,7 @@ def test_the_configuration_of_all_brokers(tmp_path: Path) -> None:
             connection.channel().queue_declare("queue-more", durable=True)
         assert 50 < len(declared) < 400
         for other in (
-            lambda channel: channel.exchange_declare("exchange", durable=True),
+            lambda channel: channel.exchange_declare("exchange" * 20, durable=True),
             lambda channel: channel.queue_bind(declared[0], "amq.topic", "k" * 200),
         ):
             with pytest.raises(ChannelClosedByBroker, match=refused):

@@ -1,4 +1,4 @@
-"""Queues that are longer than what fits into the memory they are allowed."""
+"""Queues that are longer than the memory that they may use."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from pandomq import kernel
+from pandomq.bench.broker_process import PandoBroker
 from pandomq.bench.long_queue import LongQueue, load_of
-from pandomq.bench.peers.brokers import PandoBroker
 
 MIB = 2**20
 MESSAGES = 150_000
 ALLOWED_MIB = 80
-"""Generous: eight for messages, the rest for what is on its way and for the allocator. They would take 190."""
+"""Generous: eight for messages, the rest for data under way and for the allocator. The messages would take 190."""
 
 
 @pytest.fixture

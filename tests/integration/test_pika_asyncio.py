@@ -28,7 +28,7 @@ async def declare(channel: Channel, queue: str, **options: Any) -> str:
 
 
 async def consume(channel: Channel, queue: str, **options: Any) -> list[tuple[Basic.Deliver, BasicProperties, bytes]]:
-    """A list that fills with what the consumer gets."""
+    """Returns a list to which the consumer's deliveries are appended."""
     got: list[tuple[Basic.Deliver, BasicProperties, bytes]] = []
     await called(
         lambda callback: channel.basic_consume(
@@ -180,7 +180,7 @@ async def test_errors_reach_the_close_callbacks(broker: BrokerUnderTest) -> None
     assert reason.reply_code == 540
 
 
-async def test_a_cancelled_consumer_is_told(broker: BrokerUnderTest, names: Names) -> None:
+async def test_a_cancelled_consumer_receives_a_cancel(broker: BrokerUnderTest, names: Names) -> None:
     async with asyncio_channel(broker.parameters()) as channel:
         queue = await declare(channel, names.queue())
         await consume(channel, queue)

@@ -19,7 +19,7 @@ def test_each_publish_is_confirmed(channel: BlockingChannel, names: Names) -> No
     channel.queue_declare(queue, durable=True)
     channel.confirm_delivery()
     for number in range(50):
-        # pika raises if the broker says anything but ack.
+        # pika raises if the broker sends anything but ack.
         channel.basic_publish("", queue, str(number).encode(), BasicProperties(delivery_mode=2), mandatory=True)
     assert channel.queue_declare(queue, passive=True).method.message_count == 50
 
@@ -38,6 +38,25 @@ def test_an_unroutable_mandatory_message_comes_back_before_its_confirm(channel: 
     assert (returned.method.reply_code, returned.method.reply_text) == (312, "NO_ROUTE")
     assert (returned.method.exchange, returned.method.routing_key) == ("amq.direct", "nobody")
     assert (returned.properties.message_id, returned.properties.headers, returned.body) == ("m1", {"a": 1}, b"body")
+
+
+@pytest.mark.proves("R38")
+def test_a_message_that_was_published_before_confirms_were_asked_for_comes_back_before_their_answer(
+    channel: BlockingChannel,
+) -> None:
+    """The sequence of pika's own TestConfirmDeliveryAfterUnroutableMessage, which looks into the channel: when
+    confirm.select-ok has come, the returned message waits for the client's callbacks."""
+    returned: list[tuple[int, str, bytes]] = []
+    channel.add_on_return_callback(
+        lambda _c, method, _p, body: returned.append((method.reply_code, method.routing_key, body))
+    )
+    channel.basic_publish("", "no such queue", b"body", mandatory=True)
+    channel.confirm_delivery()
+    # Callbacks are called for methods that have arrived; nothing is read from the socket.
+    channel._dispatch_events()
+    assert returned == [(312, "no such queue", b"body")]
+    channel.connection.process_data_events()
+    assert len(returned) == 1
 
 
 def test_a_mandatory_message_comes_back_without_confirms_too(channel: BlockingChannel) -> None:
@@ -125,7 +144,7 @@ def test_a_rollback_forgets_publishes_and_acks(channel: BlockingChannel, connect
     put(channel, target, [b"result"])
     channel.tx_rollback()
     assert take_all(channel, target) == []
-    # The ack is undone, so the message is still this channel's to ack, and comes back if it does not.
+    # The ack is reverted, so the message is still this channel's to ack, and is requeued if the channel does not.
     channel.close()
     again = take(connect().channel(), source)
     assert (again.body, again.method.redelivered) == (b"job", True)

@@ -1,4 +1,5 @@
-"""pika: bodies of every size, every property, headers of every type, names in every script: all come back unchanged."""
+"""pika: bodies of every size, every property, headers of every type, names in every script: all are returned
+unchanged."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def test_a_body_of_any_size(channel: BlockingChannel, names: Names, size: int) -
 
 
 def test_small_frames_cut_a_body_into_many(connect: Connect, names: Names) -> None:
-    """Each side keeps to its own connection's frame-max: 4096 here, the broker's proposal there."""
+    """Each side uses the frame-max of its own connection: 4096 here, the broker's proposal there."""
     queue = names.queue()
     small, large = connect(frame_max=4096).channel(), connect().channel()
     large.queue_declare(queue)

@@ -21,11 +21,11 @@ MISSING = "it.missing"
 
 
 def ignore(*_: object) -> None:
-    """A consumer that looks at nothing."""
+    """A consumer that ignores its messages."""
 
 
 def answered(channel: BlockingChannel, method: object, content: object = None) -> None:
-    """Sends what pika has no call for, and asks something that is answered after it."""
+    """Sends a method for which pika has no call, and then a request whose answer follows it."""
     channel._impl._send_method(method, content)
     channel.queue_declare("", exclusive=True)
 
@@ -57,7 +57,7 @@ MISSING_THINGS: dict[str, tuple[Act, str]] = {
 
 
 @pytest.mark.parametrize("case", MISSING_THINGS)
-def test_what_is_missing_is_404(connection: pika.BlockingConnection, names: Names, case: str) -> None:
+def test_missing_objects_are_404(connection: pika.BlockingConnection, names: Names, case: str) -> None:
     queue = names.queue()
     connection.channel().queue_declare(queue)
     act, text = MISSING_THINGS[case]
@@ -65,12 +65,12 @@ def test_what_is_missing_is_404(connection: pika.BlockingConnection, names: Name
     with pytest.raises(ChannelClosedByBroker) as caught:
         act(channel, queue)
     assert (caught.value.reply_code, caught.value.reply_text) == (404, text)
-    # Only the channel is gone, and its number may be used at once.
+    # Only the channel is closed, and its number may be used at once.
     again = connection.channel(channel.channel_number)
     assert again.queue_declare(queue, passive=True).method.queue == queue
 
 
-def test_deleting_what_is_missing_is_no_error(channel: BlockingChannel, names: Names) -> None:
+def test_deleting_missing_objects_is_no_error(channel: BlockingChannel, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue)
     assert channel.queue_delete(MISSING).method.message_count == 0
@@ -216,7 +216,7 @@ PRECONDITIONS: dict[str, tuple[Act, int, str]] = {
 
 
 @pytest.mark.parametrize("case", PRECONDITIONS)
-def test_what_is_not_allowed_closes_the_channel(connection: pika.BlockingConnection, names: Names, case: str) -> None:
+def test_a_failed_precondition_closes_the_channel(connection: pika.BlockingConnection, names: Names, case: str) -> None:
     queue = names.queue()
     channel = connection.channel()
     channel.queue_declare(queue)
@@ -311,7 +311,7 @@ HARD: dict[str, tuple[Act, int, str]] = {
 
 
 @pytest.mark.parametrize("case", HARD)
-def test_what_breaks_the_protocol_closes_the_connection(connect: Connect, names: Names, case: str) -> None:
+def test_a_violation_of_the_protocol_closes_the_connection(connect: Connect, names: Names, case: str) -> None:
     queue = names.queue()
     channel = connect().channel()
     channel.queue_declare(queue)
@@ -329,8 +329,8 @@ def test_an_unknown_exchange_type_closes_the_channel(channel: BlockingChannel, n
     assert "unknown exchange type 'no-such-type'" in caught.value.reply_text
 
 
-def test_a_dead_channel_takes_nothing_with_it(connection: pika.BlockingConnection, names: Names) -> None:
-    """Other channels of the connection, and their consumers, go on."""
+def test_a_closed_channel_affects_no_other_channel(connection: pika.BlockingConnection, names: Names) -> None:
+    """Other channels of the connection, and their consumers, continue."""
     queue = names.queue()
     good, bad = connection.channel(), connection.channel()
     good.queue_declare(queue)

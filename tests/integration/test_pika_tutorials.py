@@ -31,7 +31,7 @@ def test_hello_world(channel: BlockingChannel, connect: Connect, names: Names) -
 
 
 def test_work_queue_spreads_tasks_fairly(connect: Connect, names: Names) -> None:
-    """With prefetch 1 a busy worker gets nothing more, and an idle one gets the rest."""
+    """With prefetch 1 a busy worker receives no more messages, and an idle one receives the rest."""
     queue = names.queue("tasks")
     boss = connect().channel()
     boss.queue_declare(queue, durable=True)
@@ -122,7 +122,7 @@ def test_topics(channel: BlockingChannel, names: Names, pattern: str, matching: 
 
 
 def serve_fibonacci(channel: BlockingChannel, queue: str) -> None:
-    """Answers every request on the queue, to wherever its reply_to says."""
+    """Answers every request on the queue, to its reply_to."""
 
     def fibonacci(n: int) -> int:
         return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)

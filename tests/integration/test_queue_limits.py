@@ -19,14 +19,16 @@ BODIES = [str(number).encode() for number in range(8)]
 def test_messages_of_a_queue_with_a_ttl_expire(channel: BlockingChannel, names: Names) -> None:
     queue = names.queue()
     channel.queue_declare(queue, arguments={"x-message-ttl": 30})
-    # A confirm proves that the message was in the queue, so that an empty queue means that it left.
+    # A confirm proves that the message was in the queue, so an empty queue shows that it has left.
     channel.confirm_delivery()
     put(channel, queue, BODIES)
     wait_until(lambda: is_empty(channel, queue), "expiry")
     assert channel.basic_get(queue) == (None, None, None)
 
 
-def test_a_ttl_of_zero_expires_what_cannot_be_delivered_at_once(channel: BlockingChannel, names: Names) -> None:
+def test_a_ttl_of_zero_expires_messages_that_cannot_be_delivered_at_once(
+    channel: BlockingChannel, names: Names
+) -> None:
     queue = names.queue()
     channel.queue_declare(queue, arguments={"x-message-ttl": 0})
     put(channel, queue, [b"nobody waits"])
@@ -60,7 +62,7 @@ def test_an_unused_queue_expires(connection: pika.BlockingConnection, names: Nam
     connection.channel().queue_declare(queue, arguments={"x-expires": 100})
 
     def is_gone() -> bool:
-        # Deleting what is missing is no error, asking for it would be; binding neither uses nor keeps it.
+        # Deleting a missing queue is no error, but a declare would be one; a binding neither uses nor keeps the queue.
         try:
             connection.channel().queue_bind(queue, "amq.direct", "k")
         except ChannelClosedByBroker as closed:
@@ -149,7 +151,7 @@ def test_higher_priorities_come_first_and_equal_ones_in_order(channel: BlockingC
     sent = [(b"low 1", 1), (b"none 1", None), (b"high 1", 9), (b"low 2", 1), (b"high 2", 9), (b"beyond", 200)]
     for body, priority in sent:
         channel.basic_publish("", queue, body, BasicProperties(priority=priority))
-    # A priority beyond the queue's maximum counts as the maximum; none counts as the lowest.
+    # A priority above the queue's maximum counts as the maximum; none counts as the lowest.
     assert take_all(channel, queue) == [b"beyond", b"high 1", b"high 2", b"low 1", b"low 2", b"none 1"]
 
 
@@ -166,7 +168,8 @@ def test_a_requeued_message_keeps_its_priority_and_place(channel: BlockingChanne
 
 
 def test_a_full_priority_queue_drops_its_head(channel: BlockingChannel, names: Names) -> None:
-    """The head is what would be delivered next, so the most important goes first: RabbitMQ's way, documented there."""
+    """The head is the next message to be delivered, so the most important one is dropped first, as RabbitMQ documents
+    it."""
     queue = names.queue()
     channel.queue_declare(queue, arguments={"x-max-priority": 5, "x-max-length": 2})
     for body, priority in ((b"important", 5), (b"minor", 1), (b"middle", 3)):

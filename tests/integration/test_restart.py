@@ -1,4 +1,4 @@
-"""A broker that stops and starts again: what comes back, and what does not."""
+"""A broker that stops and starts again: the objects that it restores, and those that it does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def restarting(tmp_path: Path) -> Iterator[RestartingBroker]:
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-def test_what_is_durable_comes_back(restarting: RestartingBroker, cleanly: bool) -> None:
+def test_durable_objects_come_back(restarting: RestartingBroker, cleanly: bool) -> None:
     channel = restarting.channel()
     channel.exchange_declare("lasting", "topic", durable=True)
     channel.exchange_declare("passing", "topic")
@@ -35,7 +35,7 @@ def test_what_is_durable_comes_back(restarting: RestartingBroker, cleanly: bool)
     assert channel.queue_declare("lasting", passive=True).method.message_count == 2
     got = [channel.basic_get("lasting", auto_ack=True) for _ in range(2)]
     assert [body for _, _, body in got] == [b"high", b"low"]
-    # Only after a crash nobody knows whether they had been delivered.
+    # Only after a crash the broker does not know whether they had been delivered.
     assert [method.redelivered for method, _, _ in got if method is not None] == [not cleanly] * 2
     channel.basic_publish("lasting", "a.c", b"still bound", PERSISTENT)
     assert channel.basic_get("lasting", auto_ack=True)[2] == b"still bound"
@@ -77,12 +77,12 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path, monkeypat
         while not reasons and time.monotonic() < deadline:
             connection.process_data_events(0.1)
         assert reasons == ["low on disk"]
-        # A consumer goes on.
+        # A consumer continues.
         other = broker.channel()
         assert other.basic_get("q", auto_ack=True)[0] is not None
 
 
-def test_a_broker_in_memory_forgets(tmp_path: Path) -> None:
+def test_a_broker_in_memory_loses_its_queues_at_a_restart(tmp_path: Path) -> None:
     with ended(RestartingBroker(tmp_path, "--memory")) as broker:
         broker.start()
         broker.channel().queue_declare("q", durable=True)

@@ -1,4 +1,4 @@
-"""SIGHUP: certificates and limits change for what comes from then on; what is wrong changes nothing and is named."""
+"""SIGHUP: certificates and limits change for later connections; a wrong value changes nothing and is named."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .waiting import PATIENCE_S, wait_until
 pytestmark = pytest.mark.only_ours("it is a process that the tests may signal")
 
 NONSENSE = b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"
-READ = "read certificates and settings again"
+READ = "certificates and settings were reloaded"
 LIMITS = {"channel_max": 10, "queues_max": 2, "connections_per_user_max": 0}
-STAYED = "the certificates and the settings stay as they were: "
+STAYED = "certificates and settings were not reloaded, and remain as they were: "
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
 
 @pytest.fixture
 def secured(started: TlsBroker) -> Iterator[TlsBroker]:
-    """What a test does to its files and its configuration is undone."""
+    """Changes of its files and its configuration by a test are reverted."""
     files = (started.server.certificate, started.server.key, started.authority.certificate)
     contents = [file.read_bytes() for file in files]
     yield started
@@ -49,7 +49,7 @@ def serial_of(pair: Pair) -> int:
 
 
 def serial_shown(broker: TlsBroker, host: str = "127.0.0.1") -> int:
-    """Of the certificate that a new connection gets to see."""
+    """Returns the serial number of the certificate that a new connection receives."""
     with (
         socket.create_connection((host, broker.port), PATIENCE_S) as plain,
         broker.context().wrap_socket(plain, server_hostname="localhost") as stream,
@@ -86,7 +86,7 @@ def test_new_authorities_are_for_new_connections(secured: TlsBroker) -> None:
     before = secured.open(ours, channel_max=5)
     secured.authority.certificate.write_bytes((theirs.certificate.parent / "theirs.pem").read_bytes())
     assert READ in secured.broker.hang_up()
-    # The broker's own certificate stays signed by the old authority, which the client still has to trust.
+    # The broker's own certificate is still signed by the old authority, which the client must still trust.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -96,7 +96,7 @@ def test_new_authorities_are_for_new_connections(secured: TlsBroker) -> None:
     context.load_cert_chain(ours.certificate, ours.key)
     with pytest.raises((AssertionError, OSError)):
         Connection.opened(secured.broker.address(USER, PASSWORD), stream=secured.dial(context), channel_max=5)
-    secured.broker.wait_for_line("no TLS with .* certificate is not accepted")
+    secured.broker.wait_for_line("TLS handshake with .* certificate of the client was rejected")
     for connection in (before, after):
         connection.close()
 
@@ -118,7 +118,7 @@ def test_files_that_are_no_good_change_nothing(secured: TlsBroker, fault: str) -
             )
         case _:
             secured.authority.certificate.write_bytes(b"nobody")
-    # A limit that changes at the same time waits as well.
+    # A limit that changes at the same time waits, too.
     secured.broker.change(limits={"channel_max": 20})
     mark = secured.broker.mark()
     answer = secured.broker.hang_up()
@@ -132,7 +132,7 @@ def test_files_that_are_no_good_change_nothing(secured: TlsBroker, fault: str) -
 
 
 def serial_shown_without_trust(broker: TlsBroker) -> int:
-    """For a test that has broken the authority's file, which clients read, too."""
+    """For a test that has damaged the authority's file, which clients read, too."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -161,7 +161,7 @@ def test_a_configuration_that_is_no_good_changes_no_certificate(secured: TlsBrok
     assert serial_shown(secured) != old
 
 
-def test_limits_change_for_what_comes(secured: TlsBroker) -> None:
+def test_limits_change_for_later_requests(secured: TlsBroker) -> None:
     with secured.broker.connect(USER, PASSWORD) as connection:
         for _ in range(2):
             connection.channel().queue_declare("", exclusive=True)
@@ -178,7 +178,7 @@ def test_limits_change_for_what_comes(secured: TlsBroker) -> None:
 def test_the_log_level_changes(secured: TlsBroker) -> None:
     secured.broker.change(node={"log_level": "error"}, limits={"channel_max": 20})
     secured.broker.process.send_signal(signal.SIGHUP)
-    # That it has heard is not logged at this level.
+    # At this level the broker does not log that it received the signal.
     wait_until(lambda: tuned_channel_max(secured.broker) == 20)
     mark = secured.broker.mark()
     stray = socket.create_connection(("127.0.0.1", secured.broker.port), PATIENCE_S)

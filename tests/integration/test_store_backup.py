@@ -1,4 +1,4 @@
-"""`pandomq store backup`: a copy that was made beside a broker under load is a store, with all that was confirmed."""
+"""`pandomq store backup`: a copy that was made beside a broker under load is a store, with all confirmed messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make(directory: Path, entries: int) -> None:
     keeper.close()
 
 
-def test_copies_beside_a_writer_hold_what_was_durable(tmp_path: Path) -> None:
+def test_copies_beside_a_writer_hold_the_durable_entries(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, str(WRITER), str(tmp_path / "store"), "7"]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -62,7 +62,8 @@ def test_copies_beside_a_writer_hold_what_was_durable(tmp_path: Path) -> None:
 
 
 async def load_and_back_up(broker: BrokerProcess, promises: Promises, target: Path) -> Promises:
-    """What was promised when the copy was begun; `acked` is what may have been acked before it was finished."""
+    """Returns the promises at the start of the copy; `acked` has the messages that may have been acked before its
+    end."""
     load = asyncio.create_task(Load(broker, promises).run(broker, LOAD_S))
     await asyncio.sleep(LOAD_S / 3)
     before = Promises()
@@ -72,7 +73,7 @@ async def load_and_back_up(broker: BrokerProcess, promises: Promises, target: Pa
     command = [sys.executable, "-m", "pandomq.cli.main", "store", "backup", str(broker.directory / "data"), str(target)]
     backing_up = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
     words, _ = await backing_up.communicate()
-    assert backing_up.returncode == 0 and b"sound; entries up to" in words
+    assert backing_up.returncode == 0 and b"no damage; entries up to" in words
     before.acked |= promises.acked
     await load
     return before
@@ -98,26 +99,26 @@ def test_a_broker_starts_from_a_copy_that_was_made_under_load(tmp_path: Path, mo
     assert {whole.count(name) for name in whole} <= {TRANSACTION_MESSAGES}
 
 
-def test_a_store_that_nobody_uses(tmp_path: Path) -> None:
+def test_a_store_that_is_not_in_use_is_copied_without_damage(tmp_path: Path) -> None:
     make(tmp_path / "n1" / "store", 400)
     unwanted = tmp_path / "n1" / "store" / "pages-000000000999.page"
     unwanted.write_bytes(bytes(512))
     done = backup(tmp_path / "n1", tmp_path / "copy")
     assert done.exit_code == 0
-    assert "sound; entries up to 400 of broker n1" in done.stdout.replace("\n", "")
+    assert "no damage; entries up to 400 of broker n1" in done.stdout.replace("\n", "")
     files = {path.name for path in (tmp_path / "copy").iterdir()}
     kept = {path.name for path in (tmp_path / "n1" / "store").iterdir()} - {"lock", "reserve", unwanted.name}
     assert files == kept
     check(tmp_path / "copy", 400)
 
 
-def test_what_cannot_be_backed_up(tmp_path: Path) -> None:
+def test_directories_that_cannot_be_backed_up_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "store", 20)
     nothing = backup(tmp_path / "missing", tmp_path / "copy")
     assert nothing.exit_code == 2 and "is not a directory" in nothing.output
     (tmp_path / "empty").mkdir()
     nothing = backup(tmp_path / "empty", tmp_path / "copy")
-    assert nothing.exit_code == 2 and "there is no store in" in nothing.output
+    assert nothing.exit_code == 2 and "contains no store" in nothing.output
     occupied = backup(tmp_path / "store", tmp_path / "store")
     assert occupied.exit_code == 2 and "is not empty" in occupied.output
     (tmp_path / "file").write_text("")
@@ -142,7 +143,7 @@ def test_damage_of_the_store_is_named(tmp_path: Path) -> None:
     bad = backup(tmp_path / "store", tmp_path / "copy")
     words = " ".join(bad.output.split())
     assert bad.exit_code == 2
-    assert "is damaged as the store is that it was made of" in words and f"{segment.name} at offset" in words
-    # What can be rescued can be rescued from the copy, too.
+    assert "has the same damage as the original store" in words and f"{segment.name} at offset" in words
+    # The copy can be repaired, too.
     assert CliRunner().invoke(store_app, ["repair", str(tmp_path / "copy")]).exit_code == 0
     assert CliRunner().invoke(store_app, ["verify", str(tmp_path / "copy")]).exit_code == 0

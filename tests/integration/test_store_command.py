@@ -1,4 +1,4 @@
-"""`pandomq store`, as a person or a script uses it."""
+"""`pandomq store`, from a shell or a script."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pandomq.cli.store import store_app
+from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex
-from pandomq.journal.events import StateSaved
-from pandomq.journal.hard_state import HardState
-from pandomq.journal.segment import Segment
+from pandomq.journal.events import HardStateSaved
+from pandomq.journal.segments.segment import Segment
 from tests.integration.store_writer import Keeper
 
 
@@ -32,7 +32,7 @@ def make(directory: Path, entries: int, *, epoch: int = 0, term: int = 1) -> Kee
         keeper.append(20)
     while keeper.journal.durable_index < keeper.journal.last_index:
         keeper.wait()
-    while not any(isinstance(event, StateSaved) for event in keeper.events):
+    while not any(isinstance(event, HardStateSaved) for event in keeper.events):
         keeper.wait()
     keeper.close()
     return keeper
@@ -51,7 +51,7 @@ def place_of(keeper: Keeper, index: int) -> tuple[str, int]:
 
 
 @pytest.mark.proves("L6")
-def test_inspect_says_which_of_several_is_newest(tmp_path: Path) -> None:
+def test_inspect_names_the_newest_of_several_stores(tmp_path: Path) -> None:
     make(tmp_path / "n1", 100)
     make(tmp_path / "n2", 300)
     make(tmp_path / "n3", 40, epoch=1)
@@ -97,7 +97,7 @@ def test_verify_names_file_and_offset_and_repair_cuts_there(tmp_path: Path) -> N
     assert bad.exit_code == 1
     words = " ".join(bad.stdout.split())
     assert f"corrupt: {file} at offset {offset}: entry 417" in words
-    assert "entries up to 416 are good; the log went on to 600" in words
+    assert "entries up to 416 are intact; the log continued to 600" in words
     (found,) = store_json("verify", tmp_path)
     assert not found["sound"] and found["damage"]["index"] == 417
 
@@ -107,14 +107,14 @@ def test_verify_names_file_and_offset_and_repair_cuts_there(tmp_path: Path) -> N
     assert store("verify", tmp_path).exit_code == 0
     assert "nothing to repair" in store("repair", tmp_path).stdout
     again = Keeper(tmp_path)
-    assert again.journal.charter.state.doubtful, "in a cluster others may count on what was cut off"
+    assert again.journal.store_identity.state.doubtful, "in a cluster others may count on what was cut off"
     assert again.journal.last_index == 416
     again.append(20)
     again.close()
     assert repaired["aside"] in store_json("inspect", tmp_path)[0]["aside"]
 
 
-def test_small_damage_is_mended(tmp_path: Path) -> None:
+def test_small_damage_is_repaired(tmp_path: Path) -> None:
     keeper = make(tmp_path, 100)
     file, _ = place_of(keeper, 50)
     flip(tmp_path / file, 4096 + 49 * 32)
@@ -123,7 +123,7 @@ def test_small_damage_is_mended(tmp_path: Path) -> None:
     repaired = store("repair", tmp_path)
     assert repaired.exit_code == 0
     words = " ".join(repaired.stdout.split())
-    assert "mended: state at 0: a copy is damaged" in words
+    assert "repaired: state at 0: a copy is damaged" in words
     assert "the slot of entry 50" in words
     assert store("verify", tmp_path).exit_code == 0
     assert store_json("inspect", tmp_path)[0]["last_index"] == 100

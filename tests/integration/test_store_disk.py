@@ -1,12 +1,12 @@
-"""The journal's disk on a real directory: threads, joined syncs, and what the system refuses."""
+"""The journal's disk on a real directory: threads, joined syncs, and errors of the operating system."""
 
 from __future__ import annotations
 
 import errno
 import os
+import select
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,11 +32,11 @@ from pandomq.journal.effects import (
     Write,
 )
 from pandomq.journal.faults import DiskFullFault, InUseFault, ReadOnlyFault
-from pandomq.runtime import disk_runs
-from pandomq.runtime.disk import Disk
-from pandomq.runtime.disk_files import DirectoryFiles
-from pandomq.runtime.disk_lock import lock_holder
-from pandomq.runtime.disk_runs import joined
+from pandomq.runtime.disk import disk_runs
+from pandomq.runtime.disk.disk import Disk
+from pandomq.runtime.disk.disk_files import DirectoryFiles
+from pandomq.runtime.disk.disk_lock import lock_holder
+from pandomq.runtime.disk.disk_runs import joined
 from tests.integration.store_writer import SMALL, Keeper, payload_of
 
 A, B = FileName("a"), FileName("b")
@@ -53,7 +53,7 @@ def files(tmp_path: Path) -> Iterator[DirectoryFiles]:
     files.close()
 
 
-def test_effects_do_what_they_say(files: DirectoryFiles, tmp_path: Path) -> None:
+def test_effects_change_the_files_as_described(files: DirectoryFiles, tmp_path: Path) -> None:
     files.perform(Create(A))
     with pytest.raises(FileExistsError):
         files.perform(Create(A))
@@ -98,7 +98,7 @@ def test_more_files_than_may_be_open(files: DirectoryFiles) -> None:
     assert all(files.perform(Read(name, 0, 99)) == name.encode() for name in names)
 
 
-def test_what_is_joined_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joined_writes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_runs, "RUN_BYTES_MAX", 100)
     log = FileName("log")
     effects = [effect for at in range(0, 200, 40) for effect in (Write(log, at, (bytes(40),)), SyncFile(log))]
@@ -147,17 +147,17 @@ def test_a_write_does_not_overtake_another_to_the_same_place() -> None:
 
 
 class Waiting:
-    """A disk, and someone who waits for its completions."""
+    """A disk, and a caller that waits for its completions."""
 
     def __init__(self, directory: Path) -> None:
-        self.ready = threading.Event()
-        self.disk = Disk(directory, self.ready.set)
+        self.disk = Disk(directory)
+        self.ready = select.poll()
+        self.ready.register(self.disk.fd, select.POLLIN)
 
     def get(self, count: int) -> list[Completion]:
         found: list[Completion] = []
         while len(found) < count:
-            assert self.ready.wait(10)
-            self.ready.clear()
+            assert self.ready.poll(10_000)
             found += self.disk.take_completions()
         return found
 
@@ -199,11 +199,10 @@ def test_a_deleted_file_is_let_go_by_all_lanes(tmp_path: Path) -> None:
 def test_a_store_has_one_process(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path)
     with pytest.raises(InUseFault, match=f"in use by process {os.getpid()}"):
-        Disk(tmp_path, lambda: None)
+        Disk(tmp_path)
     assert lock_holder(tmp_path) == f"process {os.getpid()}"
-    script = (
-        "import sys; from pathlib import Path; from pandomq.runtime.disk import Disk; Disk(Path(sys.argv[1]), print)"
-    )
+    imports = "import sys; from pathlib import Path; from pandomq.runtime.disk.disk import Disk"
+    script = f"{imports}; Disk(Path(sys.argv[1]))"
     other = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
     assert other.returncode == 1 and "is in use by process" in other.stderr
     keeper.close()
@@ -214,10 +213,10 @@ def test_a_store_has_one_process(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Exception, match="cannot open the store in"):
-        Disk(tmp_path / "file" / "store", lambda: None)
+        Disk(tmp_path / "file" / "store")
 
 
-# Small disks of their own.
+# Small disks.
 
 
 @pytest.fixture

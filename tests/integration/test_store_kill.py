@@ -1,4 +1,5 @@
-"""Writers of a store that are killed at any moment: what they called durable is there, and is what they wrote."""
+"""Writers of a store that are killed at any moment: every entry that they reported as durable is in the store,
+unchanged."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from random import Random
 
 import pytest
 
-from pandomq.runtime.disk_tools import inspect_store
+from pandomq.runtime.disk.disk_tools import inspect_store
 from tests.integration.store_writer import Keeper, payload_of
 
 WRITER = Path(__file__).with_name("store_writer.py")
 
 
 def write_and_kill(directory: Path, seed: int, alive_s: float) -> int:
-    """Returns what the process last said was durable."""
+    """Returns the last durable index that the process reported."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = subprocess.Popen(
         [sys.executable, str(WRITER), str(directory), str(seed)], stdout=subprocess.PIPE, text=True, env=environment

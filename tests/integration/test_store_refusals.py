@@ -1,4 +1,4 @@
-"""Brokers whose store or disk is no good: each says in one line what is wrong, where, and what to do."""
+"""Brokers whose store or disk has an error: each prints in one line the error, the place, and the remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from zlib import crc32
 
@@ -15,8 +15,8 @@ import pytest
 from pika.exceptions import AMQPError
 
 from pandomq.journal.hard_state import COPY_OFFSETS, HEAD
-from pandomq.journal.layout import encode_sector
 from pandomq.journal.limits import SECTOR_BYTES
+from pandomq.journal.segments.layout import encode_sector
 
 from .restarts import PERSISTENT, RestartingBroker, ended
 
@@ -25,7 +25,7 @@ BODY = b"find me here"
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a broker left that was killed with three messages in a queue; has a snapshot of its start, too."""
+    """The store of a broker that was killed with three messages in a queue; it has a snapshot of its start, too."""
     with ended(RestartingBroker(tmp_path_factory.mktemp("written"))) as broker:
         broker.start()
         broker.stop()
@@ -49,7 +49,7 @@ def publish(broker: RestartingBroker, count: int) -> None:
 
 
 def publish_until_the_end(broker: RestartingBroker) -> int:
-    """How many were confirmed before the broker ended."""
+    """Returns how many were confirmed before the broker ended."""
     channel = broker.channel()
     channel.queue_declare("q", durable=True)
     for confirmed in range(1000):
@@ -74,7 +74,7 @@ def store(*arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-# Whose store it is.
+# The owner of the store.
 
 
 def test_a_directory_has_one_broker(stopped: RestartingBroker) -> None:
@@ -82,12 +82,13 @@ def test_a_directory_has_one_broker(stopped: RestartingBroker) -> None:
     stopped._command += ["--listen", "127.0.0.1:0"]
     said = stopped.refusal()
     assert f"is in use by process {stopped.pid}" in said
+    assert (stopped.data / "pid").read_text() == f"{stopped.pid}\n", "the file of the one that runs"
     assert "Stop that process first, or choose another data directory" in said
 
 
 def test_a_store_stays_with_its_broker(stopped: RestartingBroker) -> None:
     stopped._command += ["--name", "other"]
-    assert "the store belongs to broker 't', and this is 'other'" in stopped.refusal()
+    assert "the store belongs to broker 't', but this broker is 'other'" in stopped.refusal()
 
 
 def test_files_of_another_cluster_are_refused(stopped: RestartingBroker, tmp_path: Path) -> None:
@@ -107,11 +108,11 @@ def test_files_of_another_cluster_are_refused(stopped: RestartingBroker, tmp_pat
     assert count_left(stopped) == 3
 
 
-# What form it has.
+# The format of the store.
 
 
 def age(path: Path) -> None:
-    """As if a newer broker had written it."""
+    """Changes the file as if a newer broker had written it."""
     content = bytearray(path.read_bytes())
     if path.name == "state":
         for offset in COPY_OFFSETS:
@@ -131,18 +132,18 @@ def test_a_newer_format_is_refused(stopped: RestartingBroker, kind: str) -> None
     before = path.read_bytes()
     age(path)
     said = stopped.refusal()
-    assert f"{path.name} has format version 9; this broker reads versions up to " in said
-    assert "Start the newer broker that wrote it" in said
-    # It was not touched: the newer broker finds it as it left it.
+    assert f"{path.name} has format version 9; this broker supports versions up to " in said
+    assert "Start the newer version of the broker that wrote it" in said
+    # The file was not changed: the newer broker finds it as it left it.
     path.write_bytes(before)
     stopped.start()
     assert count_left(stopped) == 3
 
 
-# What became of it.
+# Damage of the store.
 
 
-def test_corruption_is_named_and_repair_keeps_what_it_cuts(stopped: RestartingBroker) -> None:
+def test_corruption_is_named_and_repair_keeps_the_entries_that_it_cuts(stopped: RestartingBroker) -> None:
     segment = newest_segment(stopped)
     content = bytearray(segment.read_bytes())
     place = content.index(BODY + b" 1")
@@ -152,11 +153,11 @@ def test_corruption_is_named_and_repair_keeps_what_it_cuts(stopped: RestartingBr
     assert f"{segment.name} is corrupt at offset" in said
     offset = int(said.partition("at offset ")[2].partition(":")[0])
     assert place - 4096 < offset < place
-    assert "`pandomq store repair` cuts the log there and keeps what it cuts in a side file" in said
+    assert "`pandomq store repair` cuts the log there and keeps the cut part in a side file" in said
     words = store("repair", stopped.data)
     (aside,) = stopped.data.glob("aside-*")
     assert f"kept in {aside}" in words
-    # Of what was cut, every byte is there, also the damaged ones.
+    # Every byte that was cut off is there, also the damaged ones.
     assert bytes(content[place : place + len(BODY) + 2]) in aside.read_bytes()
     assert BODY + b" 2" in aside.read_bytes()
     stopped.start()
@@ -198,13 +199,13 @@ def test_rot_in_the_newest_snapshot_costs_nothing(tmp_path: Path) -> None:
         content[len(content) // 2] ^= 1
         snapshot.write_bytes(content)
         broker.start()
-        assert f"{snapshot.name} is damaged at offset" in broker.log_text()
+        assert f"{snapshot.name} was damaged at offset" in broker.log_text()
         assert count_left(broker) == 3
 
 
-# What the disk does.
+# Errors of the disk.
 
-FAULTY = """
+PYTHON_FAULTS = """
 import errno, os
 
 def failing(name, whole):
@@ -217,17 +218,84 @@ def failing(name, whole):
 for name in ("fdatasync", "pwritev"):
     setattr(os, name, failing(name, getattr(os, name)))
 """
+SYSTEM_FAULTS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct iovec;
+
+static int fails(const char *name)
+{
+    char text[32] = "";
+    int flag = open(FLAG, O_RDONLY | O_CLOEXEC);
+    if (flag < 0)
+        return 0;
+    if (read(flag, text, sizeof(text) - 1) < 0)
+        text[0] = 0;
+    close(flag);
+    return strstr(text, name) != NULL;
+}
+
+#define FAILING(type, name, word, parameters, arguments) \\
+    type name parameters \\
+    { \\
+        if (fails(word)) { \\
+            errno = EIO; \\
+            return -1; \\
+        } \\
+        return ((type (*) parameters) dlsym(RTLD_NEXT, #name)) arguments; \\
+    }
+
+#define WRITE (int fd, const struct iovec *pieces, int count, off_t offset), (fd, pieces, count, offset)
+#define WRITE_2 (int fd, const struct iovec *pieces, int count, off_t offset, int flags), \\
+    (fd, pieces, count, offset, flags)
+#define EXPANDED(...) FAILING(__VA_ARGS__)
+
+FAILING(int, fdatasync, "fdatasync", (int fd), (fd))
+EXPANDED(ssize_t, pwritev, "pwritev", WRITE)
+EXPANDED(ssize_t, pwritev64, "pwritev", WRITE)
+EXPANDED(ssize_t, pwritev2, "pwritev", WRITE_2)
+EXPANDED(ssize_t, pwritev64v2, "pwritev", WRITE_2)
+"""
 
 
+def replace_in_python(directory: Path, flag: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python runs `sitecustomize` at its start: there the functions are replaced by ones that fail on request. The
+    compiled writer of the log does not call them."""
+    (directory / "site").mkdir()
+    (directory / "site" / "sitecustomize.py").write_text(PYTHON_FAULTS.format(flag=str(flag)))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(directory / "site"), *filter(None, sys.path)]))
+    monkeypatch.setenv("PANDOMQ_PLAIN", "1")
+
+
+def replace_in_system(directory: Path, flag: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that is loaded first replaces the system calls, for whatever the broker has compiled too."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    source, library = directory / "faults.c", directory / "faults.so"
+    source.write_text(SYSTEM_FAULTS)
+    options = ["-shared", "-fPIC", f'-DFLAG="{flag}"', "-o", str(library), str(source), "-ldl"]
+    subprocess.run([compiler, *options], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+
+
+@pytest.mark.parametrize("replace", [replace_in_python, replace_in_system])
 @pytest.mark.parametrize(("call", "doing"), [("fdatasync", "cannot sync"), ("pwritev", "cannot write to")])
 def test_a_disk_that_fails_ends_the_broker_unconfirmed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, doing: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    replace: Callable[[Path, Path, pytest.MonkeyPatch], None],
+    call: str,
+    doing: str,
 ) -> None:
-    """Python runs `sitecustomize` at its start: there the system's calls are made to fail at our word."""
     flag = tmp_path / "fails"
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(FAULTY.format(flag=str(flag)))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "site"), *filter(None, sys.path)]))
+    replace(tmp_path, flag, monkeypatch)
     with ended(RestartingBroker(tmp_path)) as broker:
         broker.start()
         publish(broker, 20)
@@ -236,14 +304,14 @@ def test_a_disk_that_fails_ends_the_broker_unconfirmed(
         with pytest.raises(AMQPError):
             channel.basic_publish("", "q", BODY, PERSISTENT)
         said = broker.wait_for_end()
-        assert doing in said and "Input/output error. Check the disk before the broker is started again" in said
+        assert doing in said and "Input/output error. Check the disk before you start the broker again" in said
         flag.unlink()
         broker.start()
-        # What was never confirmed may be there or not.
+        # Unconfirmed messages may be there or not.
         assert count_left(broker) in (20, 21)
 
 
-# Small disks of their own.
+# Small disks.
 
 
 @pytest.fixture
@@ -271,7 +339,7 @@ def test_a_read_only_directory(small_disk: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Publishers are held back first; then the reserve goes; then the broker ends, and has all that it confirmed."""
+    """Publishers are blocked first; then the reserve is used; then the broker ends, and has all confirmed messages."""
     monkeypatch.setenv("PANDOMQ_LOG_RESERVE_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SEGMENT_BYTES", "256KiB")
     monkeypatch.setenv("PANDOMQ_LOG_SNAPSHOT_BYTES", "1GiB")
@@ -280,7 +348,10 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         broker.start()
         confirmed = publish_until_the_end(broker)
         said = broker.wait_for_end()
-        assert "No space left on device. Free some space on the disk and start again; nothing confirmed is lost" in said
+        assert (
+            "No space left on device. Free some space on the disk and start the broker again; confirmed messages are "
+            "not lost"
+        ) in said
         assert confirmed > 100
         subprocess.run(["mount", "-o", "remount,size=16m", str(broker.data)], check=True)
         broker.start()
@@ -295,7 +366,7 @@ def test_consumers_go_on_while_the_disk_is_full(small_disk: Path, monkeypatch: p
     with ended(RestartingBroker(small_disk)) as broker:
         broker.start()
         publish(broker, 200)
-        # Somebody else fills the disk to the last byte.
+        # Another process fills the disk to the last byte.
         free = os.statvfs(broker.data)
         (broker.data / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
         connection = broker.connect()

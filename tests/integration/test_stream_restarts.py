@@ -1,4 +1,4 @@
-"""Streams of a broker that stops, or is killed, and starts again; and of one that keeps only the end of them."""
+"""Streams of a broker that stops, or is killed, and starts again; and of one that keeps only their ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams, with pika and aio-pika as their users have them."""
+"""Streams, as clients of pika and aio-pika use them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_reader_follows(channel: BlockingChannel, connect: Connect, names: Nam
     assert reader.numbers == list(range(100))
 
 
-def test_what_a_stream_is_not(channel: BlockingChannel, connect: Connect, names: Names) -> None:
+def test_methods_that_do_not_fit_a_stream_are_refused(channel: BlockingChannel, connect: Connect, names: Names) -> None:
     stream = names.queue()
     declare(channel, stream)
     with pytest.raises(ChannelClosedByBroker, match="prefetch count is not set"):

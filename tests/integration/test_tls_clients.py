@@ -1,4 +1,4 @@
-"""TLS as clients use it: with and without a certificate of their own, logging in by it, large messages through it."""
+"""TLS clients: with and without a certificate of their own, logins by certificate, large messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_authority_is_enough_where_no_certificate_is_required(asking: TlsBrok
 
 
 @pytest.mark.parametrize("kind", BAD_KINDS)
-def test_a_bad_certificate_does_not_matter_where_nobody_looks(ignoring: TlsBroker, kind: BadKind) -> None:
+def test_a_bad_certificate_does_not_matter_where_none_is_requested(ignoring: TlsBroker, kind: BadKind) -> None:
     pair = bad_certificate(ignoring.authority, kind)
     ignoring.connect(pair).close()
     assert "EXTERNAL" not in mechanisms(ignoring, pair).split()
@@ -85,7 +85,7 @@ def test_external_logs_in_as_the_certificates_name(asking: TlsBroker, clara: Pai
     with asking.connect(clara, ExternalCredentials()) as connection:
         channel = connection.channel()
         queue = channel.queue_declare("", exclusive=True).method.queue
-        # The broker checks this property against who is logged in.
+        # The broker compares this property with the user of the connection.
         channel.confirm_delivery()
         channel.basic_publish("", queue, b"mine", pika.BasicProperties(user_id=USER))
         assert take(channel, queue).properties.user_id == USER
@@ -97,15 +97,15 @@ def test_a_password_is_still_good_with_a_certificate(asking: TlsBroker, clara: P
         asking.connect(clara, pika.PlainCredentials(USER, "wrong"))
 
 
-def test_external_is_offered_only_to_who_showed_a_certificate(asking: TlsBroker, clara: Pair) -> None:
+def test_external_is_offered_only_to_clients_with_a_certificate(asking: TlsBroker, clara: Pair) -> None:
     assert "EXTERNAL" in mechanisms(asking, clara).split()
     assert "EXTERNAL" not in mechanisms(asking, None).split()
     with pytest.raises(AuthenticationError):
         asking.connect(None, ExternalCredentials())
 
 
-def test_external_is_for_those_who_ask_for_it(requiring: TlsBroker) -> None:
-    """py-amqp takes EXTERNAL before a password where it is offered, and its name need not be a user."""
+def test_external_is_offered_only_when_it_is_configured(requiring: TlsBroker) -> None:
+    """py-amqp prefers EXTERNAL to a password if it is offered, and the certificate's name need not be a user."""
     stranger = requiring.authority.client("somebody else", "stranger")
     assert mechanisms(requiring, stranger).split() == ["AMQPLAIN", "PLAIN"]
     files = {"ca_certs": requiring.authority.certificate, "certfile": stranger.certificate, "keyfile": stranger.key}
@@ -125,7 +125,7 @@ def test_a_name_that_is_no_user_is_refused(asking: TlsBroker) -> None:
     stranger = asking.authority.client("somebody else", "stranger")
     with pytest.raises(ProbableAuthenticationError, match="mechanism EXTERNAL"):
         asking.connect(stranger, ExternalCredentials())
-    asking.broker.wait_for_line("refused: the certificate's name 'somebody else' is not a user")
+    asking.broker.wait_for_line("failed: the certificate's name 'somebody else' is not the name of a user")
 
 
 async def test_aio_pika(asking: TlsBroker, clara: Pair) -> None:
@@ -201,6 +201,6 @@ def test_amqplib(node: str, asking: TlsBroker, clara: Pair, external: bool) -> N
 
 
 def test_nothing_secret_is_in_the_log(asking: TlsBroker) -> None:
-    """After all that happened here, at the level that says most."""
+    """The log is checked after all other tests here, at the most detailed level."""
     assert PASSWORD not in asking.broker.words
     assert "PRIVATE KEY" not in asking.broker.words

@@ -1,4 +1,4 @@
-"""Who is turned away at the TLS port, how soon, and with which one line in the log; nobody else notices."""
+"""Clients that the TLS port refuses: how soon, and with which one line in the log; no other client notices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.only_ours("it listens with certificates that were made 
 
 HANDSHAKE_MS: Final = 1200
 SOON_S: Final = 1.0
-"""Less than the handshake may take: they are refused for what they did, not for being slow."""
+"""Less than the time limit of the handshake: they are refused for their errors, not for being slow."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def requiring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsBroker]:
 
 @pytest.fixture
 def bystander(requiring: TlsBroker) -> Iterator[Connection]:
-    """Somebody whose connection has to live through the test."""
+    """A client whose connection has to survive the test."""
     connection = requiring.open(requiring.authority.client(USER))
     channel = connection.channel()
     yield connection
@@ -52,7 +52,7 @@ def bystander(requiring: TlsBroker) -> Iterator[Connection]:
 
 
 def read_to_end(stream: socket.socket) -> bytes:
-    """All that comes before the end, however it ends."""
+    """Reads everything before the end of the connection, in whatever way it ends."""
     stream.settimeout(PATIENCE_S)
     received = b""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
@@ -63,7 +63,7 @@ def read_to_end(stream: socket.socket) -> bytes:
 
 
 def greet_in_vain(broker: TlsBroker, context: ssl.SSLContext) -> None:
-    """In TLS 1.3 a client believes that it is in before the broker has looked at its certificate."""
+    """In TLS 1.3 a client considers itself connected before the broker has checked its certificate."""
     with contextlib.suppress(ssl.SSLError, ConnectionError):
         stream = broker.dial(context)
         stream.sendall(PROTOCOL_HEADER)
@@ -71,7 +71,7 @@ def greet_in_vain(broker: TlsBroker, context: ssl.SSLContext) -> None:
 
 
 def the_line(broker: TlsBroker, mark: int, reason: str) -> None:
-    """One line says why, and there is no second."""
+    """Checks that one line has the reason, and that there is no second line."""
     line = broker.broker.wait_for_line(reason, mark)
     assert broker.broker.lines("WARNING|ERROR", mark) == [line]
 
@@ -91,7 +91,7 @@ def test_a_bad_certificate_is_refused_also_where_none_is_required(
     checking: TlsBroker = request.getfixturevalue(mode)
     mark = checking.broker.mark()
     greet_in_vain(checking, checking.context(bad_certificate(checking.authority, kind)))
-    the_line(checking, mark, f"no TLS with 127.0.0.1:.* its certificate is not accepted: {reason}")
+    the_line(checking, mark, f"TLS handshake with 127.0.0.1:.* certificate of the client was rejected: {reason}")
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -102,7 +102,7 @@ def test_without_a_certificate_where_one_is_required(
     context.minimum_version = context.maximum_version = version
     mark = requiring.broker.mark()
     greet_in_vain(requiring, context)
-    the_line(requiring, mark, "no TLS with 127.0.0.1:.* peer did not return a certificate")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* peer did not return a certificate")
 
 
 def test_a_client_that_does_not_trust_the_broker(requiring: TlsBroker, bystander: Connection) -> None:
@@ -110,11 +110,11 @@ def test_a_client_that_does_not_trust_the_broker(requiring: TlsBroker, bystander
     mark = requiring.broker.mark()
     with pytest.raises(ssl.SSLCertVerificationError):
         requiring.dial(client_context(other))
-    the_line(requiring, mark, "no TLS with 127.0.0.1:.* unknown ca")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* unknown ca")
 
 
 def old_context(version: ssl.TLSVersion) -> ssl.SSLContext:
-    """For a version that OpenSSL offers only to who insists."""
+    """For a version that OpenSSL offers only with a special setting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -129,7 +129,7 @@ def test_old_versions_are_refused(requiring: TlsBroker, bystander: Connection, v
     mark = requiring.broker.mark()
     with pytest.raises((ssl.SSLError, ConnectionError)):
         requiring.dial(old_context(version))
-    the_line(requiring, mark, "no TLS with 127.0.0.1:.* unsupported protocol")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* unsupported protocol")
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,16 @@ def test_old_versions_are_refused(requiring: TlsBroker, bystander: Connection, v
     [PROTOCOL_HEADER, b"GET / HTTP/1.1\r\n\r\n", b"A", b"\0" * 300],
     ids=["AMQP", "HTTP", "one octet", "zeros"],
 )
-def test_who_does_not_speak_tls_hears_so_at_once(requiring: TlsBroker, bystander: Connection, words: bytes) -> None:
+def test_a_client_that_does_not_speak_tls_is_closed_at_once(
+    requiring: TlsBroker, bystander: Connection, words: bytes
+) -> None:
     mark = requiring.broker.mark()
     began = time.monotonic()
     plain = socket.create_connection(("127.0.0.1", requiring.port), PATIENCE_S)
     plain.sendall(words)
     assert read_to_end(plain) == b""
     assert time.monotonic() - began < SOON_S
-    the_line(requiring, mark, "no TLS with 127.0.0.1:.* it does not speak TLS")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* the peer does not speak TLS")
 
 
 def test_garbage_in_place_of_a_hello(requiring: TlsBroker, bystander: Connection) -> None:
@@ -152,7 +154,7 @@ def test_garbage_in_place_of_a_hello(requiring: TlsBroker, bystander: Connection
     plain = socket.create_connection(("127.0.0.1", requiring.port), PATIENCE_S)
     plain.sendall(b"\x16\x03\x01\x02\x00" + b"\xff" * 600)
     read_to_end(plain)
-    the_line(requiring, mark, "no TLS with 127.0.0.1:")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* failed")
 
 
 def test_tls_on_the_plain_port(requiring: TlsBroker, bystander: Connection) -> None:
@@ -161,7 +163,7 @@ def test_tls_on_the_plain_port(requiring: TlsBroker, bystander: Connection) -> N
     with pytest.raises((ssl.SSLError, ConnectionError)):
         requiring.context().wrap_socket(plain, server_hostname="localhost")
     plain.close()
-    the_line(requiring, mark, "connection 127.0.0.1:.* refused: it speaks TLS")
+    the_line(requiring, mark, "connection 127.0.0.1:.* rejected: the client speaks TLS")
 
 
 def test_half_a_hello_has_a_limited_time(requiring: TlsBroker, bystander: Connection) -> None:
@@ -171,24 +173,28 @@ def test_half_a_hello_has_a_limited_time(requiring: TlsBroker, bystander: Connec
     plain.sendall(b"\x16\x03\x01\x02\x00\x01")
     assert read_to_end(plain) == b""
     assert HANDSHAKE_MS / 1000 * 0.9 < time.monotonic() - began < PATIENCE_S / 2
-    the_line(requiring, mark, "no TLS with 127.0.0.1:.* handshake is taking longer")
+    the_line(requiring, mark, "TLS handshake with 127.0.0.1:.* handshake is taking longer")
 
 
-def test_who_is_in_and_says_nothing_has_a_limited_time(requiring: TlsBroker, bystander: Connection) -> None:
+def test_a_client_that_is_silent_after_the_tls_handshake_has_a_limited_time(
+    requiring: TlsBroker, bystander: Connection
+) -> None:
     mark = requiring.broker.mark()
     stream = requiring.dial(requiring.context(requiring.authority.client(USER)))
     assert read_to_end(stream) == b""
-    the_line(requiring, mark, "connection 127.0.0.1:.* dropped: it did not finish the handshake in time")
+    the_line(requiring, mark, "connection 127.0.0.1:.* dropped: the handshake was not completed in time")
 
 
-def test_those_in_the_handshake_count(requiring: TlsBroker) -> None:
-    """The limit is 20: who came first and says nothing keeps others out only until its time is over."""
+def test_connections_in_the_tls_handshake_count_towards_the_limit(requiring: TlsBroker) -> None:
+    """The limit is 20: clients that connected first and send nothing keep others out only until their time is over."""
     mark = requiring.broker.mark()
     silent = [socket.create_connection(("127.0.0.1", requiring.port), PATIENCE_S) for _ in range(25)]
-    wait_until(lambda: len(requiring.broker.lines("refused .* before TLS: too many connections", mark)) == 5)
+    wait_until(
+        lambda: len(requiring.broker.lines("rejected connection from .* before TLS: too many connections", mark)) == 5
+    )
     for stream in silent:
         assert read_to_end(stream) == b""
-    wait_until(lambda: len(requiring.broker.lines("no TLS with .* longer", mark)) == 20)
+    wait_until(lambda: len(requiring.broker.lines("TLS handshake with .* longer", mark)) == 20)
     requiring.open(requiring.authority.client(USER)).close()
 
 
@@ -196,7 +202,7 @@ def test_looking_whether_the_port_is_open_is_no_event(requiring: TlsBroker, byst
     mark = requiring.broker.mark()
     for _ in range(5):
         socket.create_connection(("127.0.0.1", requiring.port), PATIENCE_S).close()
-    # Whoever is turned away after them is logged after them.
+    # Clients that are refused after them are logged after them.
     greet_in_vain(requiring, requiring.context())
     the_line(requiring, mark, "did not return a certificate")
 
@@ -208,7 +214,7 @@ def test_a_cut_in_the_middle_of_a_record(requiring: TlsBroker, bystander: Connec
     raw = socket.socket(fileno=connection.socket.detach())
     raw.sendall(b"\x17\x03\x03\x40\x00 only the start of a record")
     raw.close()
-    the_line(requiring, mark, "connection 127.0.0.1:.* ended without a close")
+    the_line(requiring, mark, "connection 127.0.0.1:.* was closed by the client without connection.close")
 
 
 def test_octets_that_are_no_record_end_only_this_connection(requiring: TlsBroker, bystander: Connection) -> None:
@@ -218,7 +224,7 @@ def test_octets_that_are_no_record_end_only_this_connection(requiring: TlsBroker
     raw = socket.socket(fileno=connection.socket.detach())
     raw.sendall(b"this is not how a record begins")
     read_to_end(raw)
-    the_line(requiring, mark, "connection 127.0.0.1:.* ended without a close")
+    the_line(requiring, mark, "connection 127.0.0.1:.* was closed by the client without connection.close")
 
 
 def test_each_event_is_one_line_and_bears_a_time(requiring: TlsBroker) -> None:

@@ -1,4 +1,4 @@
-"""Traces of a real broker: what pika's clients do is found in the stream, step by step, and nothing after the end."""
+"""Traces of a real broker: the stream has the actions of pika's clients, step by step, and nothing after the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def vhost(api: httpx.Client) -> Iterator[str]:
 
 
 class Traced:
-    """What the stream has said so far."""
+    """The stream's events so far."""
 
     def __init__(self, channel: BlockingChannel) -> None:
         self._reader = StreamReader(channel, TRACE_STREAM)
@@ -91,7 +91,7 @@ def test_every_step_is_in_the_stream(http_broker: HttpBroker, api: httpx.Client,
         assert (unroutable.exchange, unroutable.routing_key, unroutable.size) == ("amq.topic", "no.where", 6)
 
 
-def test_the_dead_the_expired_and_the_refused(http_broker: HttpBroker, vhost: str) -> None:
+def test_dead_lettered_expired_and_refused_messages_are_traced(http_broker: HttpBroker, vhost: str) -> None:
     with http_broker.amqp(vhost=vhost) as connection:
         channel = connection.channel()
         channel.queue_declare("graves")
@@ -114,7 +114,11 @@ def test_the_dead_the_expired_and_the_refused(http_broker: HttpBroker, vhost: st
         dropped = one(traced.wait_for("short", Kind.DROPPED), Kind.DROPPED)
         assert (dropped.reason, dropped.sequence) == (Reason.MAXLEN, 1)
         full = traced.wait_for("full", Kind.REFUSED)
-        assert [row.kind for row in full] == [Kind.PUBLISHED, Kind.CONFIRMED, Kind.REFUSED]
+        assert [row.kind for row in full] == [
+            Kind.PUBLISHED,
+            Kind.CONFIRMED,
+            Kind.REFUSED,
+        ]
 
 
 def test_a_part_is_traced_and_then_nothing(http_broker: HttpBroker, api: httpx.Client, vhost: str) -> None:
@@ -137,7 +141,7 @@ def test_a_part_is_traced_and_then_nothing(http_broker: HttpBroker, api: httpx.C
         assert api.get(path).json()["tracing"] is False
         channel.queue_declare("silent")
         channel.basic_publish("", "silent", b"m")
-        # Whatever is traced comes after this.
+        # All traced events come after this.
         assert api.put(path, json={"tracing": True}).status_code == 204
         channel.queue_declare("loud")
         channel.basic_publish("", "loud", b"m")
@@ -145,7 +149,7 @@ def test_a_part_is_traced_and_then_nothing(http_broker: HttpBroker, api: httpx.C
         assert not [row for row in traced.rows if row.queue == "silent"]
 
 
-def test_what_is_no_part_is_refused(api: httpx.Client, vhost: str) -> None:
+def test_a_malformed_sample_is_refused(api: httpx.Client, vhost: str) -> None:
     for wrong in ({"trace_sample": 2}, {"trace_sample": -1}, {"trace_sample": "1%"}, {"tracing": "perhaps"}):
         assert api.put(f"vhosts/{vhost}", json=wrong).status_code == 400
     assert api.get(f"vhosts/{vhost}").json()["trace_sample"] == 1.0

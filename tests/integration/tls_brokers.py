@@ -1,4 +1,4 @@
-"""Brokers with TLS, one for each way to treat clients' certificates, and what clients need to reach them."""
+"""Brokers with TLS, one for each policy on clients' certificates, and the settings that clients need to reach them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class TlsBroker:
         )
 
     def dial(self, context: ssl.SSLContext) -> ssl.SSLSocket:
-        """A TLS connection with nothing in it. Who shows a bad certificate may hear so only when it reads."""
+        """Opens a TLS connection without AMQP. A client with a bad certificate may receive the refusal only when it
+        reads."""
         plain = dial("127.0.0.1", self.port)
         try:
             return context.wrap_socket(plain, server_hostname="localhost")

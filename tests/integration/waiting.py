@@ -1,4 +1,4 @@
-"""Waiting for conditions, never for time: every wait here ends as soon as what it waits for is true."""
+"""Waits for conditions, never for time: every wait here ends as soon as its condition is true."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PATIENCE_S = 40.0
 POLL_S = 0.01
 POLL_S_MAX = 0.05
 POLL_PART = 0.1
-"""Who has waited long waits a little longer between two looks: a look may be a question to three brokers, which are
-slowed down by it."""
+"""The pause between two checks grows with the time waited: a check may be a request to three brokers, which slows them
+down."""
 
 
 def wait_until(condition: Callable[[], object], what: str = "the condition", patience_s: float = PATIENCE_S) -> None:
@@ -35,7 +35,7 @@ async def wait_until_async(
 
 
 def pump(connection: Any, condition: Callable[[], object], what: str = "the condition") -> None:
-    """Lets a blocking pika connection work until the condition holds."""
+    """Processes a blocking pika connection until the condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true within {PATIENCE_S} s"
@@ -43,6 +43,7 @@ def pump(connection: Any, condition: Callable[[], object], what: str = "the cond
 
 
 def barrier(channel: BlockingChannel, queue: str) -> None:
-    """Returns once what the queue has sent to this channel has arrived here: for looking whether it sent too much."""
+    """Returns once all messages that the queue has sent to this channel have arrived, to check that it did not send too
+    many."""
     channel.queue_declare(queue, passive=True)
     channel.connection.process_data_events(time_limit=0)

@@ -1,4 +1,4 @@
-"""A broker process that tests keep an eye on: it has to live, to end cleanly, and to log no unhandled exception."""
+"""A broker process under observation: it has to live, to end cleanly, and to log no unhandled exception."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.support.process import BrokerProcess
 LOG_TAIL_CHARS = 8000
 KILL_TIMEOUT_S = 15.0
 
-# What a program prints when an exception reached nobody.
+# The output of a program after an unhandled exception.
 UNHANDLED_SIGNS = ("Traceback (most recent call last)", "exception was never retrieved", "Fatal Python error")
 
 
 class BrokerFailed(AssertionError):
-    """The broker ended by itself or badly, or logged an exception that nobody handled."""
+    """The broker ended by itself or with an error, or logged an unhandled exception."""
 
 
 class WatchedBroker(BrokerProcess):
@@ -34,7 +34,7 @@ class WatchedBroker(BrokerProcess):
             raise BrokerFailed(f"the broker logged an unhandled exception:\n{fresh[-LOG_TAIL_CHARS:]}")
 
     def stop(self) -> int:
-        """Asks it to end, as ^C does, and insists on a clean exit."""
+        """Asks it to end, as ^C does, and requires a clean exit."""
         code = super().stop()
         text = self.log_text()
         if code not in (0, -signal.SIGTERM) or any(sign in text[self._checked_chars :] for sign in UNHANDLED_SIGNS):

@@ -1,4 +1,4 @@
-"""An install on a machine whose C compiler does not work gives the broker with its plain kernel, and says so."""
+"""An install on a machine whose C compiler does not work gives the broker with its plain kernel, and reports this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROJECT_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy without anything compiled: the test must neither see nor disturb the kernel that other tests run on."""
+    """A copy without compiled files: the test must neither see nor disturb the kernel that other tests run on."""
     copy = tmp_path / "project"
     shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
     for name in PROJECT_FILES:
@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    # The kernel asked for by the test run itself must not decide what this install builds and uses.
+    # The kernel that the test run itself selects must not determine the result of this install.
     clean = {name: value for name, value in os.environ.items() if name not in ("PANDOMQ_PLAIN", "PANDOMQ_KERNEL")}
     return subprocess.run(command, env=clean | environment, text=True, capture_output=True, check=False)
 
@@ -42,17 +42,21 @@ def test_without_a_compiler_the_plain_kernel_is_installed_with_a_notice(project:
     wheel, output = build_wheel(project, CC="/bin/false")
     assert wheel is not None, output
     assert "the compiled kernel was NOT built" in output
+    assert "the compiled writer of the log was NOT built" in output
 
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         assert not [name for name in archive.namelist() if name.endswith((".so", ".pyx", ".pxi", ".c"))]
         archive.extractall(installed)
-    script = "import pandomq.kernel as kernel; print(kernel.__file__); print(kernel.KIND)"
+    script = (
+        "import pandomq.kernel as kernel; from pandomq.runtime.disk import log_lane; "
+        "print(kernel.__file__); print(kernel.KIND); print(log_lane.COMPILED)"
+    )
     result = run(sys.executable, "-c", script, PYTHONPATH=str(installed))
     assert result.returncode == 0, result.stderr
-    place, chosen = result.stdout.splitlines()
+    place, chosen, writer = result.stdout.splitlines()
     assert Path(place).is_relative_to(installed)
-    assert chosen == "plain"
+    assert (chosen, writer) == ("plain", "False")
 
 
 def test_where_the_kernel_is_required_a_missing_compiler_is_an_error(project: Path) -> None:

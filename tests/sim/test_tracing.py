@@ -1,4 +1,4 @@
-"""Worlds in which messages are traced: promises hold as ever, and a seed has one course, whichever kernel traces."""
+"""Worlds in which messages are traced: the promises hold, and a seed has one course, on either kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pandomq.sim.campaign import Job, run_job
 
 SEEDS = {1: range(5), 3: range(2)}
-"""By the number of brokers."""
+"""Seeds by the number of brokers."""
 
 
 @pytest.mark.timeout(300)

@@ -1,10 +1,10 @@
 """The program of a machine where PySpark is installed and PandoMQ is not: writes rows to a stream, copies that to
-another one, reads the copy, and prints what it has seen as a line of JSON.
+another one, reads the copy, and prints the result as a line of JSON.
 
     PYTHONPATH=pandomq-spark.zip spark-submit --py-files pandomq-spark.zip bare_program.py
     SPARK_REMOTE=sc://HOST:PORT python bare_program.py
 
-BROKER_OPTIONS, a JSON object, says where the brokers are, CHECKPOINT where Spark may note how far it is.
+BROKER_OPTIONS, a JSON object, has the addresses of the brokers, CHECKPOINT the directory for Spark's progress.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Python that has what PySpark needs, and nothing of ours: a machine where PandoMQ is not installed."""
+"""A Python with the dependencies of PySpark, but without PandoMQ: a machine where PandoMQ is not installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTALLED = Path(pyspark.__file__).parents[1]
 
 
 class BarePython:
-    """`program` is the interpreter, `environment` is what it, and the Spark it starts, are to have."""
+    """`program` is the interpreter, `environment` is the environment for it, and for the Spark that it starts."""
 
     def __init__(self, directory: Path) -> None:
         packages = directory / "packages"
@@ -23,7 +23,7 @@ class BarePython:
         for entry in INSTALLED.iterdir():
             if "pandomq" not in entry.name:
                 (packages / entry.name).symlink_to(entry)
-        # Without its site a Python minds no .pth file, so an editable install does not show.
+        # Without its site a Python ignores .pth files, so an editable install is not visible.
         self.program = interpreter(directory, "-S")
         self.environment = {
             "HOME": str(directory),

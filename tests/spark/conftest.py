@@ -1,4 +1,4 @@
-"""Fixtures of the Spark tests: one session for the whole process, since it takes ten seconds to have one.
+"""Fixtures of the Spark tests: one session for the whole process, since it takes ten seconds to start one.
 
 They run in a process of their own (`make test` does so), one after the other: a session uses all cores by itself.
 """
@@ -28,7 +28,7 @@ CONNECT: Final = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
 }
-"""The session serves clients of Spark Connect, too: another one would take as long again."""
+"""The session also serves clients of Spark Connect: a second session would take as long again."""
 NOT_OURS = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning", "DeprecationWarning", "FutureWarning")
 
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
-        # Spark's gateway leaves sockets to the garbage collector, and uses what Python and pandas will take away.
+        # Spark's gateway leaves sockets to the garbage collector, and uses features that Python and pandas will remove.
         for warning in NOT_OURS:
             item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
 
@@ -63,18 +63,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     gateway = SparkContext._gateway
     assert gateway is not None
     gateway.shutdown()
-    # Its Java ends when nobody is left to tell it anything.
+    # Its Java process ends when this pipe is closed.
     gateway.proc.stdin.close()
     gateway.proc.wait(END_PATIENCE_S)
     SparkContext._gateway = SparkContext._jvm = None
-    # What it leaves to the garbage collector goes while nobody minds.
+    # Remaining objects are collected now, while their warnings are ignored.
     del session, builder, gateway
     gc.collect()
 
 
 @pytest.fixture(scope="session")
 def connect_port(spark: SparkSession) -> int:
-    """Where the session listens for clients of Spark Connect."""
+    """The port on which the session listens for clients of Spark Connect."""
     jvm: Any = spark._jvm
     service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
     port: int = getattr(service, "MODULE$").localPort()
@@ -83,7 +83,7 @@ def connect_port(spark: SparkSession) -> int:
 
 @pytest.fixture
 def event_log(spark: SparkSession) -> Callable[[], str]:
-    """What the session has told whoever listens, its web pages among them, so far."""
+    """The events that the session has sent to its listeners so far, its web pages among them."""
     place = Path(str(spark.conf.get("spark.eventLog.dir")))
     return lambda: "".join(path.read_text() for path in place.rglob("*") if path.is_file())
 

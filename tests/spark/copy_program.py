@@ -1,4 +1,4 @@
-"""The program of a driver: copies streams to a stream until it is ended. A restart goes on from the checkpoint.
+"""The program of a driver: copies streams to a stream until it is ended. A restart continues from the checkpoint.
 
     python -m tests.spark.copy_program MASTER URL SOURCES COPY CHECKPOINT
 

@@ -1,9 +1,9 @@
-"""A Python for Spark that answers before it imports anything.
+"""A Python for Spark that connects before it imports anything.
 
-Spark starts a process for each streaming source, and gives it ten seconds until it connects, which no setting changes.
-It imports half of PySpark first, and on a machine with many times more work than cores that takes longer. This program
-connects at once, and then runs the module that Spark asked for with that connection. `interpreter` makes what Spark is
-to start instead of Python.
+Spark starts a process for each streaming source, and waits ten seconds until it connects, which no setting changes. The
+process imports half of PySpark first, and on a machine with many times more work than cores that takes longer. This
+program connects at once, and then runs the module that Spark asked for with that connection. `interpreter` makes the
+program that Spark starts instead of Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PATIENCE_S = 300.0
 
 
 def interpreter(directory: Path, *options: str) -> Path:
-    """Like this Python with these options, but for the module that Spark is impatient with."""
+    """Returns a Python like this one with these options, except for the module for which Spark does not wait long
+    enough."""
     directory.mkdir(parents=True, exist_ok=True)
     program = directory / "python"
     draft = directory / f"python.{os.getpid()}"
@@ -37,7 +38,7 @@ def interpreter(directory: Path, *options: str) -> Path:
 
 
 def connect() -> socket.socket:
-    """To who started this process; says the secret, and which process this is, as PySpark would."""
+    """Connects to the process that started this one; sends the secret, and the process id, as PySpark would."""
     secret = os.environ["PYTHON_WORKER_FACTORY_SECRET"].encode()
     connection = socket.create_connection(("127.0.0.1", int(os.environ["PYTHON_WORKER_FACTORY_PORT"])), PATIENCE_S)
     connection.sendall(struct.pack("!i", len(secret)) + secret)
@@ -51,7 +52,7 @@ def connect() -> socket.socket:
 
 def main(module: str) -> None:
     connection = connect()
-    # The directory of this file is no place to import from.
+    # The directory of this file must not be a place to import from.
     del sys.path[0]
     import runpy
     from contextlib import contextmanager

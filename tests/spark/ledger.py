@@ -1,7 +1,7 @@
-"""What went into streams and what came out of them, read over AMQP by another client than Spark's.
+"""The input and the output of streams, read over AMQP by another client than Spark's.
 
-The streams that went in are the truth: whoever published them may have repeated itself when a broker died. Whatever was
-confirmed is in them; what came out is each of their messages, once, in the order of its stream.
+The input streams are the reference: their publishers may have repeated messages when a broker died. They contain all
+confirmed messages; the output has each of their messages, once, in the order of its stream.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pika.exceptions import AMQPError
 Connect = Callable[[], pika.BlockingConnection]
 PREFETCH = 1000
 PATIENCE_S = 120.0
-"""With what has to come."""
+"""The time for everything that has to arrive."""
 SILENCE_S = 0.3
-"""After which the broker is asked whether there is more."""
+"""The time after which the broker is asked for further messages."""
 PAUSE_S = 0.2
 RUN = 20
-"""Messages between two pauses of a publisher."""
+"""The number of messages between two pauses of a publisher."""
 
 
 def declare_stream(connect: Connect, name: str) -> None:
@@ -33,8 +33,8 @@ def declare_stream(connect: Connect, name: str) -> None:
 
 
 def read_stream(connect: Connect, name: str, at_least: int, *, silence_s: float = SILENCE_S) -> list[bytes]:
-    """All bodies, of which there are so many or more; offsets have no gaps. Ends when nothing has come for a while, and
-    the broker has no more."""
+    """Returns all bodies, at least so many; offsets have no gaps. Ends when nothing has arrived for a while, and the
+    broker has no more."""
     bodies: list[bytes] = []
     last_s = time.monotonic()
     with contextlib.closing(connect()) as connection:
@@ -58,8 +58,8 @@ def read_stream(connect: Connect, name: str, at_least: int, *, silence_s: float 
 
 
 class Publisher:
-    """Publishes numbered lines to a stream in a thread, with confirms, until it is told to end; repeats what was not
-    confirmed."""
+    """Publishes numbered lines to a stream in a thread, with confirms, until it is told to end; repeats unconfirmed
+    messages."""
 
     def __init__(self, connect: Connect, stream: str, pause_s: float = PAUSE_S) -> None:
         self.stream = stream
@@ -105,7 +105,7 @@ def publishing(connect: Connect, *streams: str) -> Iterator[list[Publisher]]:
 
 
 def line_out(stream: str, offset: int, body: str) -> str:
-    """What the transformation makes of a message: where it was, and its body in other letters."""
+    """Returns the transformation of a message: its place, and its body in upper case."""
     return f"{stream} {offset} {body.upper()}"
 
 
@@ -114,7 +114,8 @@ TRANSFORMATION = "concat_ws(' ', stream, offset, upper(cast(body as string))) as
 
 
 def check_copy(connect: Connect, sources: list[Publisher], copy: str) -> int:
-    """Waits until everything has come out, and insists that it came once, in order; gives the number of rows."""
+    """Waits until the output is complete, and checks that each message is there once, in order; returns the number of
+    rows."""
     truth = {publisher.stream: read_stream(connect, publisher.stream, publisher.confirmed) for publisher in sources}
     for publisher in sources:
         lines = set(truth[publisher.stream])

@@ -1,4 +1,4 @@
-"""Rows for writes, and what may happen to them on their way: functions that run on executors."""
+"""Rows for writes, and their treatment on the way: functions that run on executors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class PlannedFailure(Exception):
-    """What a test asked for."""
+    """The failure that a test requested."""
 
 
 def attempt() -> int:
@@ -48,7 +48,7 @@ def second_partition_never_works(batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def reversed_if(mark: Path) -> Rows:
-    """In another order as soon as a file is there."""
+    """Changes the order as soon as a file is there."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -62,7 +62,7 @@ def through(frame: DataFrame, rows: Rows) -> DataFrame:
 
 
 def first_attempts_fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Those of the first partition, once all their rows were taken."""
+    """The first attempts of the first partition fail, once all their rows were taken."""
     yield from batches
     if partition() == 0 and attempt() == 0:
         raise PlannedFailure("the first attempt at the first partition always fails")

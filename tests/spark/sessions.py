@@ -12,7 +12,7 @@ from pandomq.spark.java import use_java
 from .early_worker import interpreter
 
 SOURCES: Final = Path(pandomq.__file__).parents[1]
-"""Whatever the tests import is what executors import."""
+"""Executors import the sources that the tests import."""
 REPOSITORY: Final = Path(__file__).parents[2]
 """For functions of tests that run on executors."""
 
@@ -23,7 +23,7 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    # Queries here are small and many: what makes long ones quick takes longer than they do.
+    # Queries here are small and many: optimizations for long queries take longer than they save.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -40,7 +40,7 @@ SETTINGS: Final = {
 
 
 def environment_in(work: Path) -> dict[str, str]:
-    """What Spark reads from the environment; `work` is for its files."""
+    """Returns the environment variables for Spark; `work` is for its files."""
     use_java()
     paths = [str(SOURCES), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
     python = str(interpreter(work))
@@ -57,6 +57,6 @@ def prepare_environment(work: Path) -> dict[str, str]:
     """The same in the environment of this process; call it before its first session."""
     chosen = environment_in(work)
     os.environ.update(chosen)
-    # It would lead to a Spark other than the one that is imported.
+    # It would select a Spark other than the imported one.
     os.environ.pop("SPARK_HOME", None)
     return chosen

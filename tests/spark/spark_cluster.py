@@ -58,12 +58,12 @@ class SparkCluster:
                     if any(EXECUTOR_CLASS in word for word in child.cmdline()):
                         found.append(child)
                 except psutil.Error:
-                    # It ended while it was looked at.
+                    # It ended during the check.
                     continue
         return found
 
     def kill_executor(self) -> None:
-        """The first one, with the Python workers below it, as a machine that is gone."""
+        """Kills the first executor, with the Python workers below it, as the loss of a machine does."""
         wait_until(self.executors, "an executor", PATIENCE_S)
         kill_tree(self.executors()[0])
 
@@ -112,7 +112,7 @@ class SparkProcess:
             return []
 
     def end(self) -> None:
-        """With all that it has started."""
+        """Ends it with all processes that it started."""
         started = self.children()
         if self._process.poll() is None:
             self._process.terminate()

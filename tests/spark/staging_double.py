@@ -1,7 +1,7 @@
-"""A data port in this process that knows staged batches and nothing else, as simply as they can be said.
+"""A data port in this process that implements staged batches alone, as simply as possible.
 
-It keeps everything in dictionaries, publishes into a list, and fails where it is told to. Real brokers are asked by
-other tests; this one is the second definition of what the sink may rely on.
+It keeps everything in dictionaries, publishes into a list, and fails on request. Other tests use real brokers; this one
+is the second definition of the behaviour on which the sink may rely.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HangUp(Exception):
 
 
 class StagingDouble:
-    """A root whose AMQP port only says where the data port is."""
+    """A root whose AMQP port only returns the address of the data port."""
 
     def __init__(self) -> None:
         self.staged: dict[tuple[str, int, int, str], list[bytes]] = defaultdict(list)
@@ -51,6 +51,8 @@ class StagingDouble:
         """Called with each request; may raise Refusal or HangUp."""
         self.after: Callable[[dict[str, Any]], None] = lambda asked: None
         """The same once it is done, and not answered yet."""
+        self.taken: Callable[[Published], bool] = lambda message: True
+        """Whether there is a queue for it."""
         self._lock = threading.Lock()
         self._data = serve(self._converse)
         self._amqp = serve(self._greet)
@@ -100,7 +102,9 @@ class StagingDouble:
             return {"decided": True}
         if not 0 < len(payload) <= 8 << 20:
             raise Refusal(406, f"a part of {len(payload)} bytes")
-        read_publishes(payload)
+        lost = [message for message in read_publishes(payload) if not self.taken(message)]
+        if lost and asked.get("unroutable") == "fail":
+            raise Refusal(312, f"NO_ROUTE - no queue is bound for a message with routing key '{lost[0].routing_key}'")
         parts = self.staged[asked["query"], asked["batch"], asked["partition"], asked["attempt"]]
         if asked["part"] > len(parts):
             raise Refusal(406, "a part is missing")
@@ -109,7 +113,7 @@ class StagingDouble:
         return {}
 
     def _commit(self, asked: dict[str, Any], _payload: bytes) -> dict[str, Any]:
-        query, batch = asked["query"], asked["batch"]
+        query, batch, lost = asked["query"], asked["batch"], 0
         if batch > self.decided.get(query, -1):
             chosen = []
             for partition, attempt, count in asked["attempts"]:
@@ -118,11 +122,15 @@ class StagingDouble:
                     raise Refusal(404, "an attempt is not staged, or not whole")
                 chosen += parts
             self.decided[query] = batch
-            for part in chosen:
-                self.published += read_publishes(part)
+            messages = [message for part in chosen for message in read_publishes(part)]
+            self.published += filter(self.taken, messages)
+            lost = sum(not self.taken(message) for message in messages)
         for key in [key for key in self.staged if key[:2] == (query, batch)]:
             del self.staged[key]
-        return {}
+        return {"unroutable": lost} if lost else {}
+
+    def _last_batch(self, asked: dict[str, Any], _payload: bytes) -> dict[str, Any]:
+        return {"batch": self.decided.get(asked["query"], -1)}
 
     def _drop(self, asked: dict[str, Any], _payload: bytes) -> dict[str, Any]:
         for partition, attempt in asked["attempts"]:
@@ -131,7 +139,7 @@ class StagingDouble:
 
 
 def read_publishes(part: bytes) -> list[Published]:
-    """What the frames of a part say; anything odd is an assertion."""
+    """Parses the frames of a part; anything unexpected is an assertion."""
     found: list[Published] = []
     offset = 0
     while offset < len(part):
@@ -171,7 +179,7 @@ def serve(converse: Callable[[socket.socket], None]) -> socketserver.ThreadingTC
             try:
                 converse(self.request)
             except OSError:
-                # Whoever asked is gone.
+                # The client has disconnected.
                 return
 
     class Server(socketserver.ThreadingTCPServer):

@@ -1,8 +1,8 @@
-"""A broker as far as readers see it: the data port's asks about streams and leases, on a socket of this process.
+"""A broker as readers see it: the data port's requests about streams and leases, on a socket of this process.
 
-One port speaks both: who begins with AMQP is told where the data port is, which is here. Streams are chunks in memory,
-and so is what is leased. Faults are planted from outside: connections are cut, the port is closed and opened again,
-retention drops chunks. It asks for a password, and knows one user.
+One port serves both protocols: a client that begins with AMQP receives the address of the data port, which is the same.
+Streams are chunks in memory, and so are leased messages. Faults are planted from outside: connections are cut, the port
+is closed and opened again, retention drops chunks. It requires a password, and knows one user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pandomq import chunk_form, data_form
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.fieldtable import encode_table
 
 USER: Final = "ann"
@@ -36,7 +36,7 @@ class StreamDouble:
     def first(self) -> int:
         return self.chunks[0][0].first_offset if self.chunks else self.end
 
-    def append(self, rows: list[Row]) -> None:
+    def append(self, rows: list[MessageRow]) -> None:
         data = chunk_form.encode(rows)
         self.chunks.append((chunk_form.decode_head(data), data))
         self.end = rows[-1].offset + 1
@@ -65,13 +65,13 @@ class StreamDouble:
 
 
 class StreamPortDouble:
-    """Use as a context; `url` is what a client is given."""
+    """Use as a context; `url` is the address for clients."""
 
     def __init__(self) -> None:
         self.streams: dict[str, StreamDouble] = {}
         self.forbidden: set[str] = set()
         self.leases: dict[tuple[str, str], Lease] = {}
-        self.queues: dict[str, list[Row]] = {}
+        self.queues: dict[str, list[MessageRow]] = {}
         self.asks: list[str] = []
         self.connections: set[Any] = set()
         self._lock = threading.RLock()
@@ -93,7 +93,7 @@ class StreamPortDouble:
                 double.connections.add(self.request)
                 try:
                     double._serve(self.request)
-                except (OSError, EOFError, data_form.BadMessage):
+                except (OSError, EOFError, data_form.BadDataMessage):
                     pass
                 finally:
                     double.connections.discard(self.request)
@@ -253,7 +253,7 @@ class Lease:
     def __init__(self, stream: str, first: int) -> None:
         self.stream = stream
         self.released = first
-        self.taken: list[Row] = []
+        self.taken: list[MessageRow] = []
 
 
 def _take(connection: Any, size: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.properties import Properties, encode_header
 
 from .stream_port_double import StreamPortDouble
@@ -17,11 +17,11 @@ START_US = 1_763_262_000_000_000
 """Of offset 0; offset n comes n seconds later."""
 
 
-def row(offset: int, body: bytes | None = None) -> Row:
+def row(offset: int, body: bytes | None = None) -> MessageRow:
     octets = f"body {offset}".encode() if body is None else body
     header = encode_header(len(octets), Properties(content_type="text/plain", headers={"number": offset % 3}))
     key = f"{('eu', 'us')[offset % 2]}.{offset % 5}".encode()
-    return Row(offset, START_US + offset * 1_000_000, b"trade", key, header, octets)
+    return MessageRow(offset, START_US + offset * 1_000_000, b"trade", key, header, octets)
 
 
 def fill(port: StreamPortDouble, name: str, chunks: int, rows: int = 10, bodies: list[bytes] | None = None) -> None:

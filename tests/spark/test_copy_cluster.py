@@ -45,7 +45,7 @@ class CopyProgram:
             )
 
     def wait_for_batches(self, count: int) -> None:
-        """So many more than there are now."""
+        """Waits until there are so many more batches."""
         before = self._batches()
 
         def came() -> bool:
@@ -58,7 +58,7 @@ class CopyProgram:
             raise AssertionError(f"{error}\n{self._log.read_text()[-LOG_TAIL_CHARS:]}") from None
 
     def kill(self) -> None:
-        """With its Java and whatever else it has started."""
+        """Kills it with its Java and all other processes that it started."""
         if self._process is not None and self._process.poll() is None:
             kill_tree(psutil.Process(self._process.pid))
             self._process.wait()

@@ -49,7 +49,7 @@ class Scene(NamedTuple):
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         assert found["bodies"] == sorted(EXPECTED)
         assert "pandomq" in found["plans"]
-        assert "there is no stream nothing" in found["refusal"]
+        assert "stream 'nothing' does not exist" in found["refusal"]
         copied = ledger.read_stream(self.broker.connect, "copied", ROWS)
         assert copied == [line.encode() for line in EXPECTED]
         return found

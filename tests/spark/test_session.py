@@ -13,6 +13,6 @@ def place_of_code(_partition: object) -> list[str]:
 
 
 @pytest.mark.proves("S7")
-def test_executors_import_what_the_tests_import(spark: SparkSession) -> None:
+def test_executors_import_the_same_code_as_the_tests(spark: SparkSession) -> None:
     places = spark.sparkContext.parallelize(range(2), 2).mapPartitions(place_of_code).collect()
     assert set(places) == {pandomq.__file__}

@@ -1,5 +1,5 @@
-"""What the sink publishes, as ordinary AMQP clients get it from a real broker; and what a user is told who asks for
-what cannot be."""
+"""The sink's messages, as ordinary AMQP clients receive them from a real broker; and the errors of impossible
+writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,12 @@ def test_rows_are_messages_with_all_that_messages_have(
     channel.exchange_declare("orders", "topic", durable=True)
     channel.queue_declare("even", durable=True)
     channel.queue_bind("even", "orders", "*.even")
-    write(spark.range(0, 20, 1, 2).selectExpr(*ROWS.split(",\n")), broker, exchange="orders", contentType="text/plain")
+    rows = spark.range(0, 20, 1, 2).selectExpr(*ROWS.split(",\n"))
+    with pytest.raises(
+        PySparkException, match=r"no queue is bound for a message to exchange 'orders'.*'order.odd': bind"
+    ):
+        write(rows, broker, exchange="orders")
+    write(rows, broker, exchange="orders", contentType="text/plain", unroutable="count")
     for number in range(0, 20, 2):
         method, properties, body = channel.basic_get("even", auto_ack=True)
         assert method is not None and method.exchange == "orders" and method.routing_key == "order.even"
@@ -88,7 +93,7 @@ def test_a_stream_is_written_by_its_name_and_read_again(
         ({"exchange": "amq.topic", "user": "guest", "password": "a-wrong-one"}, "(?i)refused"),
     ],
 )
-def test_what_cannot_be_is_said_and_passwords_are_not(
+def test_errors_of_options_are_shown_without_passwords(
     spark: SparkSession, broker: WatchedBroker, options: dict[str, str], complaint: str
 ) -> None:
     url = f"amqp://127.0.0.1:{broker.port}" if "user" in options else broker.url

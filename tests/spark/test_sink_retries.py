@@ -66,7 +66,7 @@ def test_rows_in_another_order_at_the_second_attempt(spark: SparkSession, double
     assert len(first_attempts) == 2 and not double.staged
 
 
-def test_what_a_failed_job_staged_is_dropped(spark: SparkSession, double: StagingDouble) -> None:
+def test_parts_staged_by_a_failed_job_are_dropped(spark: SparkSession, double: StagingDouble) -> None:
     frame = through(numbers(spark, 100, width=LARGE).select("body"), second_partition_never_works)
     with pytest.raises(PySparkException):
         write(frame, double)
@@ -153,8 +153,8 @@ def test_batches_of_a_stream_by_foreach(spark: SparkSession, double: StagingDoub
     assert found(double) == list(range(20))
 
 
-def test_what_is_wrong_is_said_and_secrets_are_not(spark: SparkSession, double: StagingDouble) -> None:
-    with pytest.raises(PySparkException, match="column id has no meaning for an exchange") as raised:
+def test_errors_are_shown_without_secrets(spark: SparkSession, double: StagingDouble) -> None:
+    with pytest.raises(PySparkException, match="column 'id' has no meaning for an exchange") as raised:
         write(spark.range(3).selectExpr("id", "'' as body"), double)
     assert "secret-of-the-double" not in str(raised.value)
 

@@ -98,14 +98,14 @@ def test_json_bodies(spark: SparkSession, port: StreamPortDouble) -> None:
 @pytest.mark.parametrize(
     ("options", "columns", "complaint"),
     [
-        ({"stream": "nowhere"}, None, "there is no stream nowhere"),
+        ({"stream": "nowhere"}, None, "stream 'nowhere' does not exist"),
         ({"stream": "orders", "startingOffset": "earliest"}, None, "unknown option startingoffset"),
-        ({"stream": "orders"}, "offset INT", "column offset is bigint, not int"),
-        ({"stream": "orders"}, "ofset BIGINT", "there is no column ofset"),
+        ({"stream": "orders"}, "offset INT", "column 'offset' must be bigint, not int"),
+        ({"stream": "orders"}, "ofset BIGINT", "column 'ofset' does not exist"),
         ({"stream": "orders", "endingOffsets": '{"orders": 1000}'}, None, "ends at offset 60, before 1000"),
     ],
 )
-def test_errors_say_what_is_wrong(
+def test_errors_give_their_cause(
     spark: SparkSession, port: StreamPortDouble, options: dict[str, str], columns: str | None, complaint: str
 ) -> None:
     with pytest.raises(Exception, match=complaint) as failed:
@@ -114,7 +114,7 @@ def test_errors_say_what_is_wrong(
     assert PASSWORD.replace(" ", "%20") not in str(failed.value)
 
 
-def test_a_wrong_password_is_told_and_not_shown(spark: SparkSession, port: StreamPortDouble) -> None:
+def test_a_wrong_password_is_reported_and_not_shown(spark: SparkSession, port: StreamPortDouble) -> None:
     reader = spark.read.format("pandomq").option("url", f"amqp://127.0.0.1:{port.port}").option("user", "ann")
     with pytest.raises(Exception, match="may not log in") as failed:
         reader.option("password", "wr0ng-w0rd").option("stream", "orders").load().collect()

@@ -54,7 +54,7 @@ def test_each_body_decodes_as_it_does_alone(bodies: list[bytes]) -> None:
 
 
 @given(pieces)
-def test_what_is_not_json_is_malformed(body: bytes) -> None:
+def test_bodies_that_are_not_json_are_malformed(body: bytes) -> None:
     try:
         is_object = isinstance(json.loads(body.decode()), dict)
     except ValueError:

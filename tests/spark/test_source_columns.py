@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq import chunk_form
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.fieldtable import Timestamp
 from pandomq.properties import Properties, decode_header, encode_header
 from pandomq.spark.columns import COLUMNS, TIME, ChunkReader, RowFilter, Shape
@@ -83,9 +83,9 @@ def test_a_header_that_ends_too_early_or_late_is_null() -> None:
 # Chunks.
 
 
-def row(offset: int, **fields: Any) -> Row:
+def row(offset: int, **fields: Any) -> MessageRow:
     given_fields = {"exchange": b"", "routing_key": b"orders", "header": PLAIN, "body": b"x" * (offset % 7), **fields}
-    return Row(offset, 1_700_000_000_000_000 + 1000 * offset, **given_fields)
+    return MessageRow(offset, 1_700_000_000_000_000 + 1000 * offset, **given_fields)
 
 
 def batch_of(
@@ -113,10 +113,10 @@ rows_of_chunk = st.lists(
 def test_a_batch_has_the_rows_of_its_chunk_that_are_within_the_range(
     drawn: list[tuple[int, bytes, str, str, bytes]], first: int, size: int
 ) -> None:
-    rows: list[Row] = []
+    rows: list[MessageRow] = []
     for gap, body, exchange, key, header in drawn:
         offset = (rows[-1].offset if rows else 0) + gap
-        rows.append(Row(offset, offset * 10, exchange.encode(), key.encode(), header, body))
+        rows.append(MessageRow(offset, offset * 10, exchange.encode(), key.encode(), header, body))
     batch = batch_of(memoryview(chunk_form.encode(rows)), "s", first, first + size, ALL)
     wanted = [one for one in rows if first <= one.offset < first + size]
     if not wanted:

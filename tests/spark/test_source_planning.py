@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.data_client.records import ChunkRow, StreamRange
+from pandomq.data_client.records import IndexedChunk, StreamRange
 from pandomq.data_client.urls import parse_urls
 from pandomq.spark.admission import limit_bytes, limit_rows, total
 from pandomq.spark.filters import take_over
@@ -35,11 +35,11 @@ def options(**given_options: str) -> SourceOptions:
     ("given_options", "complaint"),
     [
         ({"stream": "a"}, "url is missing"),
-        ({"url": URL}, "say what to read"),
-        ({"url": URL, "stream": "a", "queue": "b"}, "exclude each other"),
+        ({"url": URL}, "the source is missing"),
+        ({"url": URL, "stream": "a", "queue": "b"}, "cannot be combined"),
         ({"url": URL, "stream": "a", "startingOffset": "earliest"}, "unknown option startingOffset"),
         ({"url": URL, "stream": "a", "startingOffsets": "first"}, "earliest, latest, or JSON"),
-        ({"url": URL, "stream": "a", "startingOffsets": '{"b": 1}'}, "b, which is not read"),
+        ({"url": URL, "stream": "a", "startingOffsets": '{"b": 1}'}, "b, which the query does not read"),
         ({"url": URL, "stream": "a", "startingOffsets": '{"a": true}'}, "not an offset"),
         ({"url": URL, "stream": "a", "startingOffsets": "{a"}, "not JSON"),
         ({"url": URL, "stream": "a", "startingTimestamp": "yesterday"}, "neither milliseconds"),
@@ -48,9 +48,9 @@ def options(**given_options: str) -> SourceOptions:
         ({"url": URL, "stream": "a", "maxOffsetsPerTrigger": "5"}, "streaming"),
         ({"url": URL, "streamPattern": "("}, "regular expression"),
         ({"url": URL, "queue": "a", "lease": "x"}, "readStream"),
-        ({"url": URL, "stream": "a", "lease": "x"}, "go with option queue"),
-        ({"url": URL, "stream": "a", "user": "ann"}, "belong together"),
-        ({"url": URL, "stream": "a", "user": "ann", "password": "p"}, "has a user already"),
+        ({"url": URL, "stream": "a", "lease": "x"}, "need option queue"),
+        ({"url": URL, "stream": "a", "user": "ann"}, "must be given together"),
+        ({"url": URL, "stream": "a", "user": "ann", "password": "p"}, "contains a user already"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused_with_a_reason(given_options: dict[str, str], complaint: str) -> None:
@@ -72,9 +72,9 @@ def test_a_password_may_be_in_a_file(tmp_path: Path) -> None:
     connection = SourceOptions.of({**place, "passwordFile": str(secret)}, streaming=True).connection
     assert parse_urls(connection.urls).login.password == "s3cret:/@"
     for options, complaint in (
-        ({**place, "passwordFile": str(tmp_path / "none")}, "cannot be read: No such file"),
-        ({**place, "passwordFile": str(secret), "password": "p"}, "exclude each other"),
-        ({"url": "amqp://host1/", "stream": "a", "passwordFile": str(secret)}, "belong together"),
+        ({**place, "passwordFile": str(tmp_path / "none")}, ": No such file"),
+        ({**place, "passwordFile": str(secret), "password": "p"}, "cannot be combined"),
+        ({"url": "amqp://host1/", "stream": "a", "passwordFile": str(secret)}, "must be given together"),
     ):
         with pytest.raises(BadOption, match=complaint):
             SourceOptions.of(options, streaming=True)
@@ -134,7 +134,7 @@ def weighed(draw: Any) -> Weighed:
     at = draw(st.integers(0, 100))
     for _ in range(draw(st.integers(1, 20))):
         count = draw(st.integers(1, 500))
-        rows.append(ChunkRow(at, at + count - 1, count, draw(st.integers(count, 100_000)), 0, 0))
+        rows.append(IndexedChunk(at, at + count - 1, count, draw(st.integers(count, 100_000)), 0, 0))
         at += count
     first = draw(st.integers(rows[0].first_offset, at - 1))
     return Weighed(OffsetRange(draw(st.sampled_from(["a", "b"])), first, draw(st.integers(first, at))), rows)
@@ -152,7 +152,7 @@ def test_partitions_cover_each_range_once_and_are_as_many_as_wanted(
 
 
 def test_partitions_are_cut_between_chunks_where_that_is_near_enough() -> None:
-    rows = [ChunkRow(at * 100, at * 100 + 99, 100, 1_000, 0, 0) for at in range(10)]
+    rows = [IndexedChunk(at * 100, at * 100 + 99, 100, 1_000, 0, 0) for at in range(10)]
     assert split([Weighed(OffsetRange("a", 0, 1000), rows)], 4, 10**9) == [
         OffsetRange("a", 0, 300),
         OffsetRange("a", 300, 500),
@@ -180,7 +180,7 @@ def test_a_limit_in_rows_is_used_up_and_shared(waiting: dict[str, int], rows: in
 
 
 def test_a_limit_in_bytes_cuts_within_a_chunk_and_lets_one_message_pass() -> None:
-    rows = [ChunkRow(0, 99, 100, 1_000, 0, 0), ChunkRow(100, 199, 100, 5_000, 0, 0)]
+    rows = [IndexedChunk(0, 99, 100, 1_000, 0, 0), IndexedChunk(100, 199, 100, 5_000, 0, 0)]
     whole = OffsetRange("a", 0, 200)
     assert limit_bytes(whole, rows, 6_000) == whole
     assert limit_bytes(whole, rows, 3_500).end == 150

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.data_client.failures import NoSuchStream, NotAllowed
 from pandomq.properties import Properties, encode_header
 from pandomq.spark import stream_progress
+from pandomq.spark.batch_reader import BatchReader, RangePartition
 from pandomq.spark.columns import Shape
 from pandomq.spark.option_values import BadOption
 from pandomq.spark.reading import DataLoss, RangeReader
@@ -33,7 +34,7 @@ def fill(port: StreamPortDouble, name: str, chunks: int, rows: int = 10) -> None
     stream = port.stream(name)
     for _ in range(chunks):
         offsets = range(stream.end, stream.end + rows)
-        stream.append([Row(at, at * 1_000_000, b"", b"k", HEADER, f"{name} {at}".encode()) for at in offsets])
+        stream.append([MessageRow(at, at * 1_000_000, b"", b"k", HEADER, f"{name} {at}".encode()) for at in offsets])
 
 
 def options(port: StreamPortDouble, **given: str) -> SourceOptions:
@@ -54,7 +55,7 @@ def begin(made: list[StreamProgress], found: SourceOptions) -> StreamProgress:
     return made[-1]
 
 
-def test_a_query_starts_at_the_end_unless_told_otherwise(port: StreamPortDouble, made: list[StreamProgress]) -> None:
+def test_a_query_starts_at_the_end_by_default(port: StreamPortDouble, made: list[StreamProgress]) -> None:
     fill(port, "a", 3)
     assert begin(made, options(port)).initial() == {"a": 30}
     assert begin(made, options(port, startingOffsets="earliest")).initial() == {"a": 0}
@@ -133,17 +134,17 @@ def test_a_small_batch_is_planned_with_one_question(port: StreamPortDouble, made
     end = progress.newest(start, 25, None)
     assert progress.pieces(start, end) == [OffsetRange("a", 0, 25)]
     assert port.asks == ["range"]
-    # What was planned before this process began is looked at.
+    # A plan that was made before this process began is checked.
     other = begin(made, options(port, startingOffsets="earliest"))
     assert other.pieces(end, {"a": 30}) == [OffsetRange("a", 25, 30)]
     assert port.asks.count("range") == 2
 
 
-# What can go wrong.
+# Errors.
 
 
 def test_a_stream_that_is_not_there_or_not_allowed_is_named(port: StreamPortDouble, made: list[StreamProgress]) -> None:
-    with pytest.raises(NoSuchStream, match="no stream a"):
+    with pytest.raises(NoSuchStream, match="stream 'a' does not exist"):
         begin(made, options(port)).initial()
     fill(port, "a", 1)
     port.forbidden.add("a")
@@ -153,7 +154,7 @@ def test_a_stream_that_is_not_there_or_not_allowed_is_named(port: StreamPortDoub
 
 def test_offsets_of_streams_that_match_nothing_are_refused(port: StreamPortDouble, made: list[StreamProgress]) -> None:
     fill(port, "a", 1)
-    with pytest.raises(BadOption, match="b, which is not read"):
+    with pytest.raises(BadOption, match="b, which the query does not read"):
         begin(made, options(port, streamPattern="a.*", startingOffsets='{"b": 1}')).initial()
 
 
@@ -166,7 +167,7 @@ def test_retention_that_overtakes_a_query_is_loss_of_data(port: StreamPortDouble
         lambda: strict.pieces({"a": 12}, {"a": 50}),
         lambda: begin(made, options(port, startingOffsets='{"a": 12}')).initial(),
     ):
-        with pytest.raises(DataLoss, match="begins at offset 30 now, and 12 was wanted"):
+        with pytest.raises(DataLoss, match="begins at offset 30, after the wanted offset 12"):
             ask()
     assert lenient.newest({"a": 12}, None, None) == {"a": 50}
     assert lenient.pieces({"a": 12}, {"a": 50}) == [OffsetRange("a", 30, 50)]
@@ -177,11 +178,11 @@ def test_a_stream_that_was_declared_anew_or_deleted_is_loss_of_data(
 ) -> None:
     fill(port, "a", 1)
     strict, lenient = begin(made, options(port)), begin(made, options(port, failOnDataLoss="false"))
-    with pytest.raises(DataLoss, match="ends at offset 10, and 30 was wanted"):
+    with pytest.raises(DataLoss, match="ends at offset 10, before the wanted offset 30"):
         strict.newest({"a": 30}, None, None)
     assert lenient.newest({"a": 30}, None, None) == {"a": 10}
     del port.streams["a"]
-    with pytest.raises(DataLoss, match="no stream a any more"):
+    with pytest.raises(DataLoss, match="stream 'a' no longer exists"):
         strict.newest({"a": 10}, None, None)
     assert lenient.newest({"a": 10}, None, None) == {}
 
@@ -205,6 +206,27 @@ def test_brokers_that_stay_away_are_no_news(port: StreamPortDouble, made: list[S
     assert progress.newest(start, None, None) == start
     port.open()
     assert progress.newest(start, None, None) == {"a": 10}
+
+
+# Batches.
+
+
+def ranges_of_batch(port: StreamPortDouble, **given: str) -> list[OffsetRange]:
+    found = SourceOptions.of({"url": port.url, "timeout": "10s", "stream": "a", **given}, streaming=False)
+    partitions = BatchReader(found, Shape(("offset", "body"))).partitions()
+    return [one.wanted for one in partitions if isinstance(one, RangePartition)]
+
+
+def test_a_batch_that_begins_behind_the_end_is_loss_of_data(port: StreamPortDouble) -> None:
+    fill(port, "a", 1)
+    for further in ({}, {"endingOffsets": '{"a": 5}'}):
+        with pytest.raises(DataLoss, match="ends at offset 10, before the wanted offset 1000"):
+            ranges_of_batch(port, startingOffsets='{"a": 1000}', **further)
+    assert ranges_of_batch(port, startingOffsets='{"a": 1000}', failOnDataLoss="false") == []
+    # At the end there is nothing new, and a time may lie in the future.
+    assert ranges_of_batch(port, startingOffsets='{"a": 10}') == []
+    assert ranges_of_batch(port, startingTimestamp="2126-11-16T00:00:00Z") == []
+    assert ranges_of_batch(port, startingOffsets='{"a": 3}') == [OffsetRange("a", 3, 10)]
 
 
 # Executors.
@@ -251,7 +273,7 @@ def test_a_task_waits_for_a_broker_that_is_behind(port: StreamPortDouble) -> Non
 def test_a_task_that_is_overtaken_by_retention(port: StreamPortDouble) -> None:
     fill(port, "a", 5)
     port.streams["a"].drop_chunks(2)
-    with pytest.raises(DataLoss, match="begins at offset 20 now, and 5 was wanted"):
+    with pytest.raises(DataLoss, match="begins at offset 20, after the wanted offset 5"):
         offsets_of(range_reader(port), 5, 50)
     assert offsets_of(range_reader(port, fail_on_data_loss=False), 5, 50) == list(range(20, 50))
 

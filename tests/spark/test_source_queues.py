@@ -97,10 +97,10 @@ def test_each_message_goes_to_the_query_or_to_a_consumer_and_all_are_acked(
 
 @pytest.mark.proves("S1")
 @pytest.mark.parametrize("lease_timeout", ["1h", pytest.param("20s", marks=pytest.mark.slow)])
-def test_what_a_query_left_unfinished_is_read_again_or_goes_back(
+def test_messages_of_an_unfinished_query_are_read_again_or_go_back(
     spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path, lease_timeout: str
 ) -> None:
-    """A lease may end by itself, or because somebody says so, which takes less time."""
+    """A lease may end by itself, or because a client ends it, which takes less time."""
     url, queue = f"amqp://guest:guest@127.0.0.1:{broker.port}/", f"left-{lease_timeout}"
     options = {"queue": queue, "leaseTimeout": lease_timeout}
     publish(broker.connect, queue, range(30))

@@ -55,7 +55,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def test_a_running_query_sees_new_messages_new_streams_and_lives_through_a_failover(
+def test_a_running_query_reads_new_messages_and_streams_and_survives_a_failover(
     spark: SparkSession, port: StreamPortDouble, tmp_path: Path
 ) -> None:
     fill(port, "log.a", 1)
@@ -79,7 +79,7 @@ def test_a_running_query_sees_new_messages_new_streams_and_lives_through_a_failo
     assert offsets(spark, tmp_path) == expected
 
 
-def test_what_retention_has_dropped_ends_the_query_or_is_left_out(
+def test_offsets_dropped_by_retention_end_the_query_or_are_left_out(
     spark: SparkSession, port: StreamPortDouble, tmp_path: Path
 ) -> None:
     fill(port, "orders", 2)
@@ -87,7 +87,7 @@ def test_what_retention_has_dropped_ends_the_query_or_is_left_out(
     run(stream(spark, port, **options), tmp_path).awaitTermination()
     fill(port, "orders", 4)
     port.streams["orders"].drop_chunks(4)
-    with pytest.raises(Exception, match="begins at offset 40 now, and 20 was wanted"):
+    with pytest.raises(Exception, match="begins at offset 40, after the wanted offset 20"):
         run(stream(spark, port, **options), tmp_path).awaitTermination()
     run(stream(spark, port, failOnDataLoss="false", **options), tmp_path).awaitTermination()
     assert offsets(spark, tmp_path) == [("orders", at) for at in (*range(20), *range(40, 60))]
@@ -126,7 +126,7 @@ def test_a_queue_is_read_once_and_released_when_spark_has_done_it(
     found = spark.read.parquet(str(tmp_path / "out"))
     assert sorted(bytes(one["body"]) for one in found.collect()) == sorted(f"body {at}".encode() for at in range(50))
     assert {one["stream"] for one in found.select("stream").collect()} == {"work"}
-    # What Spark has committed is released, also the last batch.
+    # Batches that Spark has committed are released, also the last one.
     assert port.leases["work", "nightly"].taken == []
     port.queues["work"] += [row(at) for at in range(50, 60)]
     run(stream(spark, port, **lease_options()), tmp_path).awaitTermination()

@@ -1,1 +1,2 @@
-"""What AMQP 0-9-1 asks of a broker, as RabbitMQ understands it, seen on the wire; one file per part of the protocol."""
+"""The requirements of AMQP 0-9-1, as RabbitMQ implements them, tested on the wire; one file per part of the
+protocol."""

@@ -1,7 +1,7 @@
-"""A broker to talk to: ours, started here, one per worker; or the one that PANDOMQ_TEST_URL names.
+"""The broker under test: ours, started here, one per worker; or the one that PANDOMQ_TEST_URL names.
 
-Tests marked `ours_only` follow RabbitMQ 4 or our own extensions, and are skipped for an outside broker.
-What a test declares through its connections is deleted after it.
+Tests marked `ours_only` follow RabbitMQ 4 or our own extensions, and are skipped for an external broker. Objects that a
+test declares through its connections are deleted after it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class SomewhereInACluster(Address):
-    """Another broker each time somebody dials."""
+    """Selects another broker for each connection."""
 
     def __init__(self, cluster: ClusterUnderTest) -> None:
         super().__init__("127.0.0.1", 0)
@@ -50,7 +50,7 @@ class SomewhereInACluster(Address):
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory, cluster_under_test: ClusterUnderTest | None) -> Iterator[Address]:
-    """Where the broker under test is."""
+    """The address of the broker under test."""
     if cluster_under_test is not None:
         yield SomewhereInACluster(cluster_under_test)
         return
@@ -70,7 +70,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, cluster_under_test: Cluste
 
 @pytest.fixture
 def connect(address: Address) -> Iterator[Connect]:
-    """Opens connections, closes them afterwards, and deletes what was declared through them."""
+    """Opens connections, closes them afterwards, and deletes objects that were declared through them."""
     opened: list[Connection] = []
 
     def open_one(**options: Any) -> Connection:
@@ -94,14 +94,14 @@ def delete(address: Address, declared: set[tuple[str, str]]) -> None:
         try:
             channel.rpc(f"{kind}.delete", **{kind: name})
         except AssertionError:
-            # Names that are refused were never declared; the channel is closed by the refusal.
+            # Refused names were never declared; the refusal closes the channel.
             channel = connection.channel()
     connection.close()
 
 
 @pytest.fixture
 def raw(address: Address) -> Iterator[Connection]:
-    """A socket on which nothing has been said yet."""
+    """A socket on which nothing has been sent yet."""
     connection = Connection(address)
     yield connection
     connection.drop()
@@ -125,5 +125,5 @@ def other(connect: Connect) -> Channel:
 
 @pytest.fixture
 def name() -> str:
-    """A name that nobody else uses."""
+    """A name that no other test uses."""
     return f"spec-{os.getpid()}-{next(_numbers)}"

@@ -1,4 +1,4 @@
-"""alternate-exchange: where messages go that an exchange cannot route."""
+"""alternate-exchange: the route of messages that an exchange cannot route."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def spare(channel: Channel, name: str) -> tuple[str, str]:
     return exchange, queue
 
 
-def test_what_cannot_be_routed_goes_there(channel: Channel, name: str, spare: tuple[str, str]) -> None:
+def test_unroutable_messages_go_to_the_alternate_exchange(channel: Channel, name: str, spare: tuple[str, str]) -> None:
     exchange = with_alternate(channel, name, spare[0])
     queue = channel.declare_queue()
     channel.bind(queue, exchange, "known")

@@ -1,4 +1,4 @@
-"""Auto-delete: queues go with their last consumer, exchanges with their last binding."""
+"""Auto-delete: queues are deleted with their last consumer, exchanges with their last binding."""
 
 from __future__ import annotations
 

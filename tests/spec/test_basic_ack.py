@@ -21,7 +21,7 @@ def reading(channel: Channel, count: int) -> str:
 
 
 def returned(channel: Channel, queue: str) -> list[int]:
-    """What comes back when the channel closes; its connection stays."""
+    """Returns the messages that are requeued when the channel closes; its connection stays."""
     channel.rpc("channel.close", reply_code=200)
     return [int(body) for body in channel.connection.channel().drain(queue)]
 
@@ -77,7 +77,7 @@ def reading_as(channel: Channel, tag: str) -> str:
 
 
 @pytest.mark.parametrize("answer", ["basic.nack", "basic.reject"])
-def test_requeue_delivers_again_and_says_so(channel: Channel, answer: str) -> None:
+def test_requeue_delivers_again_and_marks_the_message_redelivered(channel: Channel, answer: str) -> None:
     reading(channel, 1)
     channel.send(answer, delivery_tag=1, requeue=True)
     again = channel.delivery()
@@ -132,7 +132,7 @@ def test_multiple_with_a_tag_that_is_not_out(channel: Channel, answer: str, tag:
     channel.refused(406, text, answer, delivery_tag=tag, multiple=True)
 
 
-def test_what_was_delivered_without_acks_cannot_be_acked(channel: Channel) -> None:
+def test_a_delivery_with_no_ack_cannot_be_acked(channel: Channel) -> None:
     queue = channel.declare_queue()
     channel.publish("m", queue)
     assert channel.get(queue, no_ack=True) is not None
@@ -156,7 +156,7 @@ def test_an_error_gives_all_back_that_was_not_acked_before(channel: Channel) -> 
     assert again.drain(queue) == [b"1", b"3", b"4"]
 
 
-def test_redelivered_says_only_what_was_delivered(channel: Channel) -> None:
+def test_only_delivered_messages_are_marked_redelivered(channel: Channel) -> None:
     queue = channel.declare_queue()
     reader = channel.connection.channel()
     reader.rpc("basic.qos", prefetch_count=1)

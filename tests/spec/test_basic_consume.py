@@ -30,7 +30,7 @@ def test_a_tag_of_ones_own(channel: Channel) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 500])
-def test_what_was_there_before_comes_first(channel: Channel, count: int) -> None:
+def test_messages_from_before_the_consume_come_first(channel: Channel, count: int) -> None:
     queue = channel.declare_queue()
     fill(channel, queue, count)
     channel.consume(queue, no_ack=True)
@@ -104,11 +104,11 @@ def test_a_tag_may_be_used_again_in_another_channel_and_after_a_cancel(channel: 
     assert channel.counts(queue) == (0, 2)
 
 
-def test_cancelling_what_nobody_consumes_is_answered(channel: Channel) -> None:
+def test_a_cancel_of_an_unknown_consumer_is_answered(channel: Channel) -> None:
     assert channel.rpc("basic.cancel", consumer_tag="nobody").consumer_tag == "nobody"
 
 
-def test_cancel_leaves_what_was_delivered_to_be_acked(channel: Channel) -> None:
+def test_delivered_messages_can_be_acked_after_the_cancel(channel: Channel) -> None:
     queue = channel.declare_queue()
     tag = channel.consume(queue)
     fill(channel, queue, 2)
@@ -190,7 +190,7 @@ def test_arguments_that_mean_nothing_are_ignored(channel: Channel) -> None:
 
 
 def test_a_slow_reader_gets_everything_in_order(channel: Channel, other: Channel, name: str) -> None:
-    """More than fits into the socket's buffers waits for the reader, in whatever form, and is not lost or mixed."""
+    """More messages than fit into the socket's buffers wait for the reader, and are neither lost nor mixed."""
     queue = channel.declare_queue(name, exclusive=False)
     other.consume(queue, no_ack=True)
     for number in range(200):

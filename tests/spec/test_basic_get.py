@@ -13,7 +13,7 @@ def test_empty(channel: Channel) -> None:
     assert channel.expect("basic.get-empty").cluster_id == ""
 
 
-def test_get_ok_tells_how_many_are_left(channel: Channel) -> None:
+def test_get_ok_has_the_number_of_messages_left(channel: Channel) -> None:
     queue = channel.declare_queue()
     for number in range(3):
         channel.publish(str(number), queue, message_id=str(number))
@@ -27,7 +27,7 @@ def test_get_ok_tells_how_many_are_left(channel: Channel) -> None:
 
 
 @pytest.mark.parametrize("no_ack", [False, True])
-def test_no_ack_decides_what_a_close_gives_back(channel: Channel, no_ack: bool) -> None:
+def test_a_close_gives_back_messages_unless_no_ack_was_set(channel: Channel, no_ack: bool) -> None:
     queue = channel.declare_queue()
     reader = channel.connection.channel()
     channel.publish("m", queue)

@@ -82,7 +82,7 @@ def test_a_routing_key_need_not_be_text(channel: Channel) -> None:
     assert found.routing_key.encode("utf-8", "surrogateescape") == b"\xff\x00\x80"
 
 
-def test_exchange_and_key_are_told(channel: Channel, name: str) -> None:
+def test_deliveries_carry_the_exchange_and_the_key(channel: Channel, name: str) -> None:
     queue = channel.declare_queue()
     channel.declare_exchange(name, "topic")
     channel.bind(queue, name, "#")
@@ -108,7 +108,7 @@ def test_a_message_without_a_route_is_dropped(channel: Channel, name: str) -> No
     channel.expect_nothing()
 
 
-def test_mandatory_brings_back_what_has_no_route(channel: Channel, name: str) -> None:
+def test_an_unroutable_mandatory_message_is_returned(channel: Channel, name: str) -> None:
     channel.publish("body", name, "amq.topic", mandatory=True, **ALL_PROPERTIES)
     found = channel.expect("basic.return")
     assert (found.reply_code, found.reply_text) == (312, "NO_ROUTE")
@@ -143,7 +143,7 @@ def test_an_exchange_that_is_missing(channel: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
-def test_what_came_before_an_error_in_a_batch_counts(channel: Channel, name: str, how: str) -> None:
+def test_publishes_before_an_error_in_a_batch_count(channel: Channel, name: str, how: str) -> None:
     queue = channel.declare_queue(name)
     with channel.connection.in_segments(how):
         channel.publish("before", queue)
@@ -214,7 +214,8 @@ def test_a_header_with_properties_that_are_none(channel: Channel, tail: bytes) -
 
 
 def test_more_body_than_announced(channel: Channel) -> None:
-    """RabbitMQ takes the whole frame, another broker may refuse it; what follows must not be misread in either case."""
+    """RabbitMQ accepts the whole frame, another broker may refuse it; the following frames must not be misread in
+    either case."""
     channel.send("basic.publish", routing_key="nobody")
     channel.connection.send_frame(HEADER, channel.number, content_header(2, {}))
     channel.connection.send_frame(BODY, channel.number, b"abc")

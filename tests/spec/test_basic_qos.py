@@ -14,7 +14,7 @@ def fill(channel: Channel, queue: str, count: int) -> None:
 
 
 def settled(reader: Channel, writer: Channel, queue: str) -> int:
-    """How many messages the queue keeps ready once nothing more moves; nothing is left to be received."""
+    """Returns how many messages the queue keeps ready once nothing more moves; no delivery is left to be received."""
     ready = writer.counts(queue)[0]
     reader.expect_nothing()
     return ready
@@ -64,7 +64,7 @@ def test_the_limit_is_one_for_each_consumer(writer: Channel, reader: Channel) ->
     assert settled(reader, writer, two) == 3
 
 
-def test_it_holds_for_consumers_that_come_later(writer: Channel, reader: Channel) -> None:
+def test_a_prefetch_holds_for_later_consumers(writer: Channel, reader: Channel) -> None:
     one, two = writer.declare_queue(), writer.declare_queue()
     reader.consume(one, "unlimited")
     reader.rpc("basic.qos", prefetch_count=1)
@@ -130,7 +130,7 @@ def test_messages_taken_by_get_do_not_count(writer: Channel, reader: Channel) ->
 
 
 class TestGlobal:
-    """With the global flag the limit is one for the whole channel."""
+    """With the global flag there is one limit for the whole channel."""
 
     def test_all_consumers_share_it(self, writer: Channel, reader: Channel) -> None:
         one, two = writer.declare_queue(), writer.declare_queue()
@@ -145,7 +145,7 @@ class TestGlobal:
         reader.bodies(3)
         assert settled(reader, writer, one) + settled(reader, writer, two) == 4
 
-    def test_it_holds_for_consumers_that_are_there_already(self, writer: Channel, reader: Channel) -> None:
+    def test_a_global_prefetch_holds_for_existing_consumers(self, writer: Channel, reader: Channel) -> None:
         queue = writer.declare_queue()
         reader.consume(queue)
         reader.rpc("basic.qos", prefetch_count=1, global_=True)
@@ -185,7 +185,7 @@ def test_a_limit_in_octets_is_not_implemented(channel: Channel) -> None:
 
 
 def test_fair_dispatch(channel: Channel) -> None:
-    """A consumer that does not ack gets no more, while the other one gets all the rest."""
+    """A consumer that does not ack receives no more, while the other one receives all the rest."""
     queue = channel.declare_queue()
     slow, fast = channel.connection.channel(), channel.connection.channel()
     for reader in (slow, fast):

@@ -26,7 +26,7 @@ def test_recover_of_nothing_is_answered(channel: Channel) -> None:
     channel.rpc("basic.recover", requeue=True)
 
 
-def test_recover_gives_messages_to_whoever_wants_them(channel: Channel) -> None:
+def test_recover_gives_messages_to_any_consumer(channel: Channel) -> None:
     queue = channel.declare_queue()
     channel.publish("m", queue)
     assert channel.get(queue, no_ack=False) is not None

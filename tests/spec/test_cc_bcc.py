@@ -1,4 +1,4 @@
-"""CC and BCC: further routing keys in the headers, the second kind not told to anybody."""
+"""CC and BCC: further routing keys in the headers; BCC is removed before delivery."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_every_key_is_routed(channel: Channel) -> None:
     assert [channel.drain(queue) for queue in (to, cc1, cc2, bcc, nobody)] == [[b"m"]] * 4 + [[]]
 
 
-def test_bcc_is_not_told(channel: Channel) -> None:
+def test_the_bcc_header_is_removed(channel: Channel) -> None:
     to, cc, bcc = queues(channel, 3)
     channel.publish("m", to, headers={"CC": [cc], "BCC": [bcc], "other": 1})
     for queue in (to, cc, bcc):
@@ -72,7 +72,7 @@ def test_empty_lists(channel: Channel) -> None:
     assert found.headers == {"CC": []}
 
 
-def test_dead_letters_tell_all_keys_but_bcc(channel: Channel) -> None:
+def test_dead_letters_list_all_keys_but_bcc(channel: Channel) -> None:
     grave = channel.declare_queue()
     cc = channel.declare_queue()
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave, "x-max-length": 0}

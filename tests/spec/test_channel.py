@@ -1,4 +1,4 @@
-"""Opening, closing and reusing channels; flow; what a channel's error leaves standing."""
+"""Opening, closing and reusing channels; flow; the state that remains after a channel's error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_close_is_answered_and_frees_the_number(channel: Channel) -> None:
     channel.expect_nothing()
 
 
-def test_close_gives_back_what_was_not_acked(channel: Channel) -> None:
+def test_a_close_of_the_channel_gives_back_unacked_messages(channel: Channel) -> None:
     reader = channel.connection.channel()
     queue = channel.declare_queue()
     for body in ("1", "2", "3"):
@@ -76,7 +76,7 @@ def test_flow_cannot_be_stopped(channel: Channel) -> None:
 @pytest.mark.parametrize(
     "method", ["channel.open-ok", "channel.flow-ok", "queue.declare-ok", "basic.consume-ok", "basic.get-empty"]
 )
-def test_what_only_a_broker_says(channel: Channel, method: str) -> None:
+def test_methods_that_only_a_broker_sends_are_refused(channel: Channel, method: str) -> None:
     channel.refused_hard(503, "COMMAND_INVALID - unimplemented method", method)
 
 
@@ -101,14 +101,14 @@ def test_an_error_closes_one_channel_and_leaves_the_others(connection: Connectio
 def test_the_number_is_free_again_after_close_ok(channel: Channel, name: str) -> None:
     for _ in range(3):
         channel.refused(404, MISSING.format(name), "queue.declare", queue=name, passive=True)
-        # The close-ok is not answered: that it has been handled shows in what another number gets.
+        # The close-ok is not answered, so an answer on another number shows that it has been handled.
         channel.connection.channel().rpc("channel.close", reply_code=200)
         channel.rpc("channel.open")
     channel.expect_nothing()
 
 
 @pytest.mark.parametrize("how", ["whole", "bytewise"])
-def test_what_follows_an_error_on_its_channel_is_ignored(connection: Connection, name: str, how: str) -> None:
+def test_methods_after_an_error_on_the_channel_are_ignored(connection: Connection, name: str, how: str) -> None:
     channel, other = connection.channel(), connection.channel()
     queue = other.declare_queue()
     with connection.in_segments(how):

@@ -8,7 +8,7 @@ from tests.support.client import Channel
 
 
 def confirmed_tags(channel: Channel, count: int) -> dict[int, str]:
-    """Read confirms until `count` publishes, numbered from 1, are answered; gives the answer to each."""
+    """Reads confirms until `count` publishes, numbered from 1, are answered; returns the answer to each."""
     answers: dict[int, str] = {}
     while len(answers) < count:
         method = channel.receive()
@@ -69,6 +69,31 @@ def test_a_return_comes_before_its_confirm(confirming: Channel, name: str) -> No
     confirming.publish("m", name, mandatory=True)
     assert confirming.expect("basic.return").body == b"m"
     assert confirming.confirmed().delivery_tag == 1
+
+
+FAULTS: dict[str, tuple[str, dict[str, object]]] = {
+    "an unknown tag": ("basic.ack", {"delivery_tag": 77}),
+    "a second mode": ("tx.select", {}),
+    "no queue": ("queue.bind", {"queue": "not there", "exchange": "amq.direct"}),
+    "an unknown type": ("exchange.declare", {"exchange": "x", "type": "unknown"}),
+    "a name that is reserved": ("queue.declare", {"queue": "amq.mine", "exclusive": True}),
+}
+
+
+@pytest.mark.proves("R38")
+@pytest.mark.parametrize("how", ["asis", "whole"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_return_comes_before_a_close_for_a_later_method(confirming: Channel, name: str, fault: str, how: str) -> None:
+    """This also holds through a broker that finds the fault without a request to the root."""
+    method, arguments = FAULTS[fault]
+    with confirming.connection.in_segments(how):
+        confirming.publish("m", name, mandatory=True)
+        confirming.send(method, **arguments)
+    assert confirming.expect("basic.return").body == b"m"
+    last = confirming.receive()
+    if last.name == "basic.ack":
+        last = confirming.receive()
+    assert last.name == "channel.close"
 
 
 def test_returns_come_before_their_confirms_in_a_batch(confirming: Channel, name: str) -> None:
@@ -186,7 +211,7 @@ def test_a_reopened_channel_is_not_in_confirm_mode(confirming: Channel, name: st
 
 
 def test_confirms_and_returns_keep_their_place_among_the_replies(confirming: Channel, name: str) -> None:
-    """The first declare takes a while, as it has to be on disk; what needs no disk does not pass it by."""
+    """The first declare takes a while, as it has to be on disk; replies that need no disk do not overtake it."""
     for number in range(1, 21):
         confirming.send("queue.declare", queue=f"{name}.{number}", durable=True, auto_delete=True)
         confirming.publish("transient", "nowhere", mandatory=True)
@@ -195,3 +220,45 @@ def test_confirms_and_returns_keep_their_place_among_the_replies(confirming: Cha
         assert [method.name for method in heard] == ["queue.declare-ok", "basic.return"]
         heard = [confirming.receive() for _ in range(2)]
         assert sorted(method.name for method in heard) == ["basic.ack", "queue.delete-ok"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments"),
+    [
+        ("confirm.select", {}),
+        ("basic.qos", {"prefetch_count": 3}),
+        ("channel.flow", {"active": True}),
+        ("tx.select", {}),
+        ("basic.recover", {"requeue": True}),
+        ("queue.declare", {"queue": "", "exclusive": True}),
+        ("queue.declare", {"queue": "own", "exclusive": True}),
+        ("queue.purge", {"queue": "own"}),
+        ("basic.get", {"queue": "own"}),
+        ("basic.consume", {"queue": "own"}),
+        ("queue.delete", {"queue": "own"}),
+    ],
+)
+def test_a_return_comes_before_the_answer_to_a_request_after_the_publish(
+    channel: Channel, name: str, asked: str, arguments: dict[str, object]
+) -> None:
+    """This also holds on a broker that does not need the root for the answer."""
+    if arguments.get("queue") == "own":
+        arguments = {**arguments, "queue": channel.declare_queue(f"{name}.own", exclusive=True)}
+    for number in range(5 if asked in ("basic.qos", "channel.flow", "confirm.select") else 1):
+        channel.publish(str(number), name, mandatory=True)
+        channel.send(asked, **arguments)
+        assert channel.receive().name == "basic.return"
+        answer = channel.receive().name
+        assert answer == ("basic.get-empty" if asked == "basic.get" else f"{asked}-ok") or answer == "basic.ack"
+        if answer == "basic.ack":
+            channel.expect(f"{asked}-ok")
+        elif asked == "confirm.select" and number:
+            channel.expect("basic.ack")
+
+
+def test_a_return_comes_before_the_exception_for_a_method_after_the_publish(channel: Channel, name: str) -> None:
+    channel.publish("m", name, mandatory=True)
+    channel.send("basic.ack", delivery_tag=77)
+    assert channel.expect("basic.return").body == b"m"
+    assert channel.expect("channel.close").reply_code == 406
+    channel.send("channel.close-ok")

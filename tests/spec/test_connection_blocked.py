@@ -1,4 +1,4 @@
-"""connection.blocked and connection.unblocked: at the memory watermark publishers are held back, consumers go on."""
+"""connection.blocked and connection.unblocked: at the memory watermark publishers are blocked, consumers continue."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 
 def fill(channel: Channel, queue: str) -> None:
-    """More than the broker has room for, but not more than the socket's buffers take."""
+    """Publishes more than the broker has memory for, but not more than the socket's buffers take."""
     for _ in range(ENOUGH):
         channel.publish(MESSAGE, queue)
 
 
-def test_a_publisher_is_told_and_held_back_until_there_is_room(small: Address) -> None:
+def test_a_publisher_gets_connection_blocked_and_is_held_back_until_there_is_room(small: Address) -> None:
     writer, reader = Connection.opened(small), Connection.opened(small)
     sending, reading = writer.channel(), reader.channel()
     queue = sending.declare_queue("blocked", exclusive=False)

@@ -1,4 +1,4 @@
-"""How connections end: by either side, crossing, and for methods that have no place on channel 0."""
+"""The end of connections: by either side, by both at once, and for methods that are illegal on channel 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_close_is_answered(connection: Connection) -> None:
     connection.drop()
 
 
-def test_what_follows_a_close_is_ignored(connection: Connection, name: str) -> None:
+def test_methods_after_a_close_are_ignored(connection: Connection, name: str) -> None:
     channel = connection.channel()
     with connection.in_segments("whole"):
         connection.send("connection.close", reply_code=200)
@@ -26,7 +26,7 @@ def test_what_follows_a_close_is_ignored(connection: Connection, name: str) -> N
 
 
 @pytest.mark.parametrize("by_fault", [False, True])
-def test_what_came_before_the_end_is_answered(connection: Connection, name: str, by_fault: bool) -> None:
+def test_methods_before_the_end_are_answered(connection: Connection, name: str, by_fault: bool) -> None:
     channel = connection.channel()
     with connection.in_segments("whole"):
         channel.send("queue.declare", queue=name, exclusive=True)

@@ -1,4 +1,4 @@
-"""From the first byte to connection.open-ok, and what ends it before."""
+"""From the first byte to connection.open-ok, and the errors that end the handshake."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from pandomq import __version__
 from tests.support.client import CAPABILITIES, Address, Connect, Connection
 from tests.support.fields import table
 from tests.support.frames import PROTOCOL_HEADER, frame
 
 REFUSED = "ACCESS_REFUSED - Login was refused using authentication mechanism {}. For details see the broker logfile."
 PLAIN: dict[str, Any] = {"mechanism": "PLAIN", "response": b"\0guest\0guest", "locale": "en_US"}
-# Clients read these without asking whether they are there.
+# Clients read these without checking whether they exist.
 EXPECTED_CAPABILITIES = {
     "publisher_confirms",
     "exchange_exchange_bindings",
@@ -35,7 +36,7 @@ def test_start_names_version_mechanisms_and_locale(raw: Connection) -> None:
     assert b"en_US" in start.locales.split()
 
 
-def test_server_properties_have_what_clients_look_for(raw: Connection) -> None:
+def test_server_properties_have_the_entries_that_clients_use(raw: Connection) -> None:
     raw.send_bytes(PROTOCOL_HEADER)
     properties = raw.expect("connection.start").server_properties
     assert all(properties["capabilities"][name] is True for name in EXPECTED_CAPABILITIES)
@@ -44,9 +45,14 @@ def test_server_properties_have_what_clients_look_for(raw: Connection) -> None:
         assert isinstance(properties[name], str), name
 
 
+def test_the_product_is_named_rabbitmq(connection: Connection) -> None:
+    assert connection.server_properties["product"] == "RabbitMQ"
+
+
 @pytest.mark.ours_only
-def test_product_is_ours(connection: Connection) -> None:
-    assert connection.server_properties["product"] == "PandoMQ"
+def test_our_own_name_and_version_stand_beside_it(connection: Connection) -> None:
+    properties = connection.server_properties
+    assert (properties["implementation"], properties["pandomq_version"]) == ("PandoMQ", __version__)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +205,7 @@ def test_the_whole_handshake_may_come_in_any_pieces(raw: Connection, how: str) -
     raw.close()
 
 
-def test_connecting_and_hanging_up_harms_nobody(address: Address, connect: Connect) -> None:
+def test_connecting_and_disconnecting_harms_no_other_client(address: Address, connect: Connect) -> None:
     for greeting in (b"", b"A", b"AMQP\x00", PROTOCOL_HEADER) * 5:
         passer_by = Connection(address)
         passer_by.send_bytes(greeting)
@@ -207,7 +213,7 @@ def test_connecting_and_hanging_up_harms_nobody(address: Address, connect: Conne
     connect().channel().expect_nothing()
 
 
-def test_hanging_up_in_the_middle_of_the_handshake_harms_nobody(address: Address, connect: Connect) -> None:
+def test_disconnecting_in_the_middle_of_the_handshake_harms_no_other_client(address: Address, connect: Connect) -> None:
     for _ in range(5):
         passer_by = Connection(address)
         passer_by.log_in()

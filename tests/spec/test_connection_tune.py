@@ -1,4 +1,4 @@
-"""Channel-max, frame-max and heartbeat: what the broker proposes, and what it keeps of what was agreed."""
+"""Channel-max, frame-max and heartbeat: the values that the broker proposes, and how it obeys the agreed ones."""
 
 from __future__ import annotations
 

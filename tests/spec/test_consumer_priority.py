@@ -1,4 +1,4 @@
-"""x-priority of consumers: the higher one gets messages as long as it has room."""
+"""x-priority of consumers: the higher one receives messages as long as it has credit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_highest_gets_all(channel: Channel) -> None:
     usual.expect_nothing()
 
 
-def test_the_next_gets_what_the_highest_has_no_room_for(channel: Channel) -> None:
+def test_the_next_priority_gets_messages_when_the_highest_has_no_room(channel: Channel) -> None:
     queue = channel.declare_queue()
     low, usual, high = (consuming(channel, queue, priority, prefetch=2) for priority in (-1, None, 1))
     publish(channel, queue, 5)

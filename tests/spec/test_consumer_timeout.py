@@ -36,7 +36,7 @@ def test_a_consumer_that_acks_in_time_stays(channel: Channel) -> None:
     )
     channel.consume(queue)
     for _ in range(5):
-        # The dead letter is the clock: each round takes a quarter of a second.
+        # The dead letter serves as the clock: each round takes a quarter of a second.
         channel.publish("m", pace)
         channel.send("basic.ack", delivery_tag=channel.delivery().delivery_tag)
     channel.expect_nothing()

@@ -1,4 +1,4 @@
-"""Dead letters: when, where to, and what x-death tells."""
+"""Dead letters: their reasons, their route, and the content of x-death."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mortal(channel: Channel, grave: str, name: str = "", **arguments: Any) -> st
 
 
 def buried(channel: Channel, grave: str) -> Method:
-    """The next dead letter; dead letters may take a moment to arrive."""
+    """Returns the next dead letter; dead letters may take a moment to arrive."""
     deadline = time.monotonic() + 10
     while (found := channel.get(grave)) is None:
         assert time.monotonic() < deadline, "no dead letter"
@@ -109,7 +109,7 @@ def test_an_x_death_that_a_client_made_up_is_not_counted_on(channel: Channel, gr
 
 @pytest.mark.ours_only
 @pytest.mark.parametrize("wrong", ["text", 5, [1, 2], [{"queue": 7, "reason": [], "count": "x"}], {"a": 1}, None])
-def test_an_x_death_that_is_none_harms_nobody(channel: Channel, grave: str, wrong: object) -> None:
+def test_a_malformed_x_death_is_replaced(channel: Channel, grave: str, wrong: object) -> None:
     queue = mortal(channel, grave)
     channel.publish("m", queue, headers={"x-death": wrong, "x-first-death-queue": wrong})
     reject_one(channel, queue)
@@ -190,7 +190,7 @@ def test_without_a_key_of_its_own_a_dead_letter_keeps_its_keys(channel: Channel,
     assert (death["exchange"], death["routing-keys"]) == ("amq.topic", [f"some.{name}"])
 
 
-def test_an_exchange_that_is_missing_swallows_dead_letters(channel: Channel, name: str) -> None:
+def test_dead_letters_for_a_missing_exchange_are_dropped(channel: Channel, name: str) -> None:
     queue = channel.declare_queue(arguments={"x-dead-letter-exchange": name})
     channel.publish("m", queue)
     reject_one(channel, queue)
@@ -261,14 +261,14 @@ def test_a_circle_without_a_reject_ends(channel: Channel, name: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_queue_that_is_its_own_grave_drops_what_expires(channel: Channel, name: str) -> None:
+def test_a_queue_that_is_its_own_dead_letter_queue_drops_expired_messages(channel: Channel, name: str) -> None:
     mortal(channel, name, name, message_ttl=30)
     channel.publish("m", name)
     time.sleep(0.3)
     assert channel.counts(name) == (0, 0)
 
 
-def test_a_queue_that_is_its_own_grave_keeps_what_is_rejected(channel: Channel, name: str) -> None:
+def test_a_queue_that_is_its_own_dead_letter_queue_keeps_rejected_messages(channel: Channel, name: str) -> None:
     mortal(channel, name, name)
     channel.publish("m", name)
     for count in range(3):

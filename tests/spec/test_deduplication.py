@@ -1,6 +1,6 @@
-"""x-producer and x-sequence: what is published again under a number that is known has its effect once.
+"""x-producer and x-sequence: a publish that is repeated under a known number has its effect once.
 
-Ours; no other broker has these headers.
+These headers are our extension; no other broker has them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def send(channel: Channel, queue: str, *numbers: int, producer: str | None = Non
         channel.publish(str(number), queue, headers=headers, delivery_mode=2, **options)
 
 
-def test_what_comes_again_is_confirmed_and_not_enqueued(confirming: Channel, queue: str) -> None:
+def test_a_message_that_comes_again_is_confirmed_and_not_enqueued(confirming: Channel, queue: str) -> None:
     send(confirming, queue, 1, 2, 7, 2, 1, 7, 8)
     assert set(confirmed_tags(confirming, 7).values()) == {"basic.ack"}
     assert confirming.drain(queue) == [b"1", b"2", b"7", b"8"]
 
 
-def test_it_is_known_on_every_connection(confirming: Channel, queue: str, connect: Connect) -> None:
+def test_a_producer_is_known_on_every_connection(confirming: Channel, queue: str, connect: Connect) -> None:
     send(confirming, queue, 1, 2)
     confirmed_tags(confirming, 2)
     again = connect().channel()
@@ -52,7 +52,7 @@ def test_a_lower_number_that_never_came(confirming: Channel, queue: str) -> None
     send(confirming, queue, 1, 5)
     confirmed_tags(confirming, 2)
     send(confirming, queue, 3)
-    text = f"number 3 of producer 'p {queue}' was not published before, and numbers must rise: publish it under one…"
+    text = f"number 3 of producer 'p {queue}' was not published before, but numbers must increase: publish it with a n…"
     confirming.expect_close(406, f"PRECONDITION_FAILED - {text}", "basic.publish")
 
 
@@ -81,7 +81,7 @@ def test_a_refused_publish_may_come_again(confirming: Channel, name: str) -> Non
     assert confirming.drain(queue) == [b"2"]
 
 
-def test_what_came_back_may_come_again(confirming: Channel, name: str) -> None:
+def test_a_returned_message_may_come_again(confirming: Channel, name: str) -> None:
     send(confirming, name, 1, mandatory=True)
     assert confirming.expect("basic.return").reply_code == 312
     confirming.confirmed()
@@ -117,7 +117,7 @@ def test_private_queues_get_one_copy(confirming: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("headers", [{"x-producer": "", "x-sequence": 1}, {"x-producer": "p", "x-sequence": "1"}])
-def test_what_cannot_be_read(channel: Channel, queue: str, headers: dict[str, Any]) -> None:
+def test_malformed_headers_of_a_producer_are_refused(channel: Channel, queue: str, headers: dict[str, Any]) -> None:
     channel.publish("x", queue, headers=headers)
     channel.expect_close(406, "PRECONDITION_FAILED - invalid x-…", "basic.publish")
 

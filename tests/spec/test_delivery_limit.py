@@ -18,7 +18,7 @@ def limited(channel: Channel, name: str, limit: int | None, grave: str = "") -> 
 
 
 def send_back(channel: Channel, times: int) -> list[Method]:
-    """Requeue the message so many times; gives all its deliveries."""
+    """Requeues the message so many times; returns all its deliveries."""
     found = []
     for _ in range(times):
         found.append(channel.delivery())
@@ -41,7 +41,7 @@ def test_a_message_is_delivered_once_more_than_the_limit(channel: Channel, name:
     assert (death["reason"], death["queue"], death["count"]) == ("delivery_limit", queue, 1)
 
 
-def test_the_count_is_told_from_the_second_delivery_on(channel: Channel, name: str) -> None:
+def test_the_delivery_count_is_in_the_headers_from_the_second_delivery_on(channel: Channel, name: str) -> None:
     queue = limited(channel, name, 10)
     channel.consume(queue)
     channel.publish("m", queue, headers={"own": 1})
@@ -51,7 +51,7 @@ def test_the_count_is_told_from_the_second_delivery_on(channel: Channel, name: s
     assert all(method.headers["own"] == 1 for method in found)
 
 
-def test_without_a_grave_the_message_is_dropped(channel: Channel, name: str) -> None:
+def test_without_a_dead_letter_exchange_the_message_is_dropped(channel: Channel, name: str) -> None:
     queue = limited(channel, name, 1)
     channel.consume(queue)
     channel.publish("m", queue)

@@ -131,7 +131,7 @@ def test_deleting_an_exchange_in_the_middle_cuts_the_chain(channel: Channel, nam
         ("no-source", "no-target", missing("no-source")),
     ],
 )
-def test_binding_what_is_missing(channel: Channel, source: str, destination: str, text: str) -> None:
+def test_binding_a_missing_exchange_is_refused(channel: Channel, source: str, destination: str, text: str) -> None:
     channel.refused(404, text, "exchange.bind", source=source, destination=destination)
 
 
@@ -141,7 +141,7 @@ def test_the_default_exchange_has_no_bindings(channel: Channel, method: str, sou
     channel.refused(403, DEFAULT, method, source=source, destination=destination)
 
 
-def test_unbinding_what_is_not_bound_is_no_error(channel: Channel) -> None:
+def test_unbinding_a_missing_binding_is_no_error(channel: Channel) -> None:
     channel.rpc("exchange.unbind", source="amq.direct", destination="amq.fanout", routing_key="nothing")
     channel.rpc("exchange.unbind", source="no-source", destination="amq.fanout")
     channel.rpc("exchange.unbind", source="amq.direct", destination="no-target")

@@ -39,7 +39,7 @@ def test_no_wait_is_not_answered(channel: Channel, name: str) -> None:
     channel.rpc("exchange.declare", exchange=name, type="fanout", passive=True)
 
 
-def test_an_error_of_a_no_wait_declare_is_told_all_the_same(channel: Channel) -> None:
+def test_an_error_of_a_no_wait_declare_closes_the_channel(channel: Channel) -> None:
     text = "ACCESS_REFUSED - exchange name 'amq.mine' contains reserved prefix 'amq.*'"
     channel.refused(403, text, "exchange.declare", exchange="amq.mine", type="direct", no_wait=True)
 
@@ -50,7 +50,7 @@ def test_passive_looks_only_at_the_name(channel: Channel, name: str) -> None:
 
 
 @pytest.mark.parametrize("exchange", ["amq.missing", "missing"])
-def test_passive_of_what_is_missing(channel: Channel, exchange: str) -> None:
+def test_a_passive_declare_of_a_missing_exchange_is_refused(channel: Channel, exchange: str) -> None:
     text = f"NOT_FOUND - no exchange '{exchange}' in vhost '/'"
     channel.refused(404, text, "exchange.declare", exchange=exchange, type="direct", passive=True)
 
@@ -154,7 +154,7 @@ def test_an_internal_exchange_takes_no_publishes(channel: Channel, name: str) ->
     channel.expect_close(403, text, "basic.publish")
 
 
-def test_an_internal_exchange_takes_what_other_exchanges_send(channel: Channel, name: str) -> None:
+def test_an_internal_exchange_accepts_messages_from_other_exchanges(channel: Channel, name: str) -> None:
     inner = channel.declare_exchange(name + "-inner", "fanout", internal=True)
     outer = channel.declare_exchange(name + "-outer", "fanout")
     queue = channel.declare_queue()

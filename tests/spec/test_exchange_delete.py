@@ -1,4 +1,4 @@
-"""exchange.delete: if-unused, no-wait, what is missing and what may not be deleted."""
+"""exchange.delete: if-unused, no-wait, missing exchanges, and those that may not be deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_delete(channel: Channel, name: str) -> None:
     gone(channel, name)
 
 
-def test_deleting_what_is_missing_is_no_error(channel: Channel, name: str) -> None:
+def test_deleting_a_missing_exchange_is_no_error(channel: Channel, name: str) -> None:
     channel.rpc("exchange.delete", exchange=name)
     channel.rpc("exchange.delete", exchange=name, if_unused=True)
 
@@ -38,7 +38,7 @@ def test_a_deleted_name_may_be_used_for_another_type(channel: Channel, name: str
 
 
 @pytest.mark.parametrize("to_an_exchange", [False, True])
-def test_if_unused_refuses_what_has_bindings(channel: Channel, name: str, to_an_exchange: bool) -> None:
+def test_if_unused_refuses_an_exchange_with_bindings(channel: Channel, name: str, to_an_exchange: bool) -> None:
     channel.declare_exchange(name, "direct")
     queue = channel.declare_queue()
     if to_an_exchange:

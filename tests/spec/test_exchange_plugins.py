@@ -12,7 +12,7 @@ from tests.support.fields import Typed
 
 
 def shares(channel: Channel, exchange: str, weights: list[str], count: int, **by: Any) -> list[list[bytes]]:
-    """Publish `count` messages and give what each of the queues, bound with these weights, got."""
+    """Publishes `count` messages and returns how many each of the queues, bound with these weights, received."""
     queues = [channel.declare_queue() for _ in weights]
     for queue, weight in zip(queues, weights, strict=True):
         channel.bind(queue, exchange, weight)
@@ -133,7 +133,7 @@ def test_random_without_bindings_routes_nowhere(channel: Channel, name: str) -> 
 
 @pytest.mark.ours_only
 class TestDelayed:
-    """x-delayed-message: routed like its x-delayed-type once x-delay milliseconds have gone by."""
+    """x-delayed-message: routed like its x-delayed-type after x-delay milliseconds."""
 
     def declared(self, channel: Channel, name: str, kind: str = "direct") -> str:
         channel.declare_exchange(name, "x-delayed-message", arguments={"x-delayed-type": kind})

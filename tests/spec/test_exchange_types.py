@@ -1,4 +1,4 @@
-"""How each type of exchange routes. The kernel routes in batches, so many messages go through at once as well."""
+"""Routing by each type of exchange. The kernel routes in batches, so many messages are routed at once, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.fields import Typed
 
 
 def routed(channel: Channel, exchange: str, queue: str, keys: list[str]) -> list[str]:
-    """The keys, in order, that reach the queue when a message is published with each."""
+    """Returns the keys, in order, that reach the queue when a message is published with each."""
     with channel.connection.in_segments("whole"):
         for key in keys:
             channel.publish(key, key, exchange)
@@ -82,7 +82,7 @@ PATTERNS = [
 
 
 def topic_matches(pattern: str, key: str) -> bool:
-    """The obvious second definition: a regular expression over the key's words, each closed by a dot."""
+    """A second definition: a regular expression over the key's words, each closed by a dot."""
     out = ""
     for word in pattern.split("."):
         if word == "#":
@@ -132,7 +132,7 @@ def test_topic_with_many_words(channel: Channel, name: str) -> None:
 def test_topic_with_hashes_that_could_match_in_many_ways(channel: Channel, name: str) -> None:
     channel.declare_exchange(name, "topic")
     queue = channel.declare_queue()
-    # A matcher that tries one way after the other is busy for hours here, which any client could make it.
+    # A matcher that tries one way after the other would take hours here, and any client could cause that.
     channel.bind(queue, name, ".".join(["#", "a"] * 12))
     key = ".".join("a" * 60)
     assert routed(channel, name, queue, [key, key + ".b"]) == [key]
@@ -149,7 +149,7 @@ HEADERS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"x-match": "any", "a": 1, "b": "two"}, {"b": "two", "a": 2}, True),
     ({"x-match": "any", "a": 1, "b": "two"}, {"c": 3}, False),
     ({"x-match": "any", "a": 1, "b": "two"}, {}, False),
-    # A binding with no value asks only that the header be there.
+    # A binding without a value requires only that the header exists.
     ({"x-match": "all", "a": None}, {"a": "anything"}, True),
     ({"x-match": "all", "a": None}, {"b": "anything"}, False),
     # The type counts, except among the integers.
@@ -158,7 +158,7 @@ HEADERS: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
     ({"x-match": "all", "a": True}, {"a": True}, True),
     ({"x-match": "all", "a": True}, {"a": 1}, False),
     ({"x-match": "all", "a": "A"}, {"a": "a"}, False),
-    # Headers whose names begin with x- are left out unless the binding says -with-x.
+    # Headers whose names begin with x- are ignored unless the binding uses -with-x.
     ({"x-match": "all", "x-a": 1}, {}, True),
     ({"x-match": "all", "x-a": 1, "b": 1}, {"b": 1}, True),
     ({"x-match": "any", "x-a": 1}, {"x-a": 1}, False),

@@ -1,4 +1,4 @@
-"""x-expires: a queue that nobody uses goes away."""
+"""x-expires: an unused queue is deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.client import Channel, ClosedByBrokerError, Connection
 
 
 def exists(connection: Connection, queue: str) -> bool:
-    """Looking passively counts as use on RabbitMQ only if it declares; here it is done on a channel of its own."""
+    """A passive declare counts as use on RabbitMQ only if it declares; here it is done on a channel of its own."""
     probe = connection.channel()
     try:
         probe.rpc("queue.delete", queue=queue, if_unused=True, if_empty=True)
@@ -19,7 +19,7 @@ def exists(connection: Connection, queue: str) -> bool:
 
 
 def wait_until_gone(channel: Channel, queue: str) -> None:
-    # The message in the queue keeps the conditional delete from deleting it.
+    # The message in the queue makes the conditional delete fail.
     deadline = time.monotonic() + 10
     while exists(channel.connection, queue):
         assert time.monotonic() < deadline, "the queue does not expire"

@@ -44,7 +44,7 @@ VALUES = [
 
 
 def round_trip(channel: Channel, headers: bytes) -> Method:
-    """Publish with these bytes as the headers table; gives what comes back."""
+    """Publishes with these bytes as the headers table; returns the message that is delivered."""
     queue = channel.declare_queue()
     channel.publish("m", queue, headers=headers)
     found = channel.get(queue)
@@ -108,8 +108,8 @@ def test_nested_tables(channel: Channel, levels: int) -> None:
         b"A" + longstr(b"F" + longstr(shortstr("k") + b"?")),
     ],
 )
-def test_what_is_garbled_deep_inside_reaches_no_consumer(channel: Channel, other: Channel, value: bytes) -> None:
-    """The consumer's client would stumble over it, for what the publisher's did."""
+def test_a_message_with_a_garbled_header_reaches_no_consumer(channel: Channel, other: Channel, value: bytes) -> None:
+    """The consumer's client would fail on an error of the publisher's client."""
     queue = channel.declare_queue(exclusive=False, auto_delete=True)
     other.consume(queue, no_ack=True)
     channel.publish("m", queue, headers=longstr(shortstr("h") + value))
@@ -142,7 +142,7 @@ def test_each_type_may_be_an_argument(channel: Channel, value: Typed) -> None:
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
 def test_each_type_survives_a_dead_letter(channel: Channel, value: Typed) -> None:
-    """The headers are rewritten here: what the broker adds must not change what was there."""
+    """The broker rewrites the headers here: its additions must not change the existing ones."""
     grave = channel.declare_queue()
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave, "x-max-length": 0}
     queue = channel.declare_queue(arguments=arguments)

@@ -1,4 +1,4 @@
-"""Heartbeats, both ways. The protocol is about time here, so these tests take some."""
+"""Heartbeats in both directions. The protocol is about time here, so these tests take some."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGER_THAN_TWO_INTERVALS_S = 3.5
 
 
 def listen(connection: Connection, seconds: float) -> None:
-    """Take in whatever comes for a while."""
+    """Receives everything for a while."""
     deadline = time.monotonic() + seconds
     with contextlib.suppress(TimeoutError):
         while (left := deadline - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""x-last-value-key, which is ours: of the messages with one value of a header the queue keeps the newest."""
+"""x-last-value-key, our extension: of the messages with one value of a header the queue keeps the newest."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_waiting_consumer_gets_every_value(channel: Channel) -> None:
         assert channel.delivery().body == str(number).encode()
 
 
-def test_what_is_out_for_an_ack_is_not_replaced(channel: Channel) -> None:
+def test_an_unacked_message_is_not_replaced(channel: Channel) -> None:
     queue = keyed(channel)
     publish(channel, queue, ("a", "old"))
     assert channel.get(queue, no_ack=False) is not None

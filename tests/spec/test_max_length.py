@@ -18,7 +18,7 @@ def numbers(first: int, last: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("how", ["asis", "whole", "bytewise"])
-def test_the_oldest_give_way(channel: Channel, how: str) -> None:
+def test_the_oldest_messages_are_dropped(channel: Channel, how: str) -> None:
     queue = channel.declare_queue(arguments={"x-max-length": 3})
     publish_all(channel, queue, numbers(1, 10), how)
     assert channel.counts(queue) == (3, 0)
@@ -123,7 +123,7 @@ def test_without_confirms_a_refused_publish_is_dropped_in_silence(channel: Chann
     assert channel.drain(queue) == [b"1"]
 
 
-def test_a_consumer_with_room_takes_what_a_full_queue_would_refuse(channel: Channel) -> None:
+def test_a_consumer_with_room_receives_messages_that_a_full_queue_would_refuse(channel: Channel) -> None:
     queue = channel.declare_queue(arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     sibling = channel.connection.channel()
     sibling.consume(queue, no_ack=True)

@@ -53,7 +53,7 @@ def test_a_requeued_message_goes_back_to_its_place(channel: Channel) -> None:
     assert channel.drain(queue) == [b"1", b"3", b"4", b"0", b"2"]
 
 
-def test_a_consumer_gets_the_highest_of_what_waits(channel: Channel) -> None:
+def test_a_consumer_gets_the_waiting_message_of_the_highest_priority(channel: Channel) -> None:
     queue = channel.declare_queue(arguments={"x-max-priority": 5})
     reader = channel.connection.channel()
     reader.rpc("basic.qos", prefetch_count=1)

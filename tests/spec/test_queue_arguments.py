@@ -1,4 +1,4 @@
-"""The arguments of queue.declare: which values are taken, which are refused, and in what words."""
+"""The arguments of queue.declare: accepted values, refused values, and the reply texts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_bad(channel: Channel, name: str, arguments: dict[str, Any], argument: s
     channel.refused(406, text, "queue.declare", queue=name, exclusive=True, arguments=arguments)
 
 
-def test_a_dead_letter_exchange_that_is_no_name(channel: Channel, name: str) -> None:
+def test_a_dead_letter_exchange_that_is_no_string_is_refused(channel: Channel, name: str) -> None:
     text = "PRECONDITION_FAILED - invalid type 'signedint' for arg 'x-dead-letter-exchange' in "
     text += f"queue '{name}' in vhost '/'"
     arguments = {"x-dead-letter-exchange": 5}

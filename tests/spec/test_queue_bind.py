@@ -116,7 +116,7 @@ def test_the_default_exchange_has_no_bindings_of_ones_own(channel: Channel, meth
         {"queue": "no-such-queue", "exchange": "amq.direct"},
     ],
 )
-def test_unbinding_what_is_not_bound_is_no_error(channel: Channel, arguments: dict[str, Any]) -> None:
+def test_unbinding_a_missing_binding_is_no_error(channel: Channel, arguments: dict[str, Any]) -> None:
     queue = channel.declare_queue()
     channel.rpc("queue.unbind", **({"queue": queue} | arguments))
 

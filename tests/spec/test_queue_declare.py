@@ -81,12 +81,12 @@ def test_a_queue_that_was_declared_without_waiting_is_the_last_one(channel: Chan
 
 
 @pytest.mark.parametrize("no_wait", [False, True])
-def test_passive_of_what_is_missing(channel: Channel, name: str, no_wait: bool) -> None:
+def test_a_passive_declare_of_a_missing_queue_is_refused(channel: Channel, name: str, no_wait: bool) -> None:
     text = f"NOT_FOUND - no queue '{name}' in vhost '/'"
     channel.refused(404, text, "queue.declare", queue=name, passive=True, no_wait=no_wait)
 
 
-def test_passive_without_wait_of_what_is_there(channel: Channel, name: str) -> None:
+def test_a_passive_no_wait_declare_of_an_existing_queue_is_not_answered(channel: Channel, name: str) -> None:
     channel.declare_queue(name)
     channel.send("queue.declare", queue=name, passive=True, no_wait=True)
     channel.expect_nothing()
@@ -147,7 +147,7 @@ def test_an_exclusive_queue_is_open_to_all_channels_of_its_connection(channel: C
     assert sibling.drain(name) == [b"m"]
 
 
-def test_anybody_may_publish_to_an_exclusive_queue(channel: Channel, other: Channel, name: str) -> None:
+def test_any_connection_may_publish_to_an_exclusive_queue(channel: Channel, other: Channel, name: str) -> None:
     channel.declare_queue(name)
     channel.consume(name, no_ack=True)
     other.publish("m", name)

@@ -19,13 +19,13 @@ def filled(channel: Channel, name: str, count: int = 3) -> str:
 
 
 @pytest.mark.parametrize("count", [0, 1, 300])
-def test_purge_counts_what_it_removes(channel: Channel, name: str, count: int) -> None:
+def test_purge_returns_the_number_of_removed_messages(channel: Channel, name: str, count: int) -> None:
     queue = filled(channel, name, count)
     assert channel.rpc("queue.purge", queue=queue).message_count == count
     assert channel.counts(queue) == (0, 0)
 
 
-def test_purge_leaves_what_is_not_acked(channel: Channel, name: str) -> None:
+def test_purge_leaves_unacked_messages(channel: Channel, name: str) -> None:
     queue = filled(channel, name)
     assert channel.get(queue, no_ack=False) is not None
     assert channel.rpc("queue.purge", queue=queue).message_count == 2
@@ -52,18 +52,18 @@ def test_purge_lies_between_the_publishes_of_a_batch(channel: Channel, name: str
 
 
 @pytest.mark.parametrize("no_wait", [False, True])
-def test_purging_what_is_missing(channel: Channel, name: str, no_wait: bool) -> None:
+def test_purging_a_missing_queue_is_refused(channel: Channel, name: str, no_wait: bool) -> None:
     channel.refused(404, missing(name), "queue.purge", queue=name, no_wait=no_wait)
 
 
 @pytest.mark.parametrize("count", [0, 5])
-def test_delete_counts_what_was_ready(channel: Channel, name: str, count: int) -> None:
+def test_delete_returns_the_number_of_ready_messages(channel: Channel, name: str, count: int) -> None:
     queue = filled(channel, name, count)
     assert channel.rpc("queue.delete", queue=queue).message_count == count
     channel.refused(404, missing(name), "queue.declare", queue=name, passive=True)
 
 
-def test_deleting_what_is_missing_is_no_error(channel: Channel, name: str) -> None:
+def test_deleting_a_missing_queue_is_no_error(channel: Channel, name: str) -> None:
     assert channel.rpc("queue.delete", queue=name).message_count == 0
     assert channel.rpc("queue.delete", queue=name, if_unused=True, if_empty=True).message_count == 0
 
@@ -103,7 +103,7 @@ def test_a_message_that_is_not_acked_does_not_hinder_if_empty(channel: Channel, 
     assert channel.rpc("queue.delete", queue=queue, if_empty=True).message_count == 0
 
 
-def test_consumers_are_told(channel: Channel, other: Channel, name: str) -> None:
+def test_consumers_receive_a_cancel(channel: Channel, other: Channel, name: str) -> None:
     queue = channel.declare_queue(name, exclusive=False)
     for tag in ("one", "two"):
         other.consume(queue, tag)
@@ -114,7 +114,7 @@ def test_consumers_are_told(channel: Channel, other: Channel, name: str) -> None
     other.expect_nothing()
 
 
-def test_consumers_that_did_not_ask_for_it_are_not_told(channel: Channel, connect: object, name: str) -> None:
+def test_consumers_without_the_capability_receive_no_cancel(channel: Channel, connect: object, name: str) -> None:
     assert callable(connect)
     reader: Channel = connect(client_properties={"capabilities": {}}).channel()
     queue = channel.declare_queue(name, exclusive=False)

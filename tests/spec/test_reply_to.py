@@ -16,7 +16,7 @@ def asking(channel: Channel) -> Channel:
 
 
 def request(asking: Channel, serving: Channel) -> str:
-    """Send a request; gives the address that the server sees."""
+    """Sends a request; returns the address that the server receives."""
     queue = serving.declare_queue()
     asking.publish("request", queue, reply_to=PSEUDO, correlation_id="c")
     found = None
@@ -45,7 +45,7 @@ def test_many_answers(asking: Channel, other: Channel) -> None:
     assert asking.bodies(100) == [str(number).encode() for number in range(100)]
 
 
-def test_the_server_may_ask_whether_the_address_lives(asking: Channel, other: Channel) -> None:
+def test_the_server_may_check_whether_the_address_exists(asking: Channel, other: Channel) -> None:
     address = request(asking, other)
     found = other.rpc("queue.declare", queue=address, passive=True)
     assert (found.queue, found.message_count, found.consumer_count) == (address, 0, 1)
@@ -79,12 +79,12 @@ def test_cancel_ends_the_address(asking: Channel, other: Channel) -> None:
     asking.expect_nothing()
 
 
-def test_it_is_consumed_without_acks(channel: Channel) -> None:
+def test_a_reply_consumer_with_acks_is_refused(channel: Channel) -> None:
     text = "PRECONDITION_FAILED - reply consumer cannot acknowledge"
     channel.refused(406, text, "basic.consume", queue=PSEUDO)
 
 
-def test_it_is_consumed_once_in_a_channel(asking: Channel) -> None:
+def test_a_second_reply_consumer_in_a_channel_is_refused(asking: Channel) -> None:
     text = "PRECONDITION_FAILED - reply consumer already set"
     asking.refused(406, text, "basic.consume", queue=PSEUDO, no_ack=True)
 

@@ -1,4 +1,4 @@
-"""How the bytes fall into segments must not matter: the same conversation has the same answers, whole or in pieces.
+"""The division of bytes into segments must not matter: the same conversation has the same answers, whole or in pieces.
 
 Deliveries, returns and confirms may come earlier or later among the answers to methods; the order of each is fixed.
 """
@@ -28,7 +28,8 @@ def _everything(channel: Channel, name: str) -> None:
     channel.send("queue.declare", queue=name, passive=True)
     channel.send("basic.ack", delivery_tag=1)
     channel.publish("nowhere", name + "-missing", mandatory=True)
-    # Counting the messages comes after handing them out: what the ack made room for is on its way before the requeue.
+    # The messages are counted after the deliveries: a delivery for which the ack made room is under way before the
+    # requeue.
     channel.send("queue.declare", queue=name, passive=True)
     channel.send("basic.nack", delivery_tag=2, requeue=True)
     channel.send("queue.declare", queue=name, passive=True)
@@ -88,7 +89,7 @@ SCRIPTS: list[Callable[[Channel, str], None]] = [
 
 
 def recorded(connection: Connection, script: Callable[[Channel, str], None], name: str) -> bytes:
-    """What the script sends, which is not sent yet."""
+    """Returns the bytes of the script, without sending them."""
     connection.recording = True
     with connection.in_segments("none"):
         script(Channel(connection, 1), name)
@@ -96,12 +97,12 @@ def recorded(connection: Connection, script: Callable[[Channel, str], None], nam
 
 
 def answers(connection: Connection, pieces: list[bytes]) -> tuple[list[Any], list[Any]]:
-    """Answers to methods, and all that comes unasked, each in its order."""
+    """Returns the answers to methods, and all unrequested methods, each in order."""
     connection.channel(1)
     last = connection.channel(2)
     for piece in pieces:
         connection.socket.sendall(piece)
-    # What is asked twice on another channel is answered after all that the script asked for.
+    # A request that is repeated on another channel is answered after all requests of the script.
     for _ in range(2):
         last.send("channel.flow", active=True)
     seen = connection.methods_seen
@@ -115,7 +116,8 @@ def answers(connection: Connection, pieces: list[bytes]) -> tuple[list[Any], lis
 
 
 def by_name(unasked: list[Any]) -> dict[str, Any]:
-    """Each kind in its own order. Confirms may be told one by one or many at once: only the last number counts."""
+    """Groups them by kind, each in its own order. Confirms may come one by one or for several at once: only the last
+    number counts."""
     acks = [arguments["delivery_tag"] for name, arguments, _, _ in unasked if name == "basic.ack"]
     others = {name: [one for one in unasked if one[0] == name] for name in UNSOLICITED if name != "basic.ack"}
     return {**others, "basic.ack": max(acks, default=0)}

@@ -1,4 +1,4 @@
-"""x-single-active-consumer: one consumer gets all, the next takes over when it goes."""
+"""x-single-active-consumer: one consumer receives all messages, the next takes over when it leaves."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_consumers_take_over_in_the_order_they_came(channel: Channel) -> None:
 
 
 @pytest.mark.parametrize("way", ["cancel", "channel", "connection", "socket"])
-def test_whichever_way_it_goes_the_next_gets_what_is_left(
+def test_the_next_consumer_gets_the_remaining_messages_however_the_active_one_goes(
     connect: Connect, channel: Channel, name: str, way: str
 ) -> None:
     queue = channel.declare_queue(name, exclusive=False, arguments=SINGLE)

@@ -1,4 +1,4 @@
-"""Streams: queues that are read any number of times, from any place."""
+"""Streams: queues that are read any number of times, from any offset."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def offsets(channel: Channel, count: int, *, ack: bool = True) -> list[int]:
     return found
 
 
-def test_what_was_read_stays(channel: Channel, other: Channel, stream: str) -> None:
+def test_messages_stay_in_the_stream_after_reading(channel: Channel, other: Channel, stream: str) -> None:
     fill(channel, stream, 10)
     for reader in (channel, other, channel):
         tag = read(reader, stream)
@@ -53,7 +53,7 @@ def test_what_was_read_stays(channel: Channel, other: Channel, stream: str) -> N
 
 
 @pytest.mark.ours_only
-def test_how_many_there_are(channel: Channel, other: Channel, stream: str) -> None:
+def test_a_stream_counts_its_messages_and_consumers(channel: Channel, other: Channel, stream: str) -> None:
     fill(channel, stream, 10)
     read(other, stream)
     offsets(other, 10)
@@ -64,14 +64,16 @@ def test_how_many_there_are(channel: Channel, other: Channel, stream: str) -> No
     ("offset", "expected"),
     [("first", 0), pytest.param("last", 9, marks=pytest.mark.ours_only), ("next", 10), (4, 4), (12, 12)],
 )
-def test_where_to_begin(channel: Channel, other: Channel, stream: str, offset: str | int, expected: int) -> None:
+def test_reading_begins_at_the_given_offset(
+    channel: Channel, other: Channel, stream: str, offset: str | int, expected: int
+) -> None:
     fill(channel, stream, 10)
     read(other, stream, offset)
     fill(channel, stream, 5, first=10)
     assert offsets(other, 15 - expected) == list(range(expected, 15))
 
 
-def test_without_a_wish_it_is_what_comes_next(channel: Channel, other: Channel, stream: str) -> None:
+def test_without_an_offset_reading_begins_with_the_next_message(channel: Channel, other: Channel, stream: str) -> None:
     fill(channel, stream, 3)
     other.rpc("basic.qos", prefetch_count=10)
     other.consume(stream)
@@ -81,7 +83,8 @@ def test_without_a_wish_it_is_what_comes_next(channel: Channel, other: Channel, 
 
 def test_times(channel: Channel, other: Channel, connect: Connect, stream: str) -> None:
     fill(channel, stream, 3)
-    time.sleep(2.1)
+    # Brokers of a cluster may differ in their times, and a busy machine may take seconds for the reads below.
+    time.sleep(7.5)
     middle = datetime.fromtimestamp(int(time.time()), UTC)
     fill(channel, stream, 3, first=3)
     read(other, stream, middle)
@@ -90,7 +93,7 @@ def test_times(channel: Channel, other: Channel, connect: Connect, stream: str) 
     read(third, stream, "1h")
     assert offsets(third, 6) == list(range(6))
     fourth = connect().channel()
-    read(fourth, stream, "1s")
+    read(fourth, stream, "5s")
     assert offsets(fourth, 1) == [3]
 
 
@@ -98,7 +101,7 @@ def test_times(channel: Channel, other: Channel, connect: Connect, stream: str) 
 @pytest.mark.parametrize("method", ["basic.ack", "basic.nack", "basic.reject"])
 @pytest.mark.parametrize("prefetch", [1, 7])
 def test_settlements_are_credit(channel: Channel, other: Channel, stream: str, prefetch: int, method: str) -> None:
-    """As in RabbitMQ 4; before, it took acks only, and gave some more than it was asked for."""
+    """As in RabbitMQ 4; earlier versions accepted acks only, and delivered some more than the requested number."""
     fill(channel, stream, 50)
     read(other, stream, prefetch=prefetch)
     assert offsets(other, prefetch, ack=False) == list(range(prefetch))
@@ -141,7 +144,7 @@ def test_filters(channel: Channel, other: Channel, stream: str, wish: dict[str, 
     other.expect_nothing()
 
 
-def test_exchanges_lead_to_it(channel: Channel, other: Channel, stream: str, name: str) -> None:
+def test_exchanges_route_to_a_stream(channel: Channel, other: Channel, stream: str, name: str) -> None:
     channel.bind(stream, "amq.topic", f"{name}.#")
     with channel.settling():
         channel.publish("m", f"{name}.a", "amq.topic")
@@ -161,7 +164,7 @@ def test_a_transaction_is_read_whole(channel: Channel, other: Channel, stream: s
     assert offsets(other, 3) == [0, 1, 2]
 
 
-def test_what_is_not_for_streams(channel: Channel, connect: Connect, stream: str) -> None:
+def test_methods_that_do_not_fit_a_stream_are_refused(channel: Channel, connect: Connect, stream: str) -> None:
     resource = f"queue '{stream}' in vhost '/'"
     channel.refused(
         406, "PRECONDITION_FAILED - consumer prefetch count is not set for …", "basic.consume", queue=stream
@@ -185,7 +188,7 @@ def test_properties_of_streams(channel: Channel, name: str, options: dict[str, A
     channel.refused(406, text, "queue.declare", queue=name, arguments=STREAM, **options)
 
 
-def test_readers_are_told_when_it_goes(channel: Channel, other: Channel, stream: str) -> None:
+def test_readers_receive_a_cancel_when_the_stream_is_deleted(channel: Channel, other: Channel, stream: str) -> None:
     tag = read(other, stream)
     channel.rpc("queue.delete", queue=stream)
     assert other.expect("basic.cancel").consumer_tag == tag
@@ -204,7 +207,7 @@ def test_the_oldest_goes_first(channel: Channel, other: Channel, name: str) -> N
     assert channel.counts(name)[0] == 100 - first
 
 
-def test_a_slow_reader_holds_nobody_up(channel: Channel, other: Channel, connect: Connect, stream: str) -> None:
+def test_a_slow_reader_delays_no_other(channel: Channel, other: Channel, connect: Connect, stream: str) -> None:
     read(other, stream, prefetch=1)
     fill(channel, stream, 500)
     quick = connect().channel()

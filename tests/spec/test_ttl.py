@@ -13,7 +13,7 @@ LATEST_S = 10.0
 
 
 def until_empty(channel: Channel, queue: str) -> float:
-    """How long it takes until no message is ready."""
+    """Returns how long it takes until no message is ready."""
     begin = time.monotonic()
     while channel.counts(queue)[0]:
         assert time.monotonic() - begin < LATEST_S, "messages do not expire"
@@ -53,7 +53,7 @@ def test_zero_means_now_or_never(channel: Channel, arguments: dict[str, Any], pr
     assert sibling.delivery().body == b"in time"
 
 
-def test_what_is_out_for_an_ack_does_not_expire(channel: Channel) -> None:
+def test_an_unacked_message_does_not_expire(channel: Channel) -> None:
     queue = channel.declare_queue(arguments={"x-message-ttl": 100})
     channel.publish("held", queue)
     assert channel.get(queue, no_ack=False) is not None
@@ -63,7 +63,7 @@ def test_what_is_out_for_an_ack_does_not_expire(channel: Channel) -> None:
     channel.expect_nothing()
 
 
-def test_what_is_requeued_after_its_time_is_gone(channel: Channel) -> None:
+def test_a_message_requeued_after_its_time_to_live_is_dropped(channel: Channel) -> None:
     queue = channel.declare_queue(arguments={"x-message-ttl": 100})
     channel.publish("held", queue)
     assert channel.get(queue, no_ack=False) is not None
@@ -95,7 +95,7 @@ def test_messages_that_are_expired_are_never_delivered(channel: Channel) -> None
 @pytest.mark.parametrize("expiration", ["0", "1", "4294967295", str(2**27 * 1000)])
 def test_times_that_are_taken(channel: Channel, expiration: str) -> None:
     if expiration == str(2**27 * 1000):
-        # RabbitMQ 3.10 takes this as a queue's argument only.
+        # RabbitMQ 3.10 accepts this as a queue's argument only.
         queue = channel.declare_queue(arguments={"x-message-ttl": 2**27 * 1000})
         channel.publish("m", queue)
     else:

@@ -207,7 +207,7 @@ def test_a_queue_may_be_declared_before_the_commit(tx: Channel, plain: Channel, 
     assert plain.drain(name) == [b"m"]
 
 
-def test_a_queue_of_the_same_name_gets_what_was_routed_to_the_old_one(tx: Channel, plain: Channel, name: str) -> None:
+def test_a_queue_of_the_same_name_gets_messages_routed_to_the_old_one(tx: Channel, plain: Channel, name: str) -> None:
     plain.declare_queue(name)
     plain.rpc("queue.bind", queue=name, exchange="amq.direct", routing_key=name)
     tx.publish("by name", name)

@@ -23,7 +23,7 @@ def test_another_name_does_not(channel: Channel) -> None:
     assert channel.counts(queue) == (0, 0)
 
 
-def test_it_is_checked_in_the_middle_of_a_batch(channel: Channel, name: str) -> None:
+def test_a_user_id_is_checked_in_the_middle_of_a_batch(channel: Channel, name: str) -> None:
     queue = channel.declare_queue(name)
     with channel.connection.in_segments("whole"):
         for number in range(10):

@@ -1,8 +1,8 @@
 """`pytest --against PLACE`: the tests of clients, unchanged, against a cluster of three primaries and a secondary.
 
-PLACE is where their connections go: `root`, `backup`, `secondary`, or `random`, another one for each. Only tests that
-speak to the broker they are given can be asked that; all others are left out. What cannot hold there by design is named
-in `EXCEPTIONS` and `PROXIED_EXCEPTIONS`, with the reason, and shown as skipped.
+PLACE selects the broker to which they connect: `root`, `backup`, `secondary`, or `random`, a different one for each
+connection. Only tests that use the broker of their fixture can run in this way; all others are left out. Tests that
+cannot pass there by design are named in `EXCEPTIONS` and `PROXIED_EXCEPTIONS`, with the reason, and shown as skipped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ASKED: Final = (
     "integration/test_aio_pika_confirms.py",
     "integration/test_aio_pika_robust.py",
     "integration/test_aio_pika_tutorials.py",
+    "integration/test_amqp_client_js.py",
     "integration/test_amqplib.py",
     "integration/test_broken_clients.py",
     "integration/test_celery.py",
@@ -37,7 +38,7 @@ ASKED: Final = (
     "integration/test_queue_limits.py",
     "integration/test_streams.py",
 )
-"""Files of tests that speak to the broker they are given."""
+"""Files of tests that use the broker of their fixture."""
 
 TELLING: Final = (
     "spec/test_basic_ack.py",
@@ -52,9 +53,11 @@ TELLING: Final = (
     "spec/test_single_active_consumer.py",
     "spec/test_streams.py",
     "spec/test_tx.py",
+    "integration/test_amqp_client_js.py",
+    "integration/test_pika_confirms.py",
     "integration/test_pika_tutorials.py",
 )
-"""Those that say most in little time, for `make test` (`--telling`)."""
+"""The files that test most in little time, for `make test` (`--telling`)."""
 
 OWN_BROKER: Final = "it has a broker of its own, which is told to behave otherwise"
 
@@ -66,7 +69,7 @@ READS_AT_ONCE: Final = (
 EXCEPTIONS: Final = {
     "spec/test_connection_blocked.py": OWN_BROKER,
 }
-"""By the beginning of a test's name: why it is not asked of any cluster."""
+"""By the beginning of a test's name: the reason why it runs against no cluster."""
 
 PROXIED_EXCEPTIONS: Final = {
     "spec/test_exchange_plugins.py::test_consistent_hash_of_a_header_or_property": READS_AT_ONCE,
@@ -76,11 +79,11 @@ PROXIED_EXCEPTIONS: Final = {
     "spec/test_exchange_plugins.py::test_consistent_hash_weighs": READS_AT_ONCE,
     "spec/test_exchange_plugins.py::test_random_takes_one_queue_each_time": READS_AT_ONCE,
 }
-"""And why it is asked of a root only."""
+"""By the beginning of a test's name: the reason why it runs against a root only."""
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what cannot be asked of a cluster, or is not to be."""
+    """Leaves out tests that cannot or should not run against a cluster."""
     files = TELLING if config.getoption("--telling") else ASKED
     exceptions = EXCEPTIONS if config.getoption("--against") == "root" else EXCEPTIONS | PROXIED_EXCEPTIONS
     wanted: list[pytest.Item] = []
@@ -96,5 +99,5 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def name_of(item: pytest.Item) -> str:
-    """Its file, from the tests' directory on, and its name."""
+    """Returns the test's file, relative to the tests' directory, and its name."""
     return f"{item.path.relative_to(TESTS)}::{item.name}"

@@ -1,4 +1,4 @@
-"""One channel, and what tests do with channels all the time."""
+"""One channel, and the actions on channels that tests use most."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Channel:
-    """One channel of a connection; of its state only the number of publishes since confirm.select is kept."""
+    """One channel of a connection; of its state it keeps only the number of publishes since confirm.select."""
 
     def __init__(self, connection: Connection, number: int) -> None:
         self.connection = connection
@@ -47,7 +47,7 @@ class Channel:
         immediate: bool = False,
         **properties: Any,
     ) -> None:
-        """A whole publish: method, header and as many body frames as the agreed frame size asks for."""
+        """Sends a whole publish: method, header and as many body frames as the agreed frame size requires."""
         if self._published is not None:
             self._published += 1
             self._unanswered.add(self._published)
@@ -61,7 +61,7 @@ class Channel:
         for start in range(0, len(body), room):
             self.connection.send_frame(BODY, self.number, body[start : start + room])
 
-    # What tests do all the time
+    # Frequent actions
 
     def declare_queue(self, queue: str = "", **options: Any) -> str:
         """Declare a queue (exclusive unless said otherwise) and give its name."""
@@ -81,7 +81,7 @@ class Channel:
         return tag
 
     def counts(self, queue: str) -> tuple[int, int]:
-        """Ready messages and consumers."""
+        """Returns the numbers of ready messages and of consumers."""
         found = self.rpc("queue.declare", queue=queue, passive=True)
         return found.message_count, found.consumer_count
 
@@ -94,7 +94,7 @@ class Channel:
         return method
 
     def drain(self, queue: str) -> list[bytes]:
-        """Bodies of all ready messages, in order; they are gone afterwards."""
+        """Returns the bodies of all ready messages, in order; the queue is empty afterwards."""
         found = []
         while (method := self.get(queue)) is not None:
             found.append(method.body)
@@ -107,7 +107,7 @@ class Channel:
         return [self.delivery().body for _ in range(count)]
 
     def confirmed(self) -> Method:
-        """The next publisher confirm; a nack fails."""
+        """Returns the next publisher confirm; a nack fails."""
         return self.expect("basic.ack")
 
     def publish_confirmed(self, *args: Any, **options: Any) -> None:

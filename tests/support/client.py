@@ -1,7 +1,7 @@
 """Connections that show what the broker sends, method by method.
 
-Nothing is interpreted or answered behind the test's back, except that contents are put together and that methods are
-kept apart by channel. An unexpected method fails the test with what arrived instead.
+The connection interprets and answers nothing by itself, except that it assembles contents and separates methods by
+channel. An unexpected method fails the test with a message that shows the method.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CAPABILITIES = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is and how to log in."""
+    """The address of a broker, and the login."""
 
     host: str
     port: int
@@ -59,7 +59,7 @@ class Address:
 
 
 class Connection(FrameSocket):
-    """A connection with its channels' inboxes."""
+    """A connection with the inboxes of its channels."""
 
     def __init__(self, address: Address, stream: Stream | None = None) -> None:
         super().__init__(dial(address.host, address.port) if stream is None else stream)
@@ -68,7 +68,7 @@ class Connection(FrameSocket):
         self.heartbeats_seen = 0
         self.frames_seen: list[tuple[int, int, int]] = []
         self.methods_seen: list[Method] = []
-        """In the order of their arrival, whatever their channel."""
+        """All methods in the order of their arrival, on any channel."""
         self.declared: set[tuple[str, str]] = set()
         self._inboxes: dict[int, deque[Method]] = defaultdict(deque)
         self._incomplete: dict[int, tuple[Method, int]] = {}
@@ -83,7 +83,7 @@ class Connection(FrameSocket):
         response: bytes | None = None,
         client_properties: dict[str, Any] | None = None,
     ) -> Method:
-        """Protocol header to tune; gives the tune."""
+        """Performs the handshake from the protocol header to tune; returns the tune."""
         self.send_bytes(PROTOCOL_HEADER)
         self.server_properties = self.expect("connection.start").server_properties
         if response is None:
@@ -117,7 +117,7 @@ class Connection(FrameSocket):
         return connection
 
     def close(self) -> None:
-        """Close in order; the socket is gone afterwards whatever happened."""
+        """Closes in order; the socket is closed afterwards in any case."""
         try:
             self.send("connection.close", reply_code=200, reply_text="bye")
             while self.receive().name != "connection.close-ok":
@@ -132,7 +132,7 @@ class Connection(FrameSocket):
         self.send_frame(METHOD, channel, encode(name, **arguments))
 
     def _remember(self, name: str, arguments: dict[str, Any]) -> None:
-        """Note what has to be deleted after the test."""
+        """Notes what has to be deleted after the test."""
         if name in ("queue.declare", "exchange.declare"):
             kind = name.split(".")[0]
             if isinstance(arguments.get(kind), str) and arguments[kind] and not arguments.get("passive"):
@@ -141,7 +141,7 @@ class Connection(FrameSocket):
     # Receiving
 
     def receive(self, channel: int = 0, timeout_s: float = PATIENCE_S) -> Method:
-        """The next method on a channel, with its content."""
+        """Returns the next method on a channel, with its content."""
         while not self._inboxes[channel]:
             if channel and self._inboxes[0] and self._inboxes[0][0].name == "connection.close":
                 raise ClosedByBrokerError(self._inboxes[0][0], f"a method on channel {channel}")
@@ -149,7 +149,7 @@ class Connection(FrameSocket):
         return self._inboxes[channel].popleft()
 
     def take_in(self, timeout_s: float = PATIENCE_S) -> None:
-        """Reads one frame; what it completes is then in `methods_seen`, and waits to be received."""
+        """Reads one frame. A method that it completes is then in `methods_seen`, and can be received."""
         kind, channel, payload = self.read_frame(timeout_s)
         self.frames_seen.append((kind, channel, len(payload)))
         if kind == HEARTBEAT:
@@ -189,7 +189,7 @@ class Connection(FrameSocket):
         self._inboxes[method.channel].append(method)
 
     def expect(self, name: str, channel: int = 0, timeout_s: float = PATIENCE_S) -> Method:
-        """The next method, which has to be this one."""
+        """Returns the next method, which has to be this one."""
         method = self.receive(channel, timeout_s)
         if method.name in ("channel.close", "connection.close") and method.name != name:
             raise ClosedByBrokerError(method, name)
@@ -203,7 +203,7 @@ class Connection(FrameSocket):
         self.expect_eof()
 
     def expect_end(self) -> None:
-        """The broker ends a conversation that it cannot follow, with or without a word about it."""
+        """The broker ends a conversation that it cannot parse, with or without a connection.close."""
         try:
             assert self.receive().name == "connection.close"
         except EndOfStreamError:
@@ -221,7 +221,7 @@ class Connection(FrameSocket):
     # Channels
 
     def channel(self, number: int | None = None) -> Channel:
-        """Open a channel."""
+        """Opens a channel."""
         channel = Channel(self, next(self._numbers) if number is None else number)
         channel.rpc("channel.open")
         return channel

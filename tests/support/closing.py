@@ -1,4 +1,4 @@
-"""How a broker's close is judged: by its code, its text and the method that it names as the cause."""
+"""Checks of a broker's close: its code, its text and the method that it names as the cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.support.methods import LAYOUTS, Method
 
 
 class ClosedByBrokerError(AssertionError):
-    """A close method came where something else was expected."""
+    """A close method arrived where another method was expected."""
 
     def __init__(self, method: Method, wanted: str) -> None:
         super().__init__(f"wanted {wanted}, got {method.name} {method.reply_code} {method.reply_text!r}")

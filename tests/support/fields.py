@@ -25,7 +25,7 @@ class Typed:
 
 
 class Reader:
-    """Takes values off the front of a buffer."""
+    """Reads values from the beginning of a buffer."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data = data
@@ -42,7 +42,7 @@ class Reader:
         return struct.unpack(">" + code, self.take(struct.calcsize(">" + code)))[0]
 
     def shortstr(self) -> str:
-        # Names are text, but what a broker passes on unread may be anything.
+        # Names are text, but the broker may forward any bytes that it has not parsed.
         return self.take(self.number("B")).decode("utf-8", "surrogateescape")
 
     def longstr(self) -> bytes:
@@ -170,7 +170,7 @@ PROPERTIES = (
 
 
 def content_header(body_size: int, properties: Mapping[str, Any], class_id: int = 60) -> bytes:
-    """The payload of a content header frame."""
+    """Returns the payload of a content header frame."""
     unknown = set(properties) - {name for name, _ in PROPERTIES}
     assert not unknown, f"no such properties: {unknown}"
     flags = 0
@@ -183,7 +183,7 @@ def content_header(body_size: int, properties: Mapping[str, Any], class_id: int 
 
 
 def parse_content_header(payload: bytes, *, typed: bool = False) -> tuple[int, dict[str, Any]]:
-    """Body size and the properties that are present."""
+    """Returns the body size and the properties that are present."""
     reader = Reader(payload)
     class_id, weight, body_size, flags = (reader.number(code) for code in "HHQH")
     assert (class_id, weight) == (60, 0)
@@ -196,7 +196,7 @@ def parse_content_header(payload: bytes, *, typed: bool = False) -> tuple[int, d
 
 
 def argument(kind: str, value: Any) -> bytes:
-    """One method argument that is not a bit."""
+    """Encodes one method argument that is not a bit."""
     if kind in "BHIQ":
         if isinstance(value, datetime):
             value = int(value.timestamp())

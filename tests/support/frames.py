@@ -1,7 +1,7 @@
-"""A TCP connection that carries AMQP frames: nothing of the protocol's states is known here.
+"""A TCP connection that carries AMQP frames, without knowledge of the protocol's states.
 
-What is sent can be shaped: held back and sent as one piece, or byte by byte, to show that a broker does not depend
-on how the bytes fall into segments.
+The sent bytes can be shaped: held back and sent as one piece, or byte by byte, to show that a broker does not depend on
+the division into segments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def frame(kind: int, channel: int, payload: bytes) -> bytes:
 
 
 class Stream(Protocol):
-    """What is used of a socket."""
+    """The part of a socket's interface that is used here."""
 
     def sendall(self, data: bytes | bytearray, /) -> None: ...
     def send(self, data: bytes, /) -> int: ...
@@ -44,7 +44,7 @@ class Stream(Protocol):
 
 
 def dial(host: str, port: int) -> socket.socket:
-    """A TCP connection on which every send is a segment of its own, as far as that can be had."""
+    """Opens a TCP connection on which every send is a segment of its own, as far as possible."""
     connected = socket.create_connection((host, port), PATIENCE_S)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connected
@@ -89,7 +89,8 @@ class FrameSocket:
                     self.socket.send(bytes([byte]))
 
     def read_frame(self, timeout_s: float = PATIENCE_S) -> Frame:
-        """The next frame; `TimeoutError` if none comes in time, `EndOfStreamError` if none can come."""
+        """Returns the next frame; raises `TimeoutError` if none arrives in time, `EndOfStreamError` if none can
+        arrive."""
         deadline = time.monotonic() + timeout_s
         while True:
             found = self._take_frame()
@@ -129,5 +130,5 @@ class FrameSocket:
         return bytes(self._unread)
 
     def drop(self) -> None:
-        """Close the socket without a word."""
+        """Closes the socket without a method."""
         self.socket.close()

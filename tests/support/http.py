@@ -1,4 +1,4 @@
-"""What clients over HTTP have in common."""
+"""Shared parts of HTTP clients."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import ssl
 from typing import Final
 
 NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For `verify` of clients that speak plain HTTP: otherwise httpx reads all the world's certificates for each of them,
-which takes 30 ms of a core, and tests ask brokers a hundred times a second how they are."""
+"""The value of `verify` for clients of plain HTTP: otherwise httpx reads all CA certificates for each client, which
+takes 30 ms of a core, and tests poll brokers a hundred times per second."""

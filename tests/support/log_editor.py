@@ -1,7 +1,7 @@
-"""Changes entries of a store that no broker uses, with right checksums and a right chain: what no broker would do.
+"""Changes entries of a store that no broker uses, with correct checksums and a correct chain, as no broker would.
 
-For planting violations that an audit has to find. Files are taken apart and put together again by the journal's own
-layout; nothing of the audit is used.
+It plants violations that an audit has to find. It parses and writes files in the journal's own layout, and uses no code
+of the audit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.checksums import CHAIN_START, chain_next, entry_checksum
-from pandomq.journal.layout import (
+from pandomq.journal.limits import SECTOR_BYTES
+from pandomq.journal.segments.layout import (
     ENTRY_BEGIN,
     ENTRY_END,
     ENTRY_HEAD,
@@ -38,7 +39,6 @@ from pandomq.journal.layout import (
     encode_slot,
     file_seed,
 )
-from pandomq.journal.limits import SECTOR_BYTES
 from pandomq.kernel import crc32
 from pandomq.kernel.records import (
     ENTRY_START,
@@ -57,11 +57,11 @@ CLUSTER = ClusterId("6f2c6a0e-0a53-4d8e-9a53-0d5b7a1f9c11")
 Entry = tuple[int, int, bytes]
 """Index, term, payload."""
 Change = Callable[[int, int, bytes], tuple[int, bytes]]
-"""Gives term and payload."""
+"""Returns term and payload."""
 
 
 def new_segment(path: Path, number: int, entries: list[Entry], node: str = "n1", *, sealed: bool = True) -> None:
-    """A segment that begins the log, or goes on somewhere in it."""
+    """Writes a segment that begins the log, or continues it at any index."""
     seed = file_seed(CLUSTER, number)
     head = bytearray(HEAD_BYTES)
     head[:SECTOR_BYTES] = encode_identity(Identity(CLUSTER, NodeName(node)), number, max(16, align(len(entries), 16)))
@@ -102,7 +102,7 @@ def all_entries(store: Path) -> list[Entry]:
 
 
 def change_entries(stores: Iterable[Path], change: Change, *, chained: bool = True) -> None:
-    """In all of these stores. Without `chained` the chain stays as it was written."""
+    """Changes the entries in all of these stores. Without `chained` the chain stays as it was written."""
     for store in stores:
         chain: int | None = None
         for path in segment_paths(store):
@@ -148,7 +148,7 @@ def _sector(data: bytes, number: int) -> bytes:
     return data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES]
 
 
-# What is in an entry.
+# The content of an entry.
 
 
 def records_of(payload: bytes) -> list[Record]:
@@ -156,7 +156,7 @@ def records_of(payload: bytes) -> list[Record]:
 
 
 def with_records(payload: bytes, records: Iterable[Record]) -> bytes:
-    """The same entry with other records."""
+    """Returns the same entry with other records."""
     encoded = [_encode(record) for record in records]
     now_ms = decode_entry(payload).now_ms
     return ENTRY_START.pack(VERSION, now_ms, len(encoded)) + b"".join(encoded)

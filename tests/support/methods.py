@@ -1,7 +1,7 @@
-"""Every method of AMQP 0-9-1 and of RabbitMQ's extensions: its ids and the layout of its arguments.
+"""Every method of AMQP 0-9-1, of RabbitMQ's extensions and of ours between brokers: its ids and its arguments.
 
-`encode("queue.declare", queue="q", durable=True)` gives the payload of a method frame; arguments not named are empty.
-`decode(payload)` gives a `Method` whose arguments are attributes.
+`encode("queue.declare", queue="q", durable=True)` returns the payload of a method frame; arguments that are not named
+are empty. `decode(payload)` returns a `Method` whose arguments are attributes.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ _LAYOUTS = """
 60.110 basic.recover requeue:t
 60.111 basic.recover-ok
 60.120 basic.nack delivery_tag:Q multiple:t requeue:t
+60.250 basic.settle number:Q rows:S
+60.251 basic.settle-ok number:Q
+60.252 basic.held consumer_tag:s count:I
 85.10 confirm.select no_wait:t
 85.11 confirm.select-ok
 90.10 tx.select
@@ -109,7 +112,7 @@ _EMPTY: dict[str, Any] = {"F": {}, "s": "", "S": b"", "t": False}
 
 @dataclass
 class Method:
-    """A decoded method; of a method with content also its properties and body."""
+    """A decoded method; a method with content also has its properties and body."""
 
     name: str
     arguments: dict[str, Any]

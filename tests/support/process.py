@@ -1,4 +1,4 @@
-"""Starts a broker as a user would, in a process of its own, and ends it by its pid.
+"""Starts a broker in a process of its own, and ends it by its pid.
 
 `start` returns once the broker answers the protocol header. The log goes to a file; a traceback in it is a failure that
 a client may not have noticed.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+from tests.support import starting
 from tests.support.frames import PROTOCOL_HEADER, EndOfStreamError, FrameSocket, dial
 from tests.support.ports import free_port
 
@@ -26,7 +26,7 @@ class BrokerProcess:
         self.port = free_port()
         self.directory = directory
         self.log = directory / "broker.log"
-        start = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", "t"]
+        start = [*starting.COMMAND, "start", "--name", "t"]
         listen = ["--listen", f"127.0.0.1:{self.port}", "--http", "off", "--data", str(directory / "data")]
         self._command = [*start, *listen, *options]
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,9 +43,7 @@ class BrokerProcess:
     def start(self) -> None:
         environment = dict(os.environ, PYTHONUNBUFFERED="1")
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
-            )
+            self._process = starting.start(self._command, log, environment)
         deadline = time.monotonic() + START_PATIENCE_S
         while not self._answers():
             assert self.alive, f"the broker ended at its start:\n{self.log_text()}"
@@ -61,14 +59,14 @@ class BrokerProcess:
             probe.send_bytes(PROTOCOL_HEADER)
             probe.read_frame(START_PATIENCE_S)
         except (OSError, EndOfStreamError):
-            # Whoever it was, it was not a broker that is ready. If it was ours, its log is read.
+            # The peer was no broker that is ready. If it was ours, its log shows the reason.
             return False
         finally:
             probe.drop()
         return True
 
     def stop(self) -> int:
-        """Ask it to end, insist if it does not; gives the exit code."""
+        """Asks it to end, kills it if it does not; returns the exit code."""
         assert self._process is not None
         self._process.terminate()
         try:
@@ -79,7 +77,7 @@ class BrokerProcess:
             raise AssertionError(f"the broker did not end within {STOP_PATIENCE_S} s of SIGTERM") from None
 
     def kill(self) -> None:
-        """As a crash would."""
+        """Kills the process, as a crash would."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()

@@ -1,4 +1,5 @@
-"""The rollup's second definition: windows over lists of events, one event after the other, with exact percentiles."""
+"""A second definition of the rollup: windows over lists of events, one event after the other, with exact
+percentiles."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pandomq.trace_form import Event, Events, Kind, Reason
 LENGTHS_S = (10, 60, 3600)
 TIMED = {Kind.CONFIRMED, Kind.DELIVERED, Kind.REDELIVERED, Kind.ACKED}
 Key = tuple[int, int, str, str, str, str]
-"""Length, start, subject, name, where it is, measure."""
+"""Length, start, subject, name, place, measure."""
 
 
 @dataclass
@@ -22,10 +23,10 @@ class Expected:
     messages: float = 0.0
     bytes: float = 0.0
     values: list[int] = field(default_factory=list)
-    """Each counts the same: percentiles do not depend on the sample, if there is one alone."""
+    """Each value has the same weight: percentiles do not depend on the sample if there is only one sample."""
 
     def percentile(self, part: float) -> float | None:
-        """The smallest value that so many are not above."""
+        """Returns the smallest value such that this part of all values is not above it."""
         ranked = sorted(self.values)
         return float(ranked[max(0, math.ceil(part * len(ranked)) - 1)]) if ranked else None
 

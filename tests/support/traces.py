@@ -1,4 +1,4 @@
-"""Made-up traces: what publishers, queues and consumers could have done, as brokers would tell it."""
+"""Synthetic traces: possible events of publishers, queues and consumers, in the form of brokers' traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXCHANGES = ("", "shop", "<events>")
 
 
 def message_events(chance: random.Random, sequence: int, time_us: int) -> list[Event]:
-    """The life of a message from this time on."""
+    """Yields the events of a message from this time on."""
     queue, exchange = chance.choice(QUEUES), chance.choice(EXCHANGES)
     key, size = f"key.{int(chance.paretovariate(1.0)) % 40}", int(chance.lognormvariate(6, 2))
 
@@ -60,7 +60,7 @@ def batch_of(events: Iterable[Event], *, broker: str = "b1", number: int = 0, sa
 
 
 def batches(seed: int, messages: int, spacing_us: int, per_batch: int = 200, sample: float = 1.0) -> list[Events]:
-    """In order of time, so many events in each; with two brokers that take turns."""
+    """Yields batches in order of time, with so many events each; two brokers alternate."""
     chance = random.Random(seed)
     lives = [message_events(chance, number, BEGIN_US + number * spacing_us) for number in range(messages)]
     events = sorted((event for life in lives for event in life), key=lambda event: event.time_us)

@@ -9,12 +9,12 @@ import pytest
 
 from pandomq import chunk_form
 from pandomq.broker.streams import packing
-from pandomq.chunk_form import BadChunk, Row
+from pandomq.chunk_form import BadChunk, MessageRow
 from pandomq.data_client import unpacking
 from pandomq.data_client.failures import BadAnswer
 from pandomq.data_client.records import reading
 
-ROWS = [Row(offset, 1000 + offset, b"trade", b"eu.de", b"header", b"all the same " * 20) for offset in range(50)]
+ROWS = [MessageRow(offset, 1000 + offset, b"trade", b"eu.de", b"header", b"all the same " * 20) for offset in range(50)]
 CHUNK = chunk_form.encode(ROWS)
 PACKED = packing.packed(CHUNK, packing.ZSTD)
 LIBRARIES = [name for name in unpacking._LIBRARIES if find_spec(name.partition(".")[0]) is not None]
@@ -28,15 +28,15 @@ def test_a_chunk_is_packed_and_unpacked() -> None:
     assert packed[:5] == plain[:5] and packed.size == len(PACKED)
 
 
-def test_what_does_not_get_smaller_stays_as_it_is() -> None:
-    single = chunk_form.encode([Row(0, 0, b"", b"", b"", bytes(range(256)))])
+def test_chunks_that_do_not_get_smaller_stay_unpacked() -> None:
+    single = chunk_form.encode([MessageRow(0, 0, b"", b"", b"", bytes(range(256)))])
     assert packing.packed(single, packing.NONE) is single
     odd = bytes((number * 167 + number * number // 7) % 251 for number in range(3000))
-    assert packing.unpacked(packing.packed(chunk_form.encode([Row(0, 0, b"", b"", b"", odd)]), packing.ZSTD))
+    assert packing.unpacked(packing.packed(chunk_form.encode([MessageRow(0, 0, b"", b"", b"", odd)]), packing.ZSTD))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_each_library_unpacks_it(library: str) -> None:
+def test_each_library_unpacks_a_chunk(library: str) -> None:
     decompress = unpacking._LIBRARIES[library](import_module(library))
     assert chunk_form.unpack(PACKED, decompress) == CHUNK
 
@@ -46,7 +46,7 @@ def test_there_is_more_than_one_library() -> None:
     assert {"zstandard", "pyarrow"} <= set(LIBRARIES)
 
 
-def test_who_does_not_expect_a_packed_chunk_refuses_it() -> None:
+def test_a_reader_of_unpacked_chunks_refuses_a_packed_one() -> None:
     with pytest.raises(BadChunk, match="codec 1"):
         chunk_form.decode(PACKED)
 
@@ -60,7 +60,7 @@ def test_damage_is_seen(place: int) -> None:
 
 
 @pytest.mark.parametrize("size", [chunk_form.HEAD_BYTES, chunk_form.HEAD_BYTES + chunk_form.PLAIN.size])
-def test_what_is_too_short_is_no_chunk(size: int) -> None:
+def test_data_that_are_too_short_are_no_chunk(size: int) -> None:
     with pytest.raises(BadChunk):
         packing.unpacked(PACKED[:size])
 
@@ -69,7 +69,7 @@ def test_readers_of_the_data_port_get_plain_chunks() -> None:
     assert bytes(_read(PACKED)) == CHUNK
 
 
-def test_who_has_no_library_is_told_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_library_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "_LIBRARIES", {"no_such_library": unpacking._of_zstandard})
     unpacking._decompressor.cache_clear()
     try:

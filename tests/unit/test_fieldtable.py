@@ -95,7 +95,7 @@ def test_a_decimal_with_a_positive_exponent_is_written_out() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), (1,), 1j])
-def test_what_has_no_letter_is_a_bug(value: object) -> None:
+def test_a_value_without_a_type_letter_is_a_bug(value: object) -> None:
     with pytest.raises(TypeError):
         encode_table({"k": value})
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -58,7 +60,7 @@ def test_a_requirement_stated_twice_is_refused() -> None:
         read_requirements(entry * 2)
 
 
-def test_the_page_shows_what_is_proven_and_what_is_not() -> None:
+def test_the_page_shows_proven_and_unproven_requirements() -> None:
     page = render(
         [Requirement("R1", "Members", "One key | one cluster."), Requirement("R2", "Members", "All to all.")],
         [Proof("R1", "tests/test_x.py", "test_it")],
@@ -69,4 +71,8 @@ def test_the_page_shows_what_is_proven_and_what_is_not() -> None:
 
 
 def test_the_page_in_docs_is_up_to_date() -> None:
-    assert requirements_page.PAGE.read_text() == requirements_page.current_page(), "run `make docs`"
+    # In a process of its own: it parses all tests, and CPython 3.11 fails with "recursion depth mismatch" if objects
+    # that other tests have left are collected meanwhile.
+    check = [sys.executable, requirements_page.__file__, "--check"]
+    done = subprocess.run(check, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr

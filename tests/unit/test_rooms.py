@@ -47,7 +47,7 @@ def test_a_broker_serves_without_any_code_of_clusters() -> None:
 
 
 @pytest.mark.proves("R33")
-def test_what_makes_a_cluster_knows_a_broker_s_payloads_as_bytes_only() -> None:
+def test_cluster_journal_and_replica_know_the_payloads_of_a_broker_as_bytes_only() -> None:
     """Elections, the log and links carry what they cannot read; who stands for clients elsewhere is a broker itself."""
     knowing = {
         file.relative_to(SOURCE).parts[:2]

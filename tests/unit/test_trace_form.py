@@ -58,7 +58,7 @@ def batch_of(rows: list[Event]) -> Events:
 
 
 @given(st.lists(st.one_of(of_messages, of_clusters), max_size=20))
-def test_what_is_decoded_is_what_was_encoded(rows: list[Event]) -> None:
+def test_events_are_decoded_as_they_were_encoded(rows: list[Event]) -> None:
     decoded = decode_events(encode_events(batch_of(rows)))
     assert list(decoded.rows()) == rows
     assert (decoded.broker, decoded.term, decoded.number) == ("n1", 3, 7)
@@ -98,7 +98,7 @@ def test_names_that_are_no_utf_8_survive() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 10, 50, 100])
-def test_what_ends_too_early_is_no_batch(cut: int) -> None:
+def test_truncated_or_extended_data_are_no_batch(cut: int) -> None:
     body = encode_events(batch_of([cluster_event(8, "elected", {"broker": "n2"})]))
     with pytest.raises(BadTrace):
         decode_events(body[:-cut])
@@ -107,7 +107,7 @@ def test_what_ends_too_early_is_no_batch(cut: int) -> None:
 
 
 @pytest.mark.parametrize(("place", "octet"), [(0, 0), (4, 2), (100, 9), (112, 99), (112, 0), (113, 9)])
-def test_what_makes_no_sense_is_no_batch(place: int, octet: int) -> None:
+def test_impossible_values_are_no_batch(place: int, octet: int) -> None:
     row = Event(Kind.DELIVERED, Reason.NONE, 5, "q", 9, 4, "x", "k", "c", "peer", 10, 1, "")
     body = bytearray(encode_events(batch_of([row])))
     body[place] = octet
@@ -137,5 +137,5 @@ def test_the_whole_is_sampled_whole() -> None:
 
 @pytest.mark.parametrize("sample", [0, -0.1, 1.01, float("nan")])
 def test_a_sample_is_a_part(sample: float) -> None:
-    with pytest.raises(ValueError, match="a sample is a part"):
+    with pytest.raises(ValueError, match="a sample must be"):
         sample_threshold(sample)

@@ -1,9 +1,9 @@
 """`make demo`: one broker made of several, under load, with jobs on Spark; kill -9 of the root in the middle.
 
 Publishers, consumers of shared queues, subscribers with private queues and readers of a stream are on every broker,
-also on a secondary that joins while they work. It ends with an account of every message and a report in HTML.
-Everything it starts it ends: brokers, clients, jobs, the directory. The exit code is 0 only if the account balances and
-no job found anything wrong.
+also on a secondary that joins while they work. It ends with an account of every message and a report in HTML. The demo
+ends everything that it starts: brokers, clients, jobs, the directory. The exit code is 0 only if the account balances
+and no job found an error.
 """
 
 from __future__ import annotations
@@ -30,21 +30,25 @@ REPORT = Path("demo-report.html")
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long to publish")
+    parser.add_argument("--seconds", type=float, default=30.0, help="Duration of publishing in seconds (default 30).")
     parser.add_argument("--publishers", type=int, default=3, choices=range(1, 17), metavar="1..16")
     parser.add_argument("--consumers", type=int, default=3, choices=range(1, 17), metavar="1..16")
-    parser.add_argument("--rate", type=int, default=500, help="messages a second, all publishers together")
-    parser.add_argument("--report", type=Path, default=REPORT, help="where the report goes")
-    parser.add_argument("--without-spark", action="store_true", help="brokers and clients alone")
-    parser.add_argument("--deaf", action="store_true", help="one subscriber hears nothing: the account has to say so")
+    parser.add_argument("--rate", type=int, default=500, help="Messages per second, over all publishers (default 500).")
+    parser.add_argument("--report", type=Path, default=REPORT, help="Path of the report (default demo-report.html).")
+    parser.add_argument("--without-spark", action="store_true", help="Run brokers and clients only, without Spark.")
+    parser.add_argument(
+        "--deaf",
+        action="store_true",
+        help="Make one subscriber ignore its messages, to see that the message accounting reports it.",
+    )
     return parser.parse_args()
 
 
 def play_it(options: argparse.Namespace, console: Console) -> bool:
-    """All of it. Whether it went well."""
+    """Runs the whole demo; returns whether it was successful."""
     story = Story()
     with tempfile.TemporaryDirectory(prefix="pandomq-demo-") as directory:
-        console.print("Three brokers are being started…", highlight=False)
+        console.print("Starting three brokers…", highlight=False)
         with grove(Path(directory)) as brokers:
             introduce(brokers, options, console)
             brokers.declare()
@@ -57,7 +61,7 @@ def play_it(options: argparse.Namespace, console: Console) -> bool:
     print_account(account, console)
     if spark:
         print_jobs(summaries, spark.taken_s, console)
-    console.print(f"The report is in {options.report.resolve()}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Wrote the report to {options.report.resolve()}", highlight=False, markup=False, soft_wrap=True)
     return account.balances() and all(summary.good for summary in summaries)
 
 
@@ -75,7 +79,7 @@ def introduce(brokers: Grove, options: argparse.Namespace, console: Console) -> 
 def main() -> int:
     options = parse_options()
     console = Console()
-    # A SIGTERM ends the demo like ^C, so that it cleans up; and so does ^C where a shell has it ignored.
+    # SIGTERM ends the demo like ^C, so that it cleans up; ^C is enabled, too, in case the shell has it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     try:

@@ -1,20 +1,27 @@
-"""What became of every message, from the clients' last words and from what is in the lake.
+"""The account of every message, from the clients' last reports and from the lake.
 
-Every message has a number, so that none can hide; every private queue has a line, so that no deaf subscriber can.
+Messages are numbered without gaps, so that a lost message is noticed; every private queue has a line, so that a
+subscriber that received nothing is noticed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from tools.demo.counters import Counters
 from tools.demo.words import QUEUES, Copy, Heard, Published, Read, Seen
 
+FOOTNOTE: Final = (
+    "* The lake has one row for each copy of a message in the stream. A message that was published again, because no "
+    "confirm arrived, can have two copies, so that the lake can have more rows than messages were sent."
+)
+
 
 @dataclass(frozen=True)
 class Archived:
-    """What is in the lake of the stream's messages."""
+    """The stream's messages in the lake."""
 
     rows: int
     out_of_order: int
@@ -24,16 +31,16 @@ class Archived:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A private queue's line in the account."""
+    """The account of a private queue."""
 
     broker: str
     whole: bool
     wanted: int
-    """Confirmed, and published while the queue was there."""
+    """Confirmed messages that were published while the queue existed."""
     once: int
     doubled: int
     unheard: int
-    """Of those that were wanted; of a queue that was lost with its broker nobody knows."""
+    """Wanted messages that were not received; not known for a queue that was lost with its broker."""
 
 
 @dataclass
@@ -42,14 +49,14 @@ class Account:
     published: dict[int, Published] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
-    """Of each private queue. Subscribers want every third message: those of the first queue's key."""
+    """The report of each private queue. Subscribers want every third message: those with the first queue's key."""
     read: list[Read] = field(default_factory=list)
     archived: Archived | None = None
     """None if nothing was to be archived."""
     subscribed: int = 0
-    """Private queues that there have been."""
+    """The number of private queues that have existed."""
     listened: int = 0
-    """Processes whose subscribers have all reported."""
+    """The number of processes whose subscribers have all reported."""
 
     @property
     def sent(self) -> int:
@@ -61,11 +68,11 @@ class Account:
 
     @property
     def lost(self) -> int:
-        """Confirmed, but never delivered to anybody."""
+        """The number of confirmed messages that were never delivered."""
         return self._missing([seen.times for seen in self.seen])
 
     def _missing(self, found: Iterable[dict[Copy, bytes]]) -> int:
-        """How many of those that were confirmed are nowhere there."""
+        """Returns how many confirmed messages are in none of these."""
         missing = 0
         everywhere = list(found)
         for publisher, report in self.published.items():
@@ -79,21 +86,22 @@ class Account:
 
     @property
     def again(self) -> int:
-        """Published once more by a publisher that could not know: no redelivery, and no broker's fault."""
+        """Messages that a publisher published again because it did not know of their confirm; these are no
+        redeliveries, and no broker's fault."""
         return sum(report.again for report in self.published.values())
 
     @property
     def redelivered(self) -> int:
-        """Deliveries of what had been delivered before."""
+        """Deliveries of messages that had been delivered before."""
         return sum(max(0, times - 1) for numbers in self._together("times").values() for times in numbers)
 
     @property
     def unmarked(self) -> int:
-        """Redeliveries that did not say so."""
+        """Redeliveries without `redelivered`."""
         return sum(max(0, times - 1) for numbers in self._together("unmarked").values() for times in numbers)
 
     def _together(self, what: str) -> dict[Copy, list[int]]:
-        """The same copy of a message may have come to several consumers."""
+        """Several consumers may have received the same copy of a message."""
         together: dict[Copy, list[int]] = {}
         for seen in self.seen:
             for copy, numbers in getattr(seen, what).items():
@@ -104,7 +112,7 @@ class Account:
         return together
 
     def subscriptions(self) -> list[Subscription]:
-        """A line for each private queue, those that heard nothing as well."""
+        """A line for each private queue, including those that received nothing."""
         return [self._line_of(heard) for heard in self.heard]
 
     def _line_of(self, heard: Heard) -> Subscription:
@@ -131,22 +139,23 @@ class Account:
 
     @property
     def once(self) -> int:
-        """Messages that came to a subscriber exactly once."""
+        """Messages that a subscriber received exactly once."""
         return sum(line.once for line in self.subscriptions())
 
     @property
     def doubled(self) -> int:
-        """Copies too many at a subscriber."""
+        """Surplus copies at subscribers."""
         return sum(line.doubled for line in self.subscriptions())
 
     @property
     def unheard(self) -> int:
-        """Confirmed, but not heard by a subscriber that was there from before it was published until the end."""
+        """Confirmed messages that a subscriber did not receive although it was there from before the publish until the
+        end."""
         return sum(line.unheard for line in self.subscriptions())
 
     @property
     def unread(self) -> int:
-        """Confirmed, but not found by a reader of the whole stream, or found out of order."""
+        """Confirmed messages that a reader of the whole stream did not find, or found out of order."""
         return sum(self.missing_of(reader) + reader.out_of_order for reader in self.read)
 
     def missing_of(self, reader: Read) -> int:
@@ -154,28 +163,34 @@ class Account:
 
     @property
     def unarchived(self) -> int:
-        """Confirmed, but not in the lake, or not once."""
+        """Confirmed messages that are not in the lake, or not once."""
         return self._missing([self.archived.times]) + self.archived.out_of_order if self.archived else 0
 
     def lines(self) -> list[tuple[str, int]]:
-        archived = [] if self.archived is None else [("in the lake", self.archived.rows)]
-        archived += [("not in the lake, or not once", self.unarchived)] if archived else []
+        starred = "*" if self.footnote else ""
+        archived = [] if self.archived is None else [(f"in the lake{starred}", self.archived.rows)]
+        archived += [("missing from the lake, or there twice", self.unarchived)] if archived else []
         return [
             ("sent", self.sent),
             ("confirmed", self.confirmed),
             ("lost", self.lost),
-            ("published again, since no confirm came", self.again),
+            ("published again, because no confirm arrived", self.again),
             ("delivered again", self.redelivered),
-            ("of these without the mark `redelivered`", self.unmarked),
-            ("heard by subscribers, once each", self.once),
-            ("heard twice", self.doubled),
-            ("not heard by one whose broker lived", self.unheard),
+            ("of these, without the mark `redelivered`", self.unmarked),
+            ("received by subscribers, once each", self.once),
+            ("received twice", self.doubled),
+            ("not received, although the subscriber's broker lived", self.unheard),
             ("read from the stream, by all readers", sum(reader.end_offset for reader in self.read)),
-            ("not in the stream, or not in its place", self.unread),
+            ("missing from the stream, or out of order", self.unread),
             *archived,
         ]
 
+    @property
+    def footnote(self) -> str:
+        """Why there are more rows in the lake than messages were sent; empty if there are not."""
+        return FOOTNOTE if self.archived is not None and self.archived.rows > self.sent else ""
+
     def balances(self) -> bool:
-        """Nothing lost, nothing twice without saying so, nothing unheard."""
+        """Whether nothing was lost, repeated without `redelivered`, or not received."""
         wrong = self.lost or self.unmarked or self.doubled or self.unheard or self.unread or self.unarchived
         return self.sent > 0 and self.confirmed == self.sent and not wrong

@@ -1,4 +1,4 @@
-"""How the demo's clients come to a broker: each knows some addresses, and takes the first that lets it in."""
+"""The connections of the demo's clients: each client has a list of addresses, and uses the first that accepts it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Broker(NamedTuple):
 
 
 def connect(brokers: Sequence[Broker], end: Event) -> BlockingConnection:
-    """To the first of them that lets us in."""
+    """Connects to the first broker that accepts the client."""
     while True:
         with contextlib.suppress(AMQPError, OSError):
             return pika.BlockingConnection([pika.URLParameters(broker.url) for broker in brokers])
         if end.is_set():
-            raise RuntimeError("no broker lets us in")
+            raise RuntimeError("no broker accepts the connection")
         time.sleep(CONNECT_AGAIN_S)
 
 
 def name_of(connection: BlockingConnection, brokers: Sequence[Broker]) -> str:
-    """Where it leads to."""
+    """Returns the name of the broker at the other end."""
     port = connection._impl.params.port
     return next(broker.name for broker in brokers if pika.URLParameters(broker.url).port == port)
 

@@ -1,7 +1,7 @@
 """The demo's consumers: pika programs, each in a process of its own, that share the three queues.
 
-A consumer remembers how often each message came, and how often without the mark `redelivered`. What came and what it
-acked is in its ledger.
+A consumer counts how often each message arrived, and how often without the mark `redelivered`. Its ledger has the
+messages that it received and acked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ACK_EVERY = 50
 def consume(
     brokers: Sequence[Broker], consumer: int, ledgers: Path, stop: Event, end: Event, reports: Queue[Report]
 ) -> None:
-    """Consumes and acks until told to stop and nothing more comes."""
+    """Consumes and acks until it is told to stop and no more messages arrive."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Ledger(ledgers / f"consumer-{consumer}.jsonl") as ledger:
@@ -67,13 +67,13 @@ class _Consumer:
         self.moved_at = time.monotonic()
         self.connection: BlockingConnection | None = None
         self.unacked: list[tuple[str, str]] = []
-        """Queues and messages that the next ack is for."""
+        """Queues and messages of the next ack."""
         self.last_tag = 0
 
     def open(self) -> BlockingConnection:
         self.connection = connect(self.brokers, self.end)
         self.channel: BlockingChannel = self.connection.channel()
-        # What was not acked comes again.
+        # Unacked messages are delivered again.
         self.unacked.clear()
         self.channel.basic_qos(prefetch_count=PREFETCH)
         for name in QUEUES:

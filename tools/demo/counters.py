@@ -1,4 +1,4 @@
-"""Running counts of what all clients together have done, for the display and for the report's lines."""
+"""Running counts of all clients together, for the display and for the report's lines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ COUNTED = ("published", "confirmed", "delivered", "acked", "heard", "read")
 
 @dataclass
 class Counters:
-    """What all clients together have reported, and how fast it moves."""
+    """The sum of all clients' reports, and its rates."""
 
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=LATENCIES_KEPT))
     fresh_ms: list[float] = field(default_factory=list)
-    """Latencies that nobody has taken yet."""
+    """Latencies that have not been read yet."""
     history: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
     longest_pause_s: float = 0.0
 
@@ -37,7 +37,7 @@ class Counters:
         return taken
 
     def rates(self) -> dict[str, float]:
-        """Per second, over the last moments."""
+        """Rates per second, over the last moments."""
         now = time.monotonic()
         self.history.append((now, dict(self.totals)))
         while len(self.history) > 2 and now - self.history[0][0] > RATE_WINDOW_S:

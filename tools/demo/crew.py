@@ -23,12 +23,13 @@ from tools.demo.words import HEARD_KEY, NOBODYS_KEY, Report
 JOIN_TIMEOUT_S = 15.0
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 PLACES = 2
-"""Where subscribers and readers are: one process of each for the primaries, one for the secondary."""
+"""The processes with subscribers and with readers: one of each for the primaries, one for the secondary."""
 
 
 class Crew:
     def __init__(self, grove: Grove, options: argparse.Namespace, ledgers: Path) -> None:
-        """So many at the primaries, and one of each more at the secondary. The rate is that of all publishers."""
+        """Creates so many clients at the primaries, and one more of each kind at the secondary. The rate is that of all
+        publishers."""
         ledgers.mkdir()
         self._ledgers = ledgers
         self._grove = grove
@@ -36,7 +37,7 @@ class Crew:
         self._consumers: int = options.consumers
         self._rate = max(1, options.rate // (self._publishers + 1))
         self._keys = [HEARD_KEY] * PRIMARIES
-        """With which the subscribers bind their queues."""
+        """The keys with which the subscribers bind their queues."""
         if options.deaf:
             self._keys[-1] = NOBODYS_KEY
         self._context = multiprocessing.get_context("spawn")
@@ -63,19 +64,19 @@ class Crew:
         self._start(read, brokers, self.stop_consuming)
 
     def at_work(self, account: Account) -> bool:
-        """Those of the primaries have all begun."""
+        """Whether all clients of the primaries have begun."""
         totals = account.counters.totals
         return account.subscribed >= PRIMARIES and totals["acked"] > 0 and totals["read"] > 0
 
     def at_work_everywhere(self, account: Account) -> bool:
-        """Those of the secondary, too."""
+        """Whether all clients of the secondary have begun, too."""
         return account.subscribed > PRIMARIES
 
     def all_published(self, account: Account) -> bool:
         return len(account.published) == self._publishers + 1
 
     def all_reported(self, account: Account) -> bool:
-        """Everybody has had the last word."""
+        """Whether all clients have sent their last report."""
         return (
             self.all_published(account)
             and len(account.seen) == self._consumers + 1
@@ -100,9 +101,9 @@ class Crew:
         self._start(consume, brokers, number, self._ledgers, self.stop_consuming)
 
     def _start(self, work: Callable[..., None], *arguments: Any) -> None:
-        # A demo that is interrupted while it ends leaves nobody behind all the same.
+        # The process is a daemon, so that it ends even if the demo is interrupted while it ends.
         process = self._context.Process(target=work, args=(*arguments, self._end, self.reports), daemon=True)
-        # An interruption waits until it is known that there is one more to be ended.
+        # An interruption waits until the new process is recorded as one to be ended.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
         try:
             process.start()

@@ -1,4 +1,4 @@
-"""The demo's face: a live picture on a terminal, lines of text elsewhere, and a short summary at the end."""
+"""The demo's display: a live picture on a terminal, lines of text elsewhere, and a short summary at the end."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Display:
             self._live.stop()
 
     def tell(self, what: str, at_s: float | None = None) -> None:
-        """Something happened; it is part of the story."""
+        """An event that becomes part of the story."""
         self._story.tell(what, at_s)
         self.say(what)
 
     def say(self, what: str) -> None:
-        """For now only."""
+        """Shows a temporary message."""
         words = f"{self._story.now_s:5.1f} s  {what}"
         self._events.append(words)
         if self._live is None:
@@ -74,8 +74,8 @@ class Display:
         for name in COUNTED:
             table.add_row(name, f"{rates[name]:,.0f}", f"{self._counters.totals[name]:,}")
         if archived_rows is not None:
-            table.add_row("archived by Spark", "", f"{archived_rows:,}")
-        table.add_row("latency p50 / p99", "", self._latency())
+            table.add_row("rows archived by Spark", "", f"{archived_rows:,}")
+        table.add_row("latency, median / p99", "", self._latency())
         table.add_row("longest pause between confirms", "", f"{self._counters.longest_pause_s:.2f} s")
         return table
 
@@ -114,18 +114,23 @@ def plain_table(*headings: str, title: str | None = None) -> Table:
 
 
 def print_account(account: Account, console: Console) -> None:
-    table = plain_table("", "messages", title="Account")
+    table = plain_table("", "messages", title="Message accounting")
     for name, count in account.lines():
         table.add_row(name, f"{count:,}")
     table.add_row("longest pause between confirms", f"{account.counters.longest_pause_s:.2f} s")
     console.print(table)
-    console.print("The account balances." if account.balances() else "THE ACCOUNT DOES NOT BALANCE.", highlight=False)
+    if account.footnote:
+        console.print(account.footnote, highlight=False)
+    console.print(
+        "The message accounting balances." if account.balances() else "THE MESSAGE ACCOUNTING DOES NOT BALANCE.",
+        highlight=False,
+    )
 
 
 def print_jobs(summaries: Sequence[Summary], taken_s: dict[str, float], console: Console) -> None:
     table = plain_table("", "seconds", title="\nJobs on Spark")
     table.add_column("")
     for summary in summaries:
-        style = "" if summary.good else "bold red"
+        style = "bold red" if not summary.good else "" if summary.complete else "yellow"
         table.add_row(summary.job, f"{taken_s[summary.job]:.0f}", Text(summary.verdict, style=style))
     console.print(table)

@@ -1,6 +1,6 @@
 """The demo's brokers: three primaries, and a secondary that joins them later.
 
-They are started, watched, one of them is killed and started again, and all of them are ended.
+The demo starts them, watches them, kills one of them and starts it again, and ends all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 import pika
 
-from pandomq.bench.clusters.disks import Disk
-from pandomq.bench.clusters.member import PASSWORD, USER, Member
-from pandomq.bench.clusters.pando import PandoCluster
-from pandomq.bench.clusters.places import Place, places
+from tools.compare.clusters.disks import Disk
+from tools.compare.clusters.member import PASSWORD, USER, Member
+from tools.compare.clusters.pando import PandoCluster
+from tools.compare.clusters.places import Place, places
 from tools.demo.connecting import Broker
 from tools.demo.words import EXCHANGE, QUEUES, STREAM
 
@@ -31,7 +31,7 @@ HTTP_TIMEOUT_S = 10.0
 
 
 class DemoFailed(Exception):
-    """Something other than the account went wrong; the text says what."""
+    """Something other than the account failed; the text describes it."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class MemberRow:
 
 @dataclass
 class Sight:
-    """What was seen of the cluster at last. Written by the watcher, read by the display."""
+    """The latest view of the cluster. The watcher writes it, and the display reads it."""
 
     root: str = ""
     term: int = 0
     rows: list[MemberRow] = field(default_factory=list)
     in_sync: frozenset[str] = frozenset()
     elections: list[dict[str, Any]] = field(default_factory=list)
-    """That any of them has heard of."""
+    """The elections that any of the brokers knows."""
 
 
 class AuditedCluster(PandoCluster):
-    """Nothing of its logs goes before it was audited."""
+    """A cluster whose brokers delete no part of their logs before it was audited."""
 
     def command(self, member: Member) -> tuple[Sequence[str], Mapping[str, str]]:
         command, variables = super().command(member)
@@ -70,7 +70,7 @@ class Grove:
         self.cluster = cluster
         self._directory = directory
         self.killed: set[str] = set()
-        """Of these it is known that they are dead."""
+        """Brokers that are known to be dead."""
         self.sight = Sight()
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
@@ -80,7 +80,7 @@ class Grove:
         return [*self.cluster.members, *self.cluster.secondaries]
 
     def primaries_from(self, number: int) -> list[Broker]:
-        """All of them, beginning with another one for each number."""
+        """Returns all primaries, beginning with a different one for each number."""
         first = number % PRIMARIES
         members = self.cluster.members
         return [_broker(member) for member in (*members[first:], *members[:first])]
@@ -91,12 +91,12 @@ class Grove:
 
     @property
     def data(self) -> list[Path]:
-        """Where the primaries have their logs."""
+        """The directories of the primaries' logs."""
         return [member.disk.directory / "data" for member in self.cluster.members]
 
     @property
     def url(self) -> str:
-        """All primaries in one, as jobs take it."""
+        """The URL of all primaries, as jobs take it."""
         hosts = ",".join(member.place.amqp for member in self.cluster.members)
         return f"amqp://{USER}:{PASSWORD}@{hosts}/%2F"
 
@@ -127,7 +127,7 @@ class Grove:
         connection.close()
 
     def trace(self) -> None:
-        """From now on all that happens to messages is in a stream."""
+        """Turns tracing on: from now on a stream records what happens to messages."""
         wish = json.dumps({"tracing": True, "trace_sample": 1.0}).encode()
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
@@ -136,12 +136,12 @@ class Grove:
         try:
             urllib.request.urlopen(request, timeout=HTTP_TIMEOUT_S).close()
         except OSError as error:
-            raise DemoFailed(f"the vhost is not traced: {error}") from None
+            raise DemoFailed(f"tracing of the vhost failed: {error}") from None
 
     def root(self) -> Member:
         root = self.cluster.root()
         if root is None:
-            raise DemoFailed("there is no root")
+            raise DemoFailed("the cluster has no root")
         return root
 
     def kill(self, member: Member) -> None:
@@ -149,7 +149,7 @@ class Grove:
         member.kill()
 
     def join(self) -> Member:
-        """Its ports are looked for only now: those that nobody listens on do not stay free."""
+        """Its ports are chosen only now, since ports on which no process listens do not stay free."""
         name = f"n{PRIMARIES + 1}"
         secondary = Member(name, Place(), Disk(self._directory / name))
         self.cluster.join(secondary)
@@ -162,14 +162,14 @@ class Grove:
     def insist_on_the_living(self) -> None:
         for member in self.everybody:
             if not member.alive and member.name not in self.killed:
-                raise DemoFailed(f"{member.name} ended by itself:\n{member.last_words()}")
+                raise DemoFailed(f"{member.name} exited unexpectedly:\n{member.last_words()}")
 
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_EVERY_S):
             self.sight = self._look()
 
     def _look(self) -> Sight:
-        """Only the root knows how far the others are, so its view is the one that counts."""
+        """Only the root knows the progress of the others, so its view counts."""
         views = {member.name: self.cluster.view(member) for member in self.cluster.members if member.alive}
         newest = max((view for view in views.values() if view), key=lambda view: view.get("term") or 0, default={})
         name = newest.get("root") or ""
@@ -177,7 +177,7 @@ class Grove:
         rows = [self._row(member, view) for member in self.everybody]
         in_sync = {member["name"] for member in view.get("members", []) if member.get("in_sync")}
         elections = [election for heard in views.values() for election in heard.get("elections", [])]
-        # The root was perhaps asked before it was elected.
+        # The root may have been asked before it was elected.
         return Sight(name, newest.get("term") or 0, rows, frozenset(in_sync) if name else frozenset(), elections)
 
     def _row(self, member: Member, view: dict[str, Any]) -> MemberRow:
@@ -203,7 +203,7 @@ def _broker(member: Member) -> Broker:
 
 @contextmanager
 def grove(directory: Path) -> Iterator[Grove]:
-    """Three brokers on free ports of loopback."""
+    """Starts three brokers on free ports of loopback."""
     with places(PRIMARIES, apart=False) as found:
         members = [
             Member(f"n{number}", place, Disk(directory / f"n{number}")) for number, place in enumerate(found, start=1)

@@ -1,6 +1,6 @@
-"""One `pandomq pipeline …` as a process of its own: started, asked to end, or ended.
+"""One `pandomq pipeline …` in a process of its own: started, asked to end, or killed.
 
-Whatever Spark writes is in the demo's directory, so that nothing is left of a job that was ended the hard way.
+All files of Spark are in the demo's directory, so that a job that was killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pandomq.pipeline.summary import Summary
 from tools.demo.grove import DemoFailed
 
 NICENESS = 3
-"""Brokers and clients go first: Spark would take all there is."""
+"""Brokers and clients take precedence over Spark, which would use the whole processor."""
 MEMORY = "768m"
 JAVA_OPTIONS = "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For programs that end before a better compiler would pay."""
+"""Options for programs that end before a better compiler would pay."""
 END_TIMEOUT_S = 60.0
 LAST_WORDS = 1500
 CODES = (0, 1, 3)
-"""All is well, something is wrong, something could not be judged: the summary says what."""
+"""All is well; something is wrong; something could not be judged: the summary has the details."""
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Job:
     def __init__(self, name: str, arguments: Sequence[str], directory: Path) -> None:
-        """`directory` is for all it writes, and there already."""
+        """All files of the job are written to `directory`, which exists."""
         self.name = name
         self._directory = directory
         self._log = directory / f"{name}.log"
@@ -60,10 +60,10 @@ class Job:
             )
 
     def insist(self) -> None:
-        """Raises DemoFailed if it has ended, and not well."""
+        """Raises DemoFailed if it has failed."""
         code = None if self._process is None else self._process.poll()
         if code is not None and (code not in CODES or not self._json.exists()):
-            raise DemoFailed(f"{self.name} ended by itself, with {code}:\n{self.last_words()}")
+            raise DemoFailed(f"{self.name} exited unexpectedly, with status {code}:\n{self.last_words()}")
 
     @property
     def runs(self) -> bool:
@@ -74,7 +74,7 @@ class Job:
             self._process.send_signal(signal.SIGINT)
 
     def summary(self) -> Summary:
-        """What came of it, once it has ended. Raises DemoFailed if there is nothing."""
+        """Returns the result of the ended job. Raises DemoFailed if there is none."""
         self.insist()
         return Summary.from_json(self._json.read_text())
 
@@ -82,7 +82,7 @@ class Job:
         return self._log.read_text(errors="replace")[-LAST_WORDS:]
 
     def end(self) -> None:
-        """Now, with all that it started itself: Java, and Python processes of that."""
+        """Ends the job now, with all processes that it started: Java, and Python processes of Java."""
         if self._process is None or not self.runs:
             return
         family = [psutil.Process(self._process.pid)]
@@ -97,7 +97,8 @@ class Job:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """An interruption waits until it is known that there is one more to be ended. The child's signals are its own."""
+    """Delays an interruption until the new process is recorded as one to be ended. The child's signals are not
+    changed."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in INTERRUPTIONS}
     try:
@@ -110,7 +111,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _surroundings(directory: Path) -> dict[str, str]:
-    """Where Spark finds its settings, and puts its files."""
+    """Returns the environment with the places of Spark's settings and files."""
     settings = directory / "spark-defaults.conf"
     if not settings.exists():
         scratch = directory / "scratch"

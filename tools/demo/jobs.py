@@ -1,8 +1,8 @@
-"""The demo's jobs on Spark, each a step of its own.
+"""The demo's jobs on Spark, each a separate step.
 
-The archive reads the stream from the beginning on. The rollup comes when the cluster has been through its worst, and
-reads what the brokers traced, from the beginning; both go on while clients work. When all is quiet the audit reads the
-brokers' logs, and the ledgers of publishers and consumers.
+The archive reads the stream from the beginning. The rollup starts after the cluster's faults, and reads the brokers'
+traces from the beginning; both continue while clients work. When all clients have stopped, the audit reads the brokers'
+logs, and the ledgers of publishers and consumers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.demo.job import Job
 from tools.demo.words import STREAM
 
 EVERY_S = 2.0
-"""Between two batches of a job that goes on."""
+"""The time between two batches of a continuous job."""
 LATENESS_S = 2.0
 """All brokers have the same clock here."""
 REST_S = 4 * EVERY_S
@@ -36,7 +36,7 @@ class Jobs:
         self._grove = grove
         self._running: dict[str, Job] = {}
         self.summaries: list[Summary] = []
-        """Of those that have ended."""
+        """The summaries of the jobs that have ended."""
         self.taken_s: dict[str, float] = {}
 
     def begin_archive(self) -> None:
@@ -51,19 +51,19 @@ class Jobs:
         return lake.rows_in(self.lake)
 
     def insist(self) -> None:
-        """Raises DemoFailed if one of them has died."""
+        """Raises DemoFailed if one of them has failed."""
         for job in self._running.values():
             job.insist()
 
     def end_archive(self, rows: int, meanwhile: Callable[[], None]) -> Archived:
-        """When it has so many rows, which is all there are."""
+        """Ends the archive when it has so many rows, which are all."""
         self._wait(lambda: self.archived_rows >= rows, "the archive to be complete", meanwhile)
         self._running["archive"].ask_to_end()
         self._finish("archive", meanwhile)
         return lake.take_stock(self.lake)
 
     def end_rollup(self, meanwhile: Callable[[], None]) -> None:
-        """When it has had nothing more to do for a while."""
+        """Ends the rollup when it has been idle for a while."""
         self._wait(lambda: lake.rollup_rests_s(self.lake) > REST_S, "the rollup to be complete", meanwhile)
         self._running["rollup"].ask_to_end()
         self._finish("rollup", meanwhile)
@@ -101,7 +101,7 @@ class Jobs:
 
 @contextmanager
 def jobs(directory: Path, grove: Grove) -> Iterator[Jobs]:
-    """Whatever still runs at the end is ended."""
+    """Ends all running jobs at the end."""
     found = Jobs(directory, grove)
     try:
         yield found

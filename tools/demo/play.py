@@ -1,4 +1,4 @@
-"""What happens when: a secondary joins, the root is killed, another takes over, the old one returns."""
+"""The schedule of the demo: a secondary joins, the root is killed, another one takes over, the old one restarts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tools.demo.story import Story
 
 MOMENT_S = 0.5
 JOIN_AT, KILL_AT, RETURN_AT = 0.1, 0.4, 0.65
-"""Shares of the time in which is published."""
+"""Shares of the time of publishing."""
 SPARK_PATIENCE_S = 45.0
-"""The root lives so much longer for an archive that has nothing yet; then it is not waited for."""
+"""The kill of the root waits at most so much longer for an archive that has no rows yet."""
 
 
 class Play:
@@ -41,10 +41,10 @@ class Play:
         self._acts: Iterator[None] = self._run()
         self._elapsed_s = 0.0
         self.over = False
-        """All of it has happened."""
+        """Whether all events have happened."""
 
     def go_on(self, elapsed_s: float) -> None:
-        """`elapsed_s` has been published."""
+        """The clients have published for `elapsed_s`."""
         self._elapsed_s = elapsed_s
         self._grove.insist_on_the_living()
         next(self._acts, None)
@@ -53,22 +53,22 @@ class Play:
         while not self._grove.sight.root or self._elapsed_s < self._join_at_s:
             yield
         joined = self._grove.join()
-        self._tell(f"{joined.name} is started, a secondary")
+        self._tell(f"{joined.name} is started as a secondary")
         while joined.name not in self._grove.sight.in_sync:
             yield
         self._crew.come_to_the_secondary()
-        self._tell(f"{joined.name} has joined, and clients come to it")
+        self._tell(f"{joined.name} has joined, and clients connect to it")
         while not self._crew.at_work_everywhere(self._account) or self._elapsed_s < self._kill_at_s:
             yield
         late_s = self._elapsed_s + SPARK_PATIENCE_S
         while self._jobs and not self._jobs.archived_rows and self._elapsed_s < late_s:
             yield
-        # For a moment all of them work.
+        # For a moment all brokers work.
         moment_s = self._elapsed_s + MOMENT_S
         while self._elapsed_s < moment_s:
             yield
         killed, killed_s = self._grove.root(), self._elapsed_s
-        # Its death is known here only when others may have noticed already.
+        # This process notices the root's death at a time when the others may have noticed it already.
         self._story.killed_s = self._story.now_s
         self._grove.kill(killed)
         self._tell(f"kill -9 {killed.name}, the root", self._story.killed_s)
@@ -84,5 +84,5 @@ class Play:
         self._tell(f"{killed.name} has caught up: all four are in sync")
         if self._jobs:
             self._jobs.begin_rollup()
-            self._tell("Spark rolls up what the brokers have traced")
+            self._tell("Spark rolls up the brokers' traces")
         self.over = True

@@ -1,7 +1,7 @@
 """The demo's publishers: ordinary pika programs, each in a process of its own.
 
-A publisher keeps a bounded number of messages unconfirmed, and publishes those again, as the next attempt, when it had
-to connect anew. What it published and what was confirmed is in its ledger.
+A publisher keeps a bounded number of messages unconfirmed, and publishes those again, as the next attempt, after it had
+to reconnect. Its ledger has the published and the confirmed messages.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def publish(
     end: Event,
     reports: Queue[Report],
 ) -> None:
-    """Publishes at the given rate until told to stop, then waits for the confirms that are missing, until the end."""
-    # ^C reaches the whole group of processes, and is for the parent to handle.
+    """Publishes at the given rate until it is told to stop, then waits for the missing confirms, at most until the
+    end."""
+    # ^C reaches the whole group of processes; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with Ledger(ledgers / f"publisher-{publisher}.jsonl") as ledger:
@@ -76,12 +77,12 @@ class _Publisher:
         self.connection: BlockingConnection | None = None
 
     def open(self) -> BlockingConnection:
-        """Connects, and publishes once more what is unconfirmed."""
+        """Connects, and publishes the unconfirmed messages once more."""
         self.connection = connect(self.brokers, self.end)
-        # The blocking channel waits for each confirm by itself; the channel under it lets many be under way.
+        # The blocking channel waits for each confirm; the channel under it allows many publishes without a confirm.
         self.channel = self.connection.channel()._impl
         self.channel.confirm_delivery(ack_nack_callback=self.on_confirm)
-        # All of them are remembered before the first is sent: this connection may not last either.
+        # All of them are recorded before the first is sent, because this connection may be lost, too.
         self.unconfirmed = dict(enumerate(self.unconfirmed.values(), start=1))
         self.tag = len(self.unconfirmed)
         self.attempt += 1
@@ -145,7 +146,8 @@ class _Publisher:
             close(self.connection)
 
     def publish_due(self, due_at: float, rate: int) -> float:
-        """Sends what is due, and says when the next will be; what could not be sent in time is not made up for."""
+        """Publishes the messages that are due, and returns when the next one will be due; the publisher does not catch
+        up on messages that could not be sent in time."""
         now = time.monotonic()
         while due_at <= now:
             if len(self.unconfirmed) >= UNCONFIRMED_MAX:

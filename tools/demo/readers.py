@@ -1,7 +1,7 @@
-"""The demo's readers of the stream: each reads it from the first message on, wherever it is connected.
+"""The demo's readers of the stream: each reads it from the first message on, on any broker.
 
-One is there from the beginning; the other comes to the secondary when much has been published, and reads all of that.
-A reader whose broker is lost goes on elsewhere, with the offset after the last it got.
+One starts at the beginning; the other starts at the secondary when much has been published, and reads all of it. A
+reader whose broker is lost continues on another one, with the offset after the last one that it received.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TURN_S = 0.02
 
 
 def read(brokers: Sequence[Broker], stop: Event, end: Event, reports: Queue[Report]) -> None:
-    """Reads until told to stop and nothing more comes."""
+    """Reads until it is told to stop and no more messages arrive."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         _Reader(brokers, end, reports).run(stop)

@@ -1,21 +1,21 @@
-"""The demo's report: the cluster's story, how messages moved through it, the account, and what jobs on Spark found."""
+"""The demo's report: the cluster's story, the rates of messages, the account, and the results of the jobs on Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.plots import Mark, Series
+from pandomq.pipeline.plots import Series, TimelineMark
 from pandomq.pipeline.report import render
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.summary import Chart, Summary, SummaryTable
 from tools.demo.account import Account, Subscription
 from tools.demo.grove import PRIMARIES
 from tools.demo.story import ROLES, Story
 
 LEAD = (
-    "Three brokers and a secondary as one, under load. The secondary joined while everybody worked, the root was "
-    "killed in the middle and came back; publishers, consumers, subscribers and readers of a stream were on every "
-    "broker, and Spark read along."
+    "Three brokers and a secondary form one cluster under load. The secondary joined during the load, and the root "
+    "was killed in the middle and restarted; publishers, consumers, subscribers and stream readers were connected to "
+    "every broker, and Spark archived the stream."
 )
 
 
@@ -29,18 +29,20 @@ def the_cluster(story: Story, account: Account) -> Summary:
     short = [mark for mark in events if mark.text.startswith("kill") or "elected" in mark.text or "joined" in mark.text]
     takeover_s = story.takeover_s
     verdict = (
-        f"Another root was elected {takeover_s:.2f} s after the first was killed; no publisher waited longer than "
-        f"{account.counters.longest_pause_s:.2f} s for a confirm"
+        (
+            f"A new root was elected {takeover_s:.2f} s after the old one was killed; no publisher waited longer than "
+            f"{account.counters.longest_pause_s:.2f} s for a confirm"
+        )
         if takeover_s is not None
-        else "No root was elected after the first was killed"
+        else "No new root was elected after the old one was killed"
     )
     facts: dict[str, object] = {
         "brokers": PRIMARIES + 1,
         "messages sent": account.sent,
-        "deliveries, all together": sum(account.counters.totals[name] for name in ("delivered", "heard", "read")),
+        "deliveries in total": sum(account.counters.totals[name] for name in ("delivered", "heard", "read")),
         "takeover": "" if takeover_s is None else f"{takeover_s:.2f} s",
         "longest pause": f"{account.counters.longest_pause_s:.2f} s",
-        "latency, half are below": f"{account.counters.latency_ms(0.5):.1f} ms",
+        "median latency": f"{account.counters.latency_ms(0.5):.1f} ms",
     }
     return Summary(
         "the cluster",
@@ -48,33 +50,33 @@ def the_cluster(story: Story, account: Account) -> Summary:
         takeover_s is not None,
         facts,
         plots=[
-            Plot("Who was what", plots.lanes(lanes, ROLES, end_s, events)),
-            Plot("Messages a second", _rates(story, short)),
-            Plot("From publish to delivery", _latencies(story, short)),
+            Chart("Role of each broker", plots.lanes(lanes, ROLES, end_s, events)),
+            Chart("Messages per second", _rates(story, short)),
+            Chart("Latency from publish to delivery", _latencies(story, short)),
             *_archived(story, short),
         ],
     )
 
 
-def _rates(story: Story, marks: Sequence[Mark]) -> str:
+def _rates(story: Story, marks: Sequence[TimelineMark]) -> str:
     names = {
         "confirmed": "confirmed to publishers",
         "delivered": "delivered from shared queues",
-        "heard": "heard by subscribers",
+        "heard": "received by subscribers",
     }
     return plots.lines([Series(words, story.rates[name]) for name, words in names.items()], "s", "messages/s", marks)
 
 
-def _latencies(story: Story, marks: Sequence[Mark]) -> str:
-    series = [Series("half of them", story.middle_ms), Series("99 of 100", story.slow_ms)]
-    return plots.lines(series, "s", "ms, at most", marks, logarithmic=True)
+def _latencies(story: Story, marks: Sequence[TimelineMark]) -> str:
+    series = [Series("median", story.middle_ms), Series("p99", story.slow_ms)]
+    return plots.lines(series, "s", "ms", marks, logarithmic=True)
 
 
-def _archived(story: Story, marks: Sequence[Mark]) -> list[Plot]:
+def _archived(story: Story, marks: Sequence[TimelineMark]) -> list[Chart]:
     if not story.archived:
         return []
     series = [Series("confirmed, and in the stream", story.confirmed), Series("in the lake", story.archived)]
-    return [Plot("What Spark archives meanwhile", plots.lines(series, "s", "messages", marks))]
+    return [Chart("Progress of the archive", plots.lines(series, "s", "messages", marks))]
 
 
 def the_account(account: Account) -> Summary:
@@ -87,27 +89,30 @@ def the_account(account: Account) -> Summary:
         (reader.broker, reader.end_offset, reader.out_of_order, account.missing_of(reader)) for reader in account.read
     ]
     return Summary(
-        "the account",
-        "It balances: nothing confirmed is lost, nothing came twice unmarked, everybody heard all there was to hear"
+        "message accounting",
+        (
+            "The accounting balances: no confirmed message is lost, no message was delivered twice without a mark, and "
+            "every subscriber received all of its messages"
+        )
         if good
-        else "It does not balance",
+        else "The accounting does not balance",
         good,
         tables=[
-            Table("Messages", ("what", "how many"), account.lines()),
-            Table(
+            SummaryTable("Messages", ("what", "messages"), account.lines(), account.footnote),
+            SummaryTable(
                 "Subscribers, by private queue",
-                ("broker", "was there", "to hear", "heard once", "heard twice", "not heard"),
+                ("broker", "lasted", "expected", "received once", "received twice", "missing"),
                 sorted(queues, key=str),
             ),
-            Table("Readers of the stream", ("broker, at last", "read", "out of order", "missing"), readers),
+            SummaryTable("Stream readers", ("last broker", "read", "out of order", "missing"), readers),
         ],
     )
 
 
 def _known(line: Subscription, count: int) -> int | None:
-    """What a queue was to hear after its broker was lost is nobody's business."""
+    """The messages that a queue should have received after its broker was lost do not count."""
     return count if line.whole else None
 
 
 def _lasted(line: Subscription) -> str:
-    return "until the end" if line.whole else "lost with its broker"
+    return "to the end" if line.whole else "lost with its broker"

@@ -1,4 +1,5 @@
-"""One run: clients work while the play goes on and Spark reads along; then all is drained, and the jobs end."""
+"""One run: clients work during the scheduled events while Spark reads; then all queues are drained, and the jobs
+end."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tools.demo.story import Story
 from tools.demo.words import Heard, Listened, Progress, Published, Read, Report, Seen, Subscribed
 
 PATIENCE_S = 150.0
-"""For all that is not publishing: clients begin, a broker catches up, queues are drained."""
+"""The time for everything but publishing: clients start, a broker catches up, queues are drained."""
 REFRESH_S = 0.2
 
 
@@ -48,10 +49,10 @@ class Run:
     def to_its_end(self) -> Account:
         """Raises DemoFailed."""
         with self._display:
-            self._display.tell("three brokers are one")
+            self._display.tell("the three brokers form a cluster")
             if self._jobs is not None:
                 self._jobs.begin_archive()
-                self._display.tell("Spark is started, to archive the stream")
+                self._display.tell("Spark is started to archive the stream")
             with at_work(self._crew):
                 self._work()
             if self._jobs is not None:
@@ -59,16 +60,16 @@ class Run:
         return self._account
 
     def _work(self) -> None:
-        """Lets the clients work until all has happened, and until each has had its last word."""
+        """Lets the clients work until all events have happened, and each client has sent its last report."""
         account, crew = self._account, self._crew
         play = Play(self._grove, crew, account, self._story, self._seconds, self._display, self._jobs)
         started = began = time.monotonic()
         while not crew.all_reported(account):
-            # Clients need a moment to begin, on a busy machine a long one: the play is for those who are there.
+            # Clients need a moment to start, a long one on a busy machine: the schedule begins when they have started.
             began = began if crew.at_work(account) else time.monotonic()
             published_s = time.monotonic() - began
             if time.monotonic() - started >= self._seconds + PATIENCE_S:
-                raise DemoFailed("the play and its clients do not come to an end")
+                raise DemoFailed("the demo and its clients did not finish")
             play.go_on(published_s)
             if published_s >= self._seconds and play.over:
                 crew.stop_publishing.set()
@@ -97,7 +98,7 @@ class Run:
         self._display.tell("the audit is complete")
 
     def _take_reports(self) -> None:
-        """All that have come, after waiting for one of them for a moment."""
+        """Takes all reports that have arrived, after waiting for one of them for a moment."""
         deadline = time.monotonic() + REFRESH_S
         while (left_s := deadline - time.monotonic()) > 0:
             try:

@@ -1,7 +1,8 @@
-"""The demo's subscribers, one for each broker: each has a private queue there, and hears a third of what is published.
+"""The demo's subscribers, one for each broker: each has a private queue there, and receives a third of the messages.
 
-They are threads of one process. A subscriber whose broker is lost subscribes at another one. Each private queue has an
-account of its own: it is to hear all that was published after it was there, also if it heard nothing at all.
+They are threads of one process. A subscriber whose broker is lost subscribes at another one. Each private queue has its
+own account: it must receive everything that was published after its declaration, so a queue that received nothing is
+counted, too.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ TURN_S = 0.02
 
 
 Place = tuple[Sequence[Broker], str]
-"""Brokers, of which the first is meant, and the key to bind with."""
+"""The brokers, preferred one first, and the key to bind with."""
 
 
 def subscribe(places: Sequence[Place], stop: Event, end: Event, reports: Queue[Report]) -> None:
-    """A subscriber for each place; all of them listen until told to stop and nothing more comes."""
+    """Runs a subscriber for each place until they are told to stop and no more messages arrive."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     subscribers = [threading.Thread(target=_listen, args=(*place, stop, end, reports)) for place in places]
     for subscriber in subscribers:
@@ -56,14 +57,14 @@ def subscribe(places: Sequence[Place], stop: Event, end: Event, reports: Queue[R
 def _listen(brokers: Sequence[Broker], key: str, stop: Event, end: Event, reports: Queue[Report]) -> None:
     try:
         while not _Subscription(brokers, key, end, reports).lasts(stop):
-            # Somewhere else, then, if there is anywhere else.
+            # The next attempt uses another broker, if there is one.
             brokers = [*brokers[1:], brokers[0]]
     except Exception as error:
         reports.put(Failed("a subscriber", repr(error)))
 
 
 class _Subscription:
-    """A private queue, from its beginning to its end."""
+    """A private queue, from its declaration to its end."""
 
     def __init__(self, brokers: Sequence[Broker], key: str, end: Event, reports: Queue[Report]) -> None:
         self.key = key
@@ -77,7 +78,7 @@ class _Subscription:
         self.since = time.time()
 
     def lasts(self, stop: Event) -> bool:
-        """Whether it lasted until the end."""
+        """Returns whether it lasted until the end."""
         whole = True
         try:
             self.open()

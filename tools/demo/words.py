@@ -1,7 +1,8 @@
-"""What the demo's clients say to each other, in messages, and to the parent, in reports.
+"""The messages between the demo's clients, and the reports to the parent.
 
-A message carries who published it, its number, the attempt and when. Publishers number theirs from 0 without gaps, so
-that none can hide. Reports go through a queue: `Progress` several times a second, at last what the account is made of.
+A message contains its publisher, its number, the attempt and the time. Publishers number their messages from 0 without
+gaps, so that a lost message is noticed. Reports go through a queue: `Progress` several times a second, and at last the
+data for the account.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from dataclasses import dataclass
 EXCHANGE = "demo.orders"
 QUEUES = ("demo.eu", "demo.us", "demo.asia")
 STREAM = "demo.journal"
-"""All that is published is also there."""
+"""The stream receives all messages, too."""
 HEARD_KEY = QUEUES[0]
-"""What subscribers with private queues want: every third message."""
+"""The key of the subscribers with private queues: every third message has it."""
 NOBODYS_KEY = "demo.nowhere"
-"""Nothing is published with it."""
+"""A key without messages."""
 BODY = struct.Struct(">HHQd")
 BODY_BYTES = 256
 PADDING = bytes(BODY_BYTES - BODY.size)
 REPORT_EVERY_S = 0.1
 QUIET_S = 1.0
-"""Whoever is told to stop goes on until nothing has come for this long."""
+"""A client that is told to stop continues until nothing has arrived for this time."""
 
 Copy = tuple[int, int]
 """A publisher and an attempt."""
@@ -30,7 +31,7 @@ Copy = tuple[int, int]
 
 @dataclass(frozen=True)
 class Progress:
-    """What happened in one process since its last report."""
+    """The events in one process since its last report."""
 
     published: int = 0
     confirmed: int = 0
@@ -45,54 +46,55 @@ class Progress:
 
 @dataclass(frozen=True)
 class Published:
-    """A publisher's last word: all its numbers below `count` were published, all but `unconfirmed` confirmed."""
+    """The last report of a publisher: all its numbers below `count` were published, all but `unconfirmed` confirmed."""
 
     publisher: int
     count: int
     unconfirmed: tuple[int, ...]
     again: int
-    """How many publishes were repetitions."""
+    """The number of publishes that were repetitions."""
     times: tuple[float, ...]
-    """When each was published first."""
+    """The time at which each was first published."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A consumer's last word: for each publisher and attempt a byte per number, how often it came."""
+    """The last report of a consumer: for each publisher and attempt, one byte per number with the number of
+    deliveries."""
 
     times: dict[Copy, bytes]
     unmarked: dict[Copy, bytes]
-    """And how often without `redelivered`."""
+    """The number of deliveries without `redelivered`, in the same form."""
 
 
 @dataclass(frozen=True)
 class Subscribed:
-    """A subscriber has a private queue, and waits for what comes."""
+    """A subscriber has a private queue, and waits for messages."""
 
 
 @dataclass(frozen=True)
 class Heard:
-    """The last word of a subscriber about one private queue: for each publisher and attempt how often each came."""
+    """The last report on a private queue: for each publisher and attempt, the number of deliveries of each message."""
 
     broker: str
     whole: bool
-    """It lasted until nothing more came; otherwise its broker was lost, and the queue with it."""
+    """Whether it lasted until nothing more arrived; otherwise its broker was lost, and the queue with it."""
     since: float
-    """When it was there: it is to hear what is published later."""
+    """The time at which it existed; it must receive everything that is published later."""
     times: dict[Copy, bytes]
 
 
 @dataclass(frozen=True)
 class Listened:
-    """All subscribers of one process have had their last word."""
+    """All subscribers of one process have sent their last reports."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """The last word of a reader that read the stream from its first message on."""
+    """The last report of a reader that read the stream from its first message on."""
 
     broker: str
-    """Where it was at last."""
+    """The broker that it used last."""
     end_offset: int
     out_of_order: int
     """How often an offset was not the one after the last."""

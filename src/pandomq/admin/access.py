@@ -1,4 +1,4 @@
-"""Which tags a request needs, endpoint by endpoint; the words and the order of the checks are RabbitMQ's."""
+"""The tags that a request needs, endpoint by endpoint; the messages and the order of the checks are RabbitMQ's."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ from typing import TYPE_CHECKING
 from pandomq.admin.refusals import not_authorised, not_found
 
 if TYPE_CHECKING:
-    from pandomq.admin.identity import Identity
+    from pandomq.admin.identity import HttpUser
 
 
-class Access(Enum):
+class EndpointAccess(Enum):
     OPEN = auto()
-    """Anybody, also without a login: health, and figures that name nobody."""
+    """Everyone, also without a login: health, and figures without names."""
     MANAGEMENT = auto()
-    """Whoever may use the API at all."""
+    """Every user that may use the API at all."""
     VHOST = auto()
-    """And has access to the vhost in the path."""
+    """Users who also have access to the vhost in the path."""
     POLICIES = auto()
-    """And may change policies there."""
+    """Users who also may change policies there."""
     MONITORING = auto()
     ADMINISTRATOR = auto()
     CLUSTER = auto()
-    """An administrator, or who has the cluster's key."""
+    """An administrator, or a holder of the cluster's key."""
     CLUSTER_VIEW = auto()
-    """Whoever may use the API at all, or has the cluster's key."""
+    """Every user that may use the API at all, or a holder of the cluster's key."""
+    USERS = auto()
+    """An administrator, or the holder of a key: this restores access when there is no administrator."""
 
 
-OF_CLUSTER = (Access.CLUSTER, Access.CLUSTER_VIEW)
+BY_KEY_TOO = (EndpointAccess.CLUSTER, EndpointAccess.CLUSTER_VIEW, EndpointAccess.USERS)
 
 
-def check_tags(access: Access, identity: Identity) -> None:
+def check_tags(access: EndpointAccess, identity: HttpUser) -> None:
     """Raises Refusal (401)."""
     if not identity.manages:
         raise not_authorised("Not management user")
-    if access is Access.MONITORING and not identity.monitors:
+    if access is EndpointAccess.MONITORING and not identity.monitors:
         raise not_authorised("Not monitor user")
-    if access in (Access.ADMINISTRATOR, Access.CLUSTER) and not identity.administrates:
+    if (
+        access in (EndpointAccess.ADMINISTRATOR, EndpointAccess.CLUSTER, EndpointAccess.USERS)
+        and not identity.administrates
+    ):
         raise not_authorised("Not administrator user")
-    if access is Access.POLICIES and not identity.makes_policies:
+    if access is EndpointAccess.POLICIES and not identity.makes_policies:
         raise not_authorised("User not authorised to access object")
 
 

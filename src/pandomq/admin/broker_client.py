@@ -1,4 +1,4 @@
-"""A local client of the broker as coroutines: what a request over HTTP asks of the broker in AMQP's terms."""
+"""A local client of the broker as coroutines: it sends the AMQP methods for a request over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pandomq.methods import (
     ConfirmSelect,
     Method,
 )
-from pandomq.node.local_client import Answer, LocalClient
+from pandomq.node.clients.local_client import LocalClient, MethodReply
 
 if TYPE_CHECKING:
     from pandomq.node.node import Node
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 class Done(NamedTuple):
     answered: int
-    """How many were answered before the fault."""
+    """Number of answers before the fault."""
     fault: Fault | None
 
 
 class BrokerClient:
-    """One at a time asks; every coroutine raises the Fault that the broker answers with."""
+    """One request at a time; every coroutine raises the Fault that the broker answers."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._said: deque[Answer | Fault] = deque()
+        self._said: deque[MethodReply | Fault] = deque()
         self._heard = asyncio.Event()
         self.local: LocalClient | None = None
 
-    def hear(self, answer: Answer | Fault) -> None:
+    def hear(self, answer: MethodReply | Fault) -> None:
         """The local client's callback."""
         self._said.append(answer)
         self._heard.set()
@@ -54,7 +54,7 @@ class BrokerClient:
         return (await self._next()).method
 
     async def ask_all(self, methods: Sequence[Method]) -> Done:
-        """Asks them at once. A fault ends it: nothing is asked of this client afterwards."""
+        """Sends them at once. A fault ends it: nothing more is sent by this client afterwards."""
         self._send(*methods)
         for answered in range(len(methods)):
             try:
@@ -64,7 +64,7 @@ class BrokerClient:
         return Done(len(methods), None)
 
     async def publish(self, method: BasicPublish, header: bytes, body: bytes) -> bool:
-        """True if a queue took it. Returns once that is as safe as a confirm says."""
+        """True if a queue accepted it. Returns once it is as safe as after a confirm."""
         await self.ask(ConfirmSelect(False))
         assert self.local is not None
         self.local.publish(method, header, body)
@@ -77,21 +77,14 @@ class BrokerClient:
             elif isinstance(answer, BasicAck | BasicNack):
                 return isinstance(answer, BasicAck) and not returned
 
-    async def get(self, queue: str, count: int, *, no_ack: bool) -> list[Answer]:
-        """At most so many messages, fewer if there are no more or they are large."""
-        messages: list[Answer] = []
-        size = 0
-        while len(messages) < count and size < limits.GET_BYTES_MAX:
-            self._send(BasicGet(queue, no_ack))
-            answer = await self._next()
-            if isinstance(answer.method, BasicGetEmpty):
-                break
-            messages.append(answer)
-            size += len(answer.body)
-        return messages
+    async def get(self, queue: str, *, no_ack: bool = False) -> MethodReply | None:
+        """A message, or None if there is none. Without `no_ack` it goes back to the queue if it is not settled."""
+        self._send(BasicGet(queue, no_ack))
+        answer = await self._next()
+        return None if isinstance(answer.method, BasicGetEmpty) else answer
 
-    async def settle(self, method: BasicNack) -> None:
-        """Returns once it has had its effect."""
+    async def settle(self, method: BasicAck | BasicNack) -> None:
+        """Returns once it took effect."""
         self._send(method, ChannelClose(200, "", 0, 0))
         await self._next()
 
@@ -100,14 +93,14 @@ class BrokerClient:
         self.local.send(*methods)
         self._wake()
 
-    async def _next(self) -> Answer:
+    async def _next(self) -> MethodReply:
         try:
             async with asyncio.timeout(limits.ANSWER_S_MAX):
                 while not self._said:
                     self._heard.clear()
                     await self._heard.wait()
         except TimeoutError:
-            raise unavailable("the broker cannot commit at present") from None
+            raise unavailable("the broker cannot commit changes at present: try again later") from None
         answer = self._said.popleft()
         if isinstance(answer, Fault):
             raise answer
@@ -118,7 +111,7 @@ class BrokerClient:
 async def broker_client(
     node: Node, clock: Clock, wake: Callable[[], None], *, user: str, vhost: str
 ) -> AsyncIterator[BrokerClient]:
-    """Raises ConnectionFault if the vhost is not there or not the user's."""
+    """Raises ConnectionFault if the vhost does not exist or the user has no access."""
     client = BrokerClient(wake)
     client.local = node.local_clients.open(user=user, vhost=vhost, on_answer=client.hear, now_ms=clock.now_ms())
     try:

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from pandomq.admin.field_json import json_table, json_text
 from pandomq.admin.rate import Rate, Rates
-from pandomq.node.view_records import LinkChannelView, LinkConsumerView, LinkView
+from pandomq.node.views.records import LinkChannelView, LinkConsumerView, LinkView
 
 
 class ConnectionDetails(msgspec.Struct, frozen=True, gc=False):
@@ -54,7 +54,7 @@ class ConnectionRow(msgspec.Struct, frozen=True, kw_only=True):
     peer_cert_issuer: str | None = None
     peer_cert_validity: str | None = None
     user_provided_name: str | UnsetType = UNSET
-    """What the client calls the connection, if it says so."""
+    """The client's own name for the connection, if it has one."""
 
 
 class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,14 +94,14 @@ class ChannelDetails(msgspec.Struct, frozen=True, gc=False):
     user: str
 
 
-class QueueName(msgspec.Struct, frozen=True, gc=False):
+class QueueReference(msgspec.Struct, frozen=True, gc=False):
     name: str
     vhost: str
 
 
 class ConsumerRow(msgspec.Struct, frozen=True, kw_only=True):
     consumer_tag: str
-    queue: QueueName
+    queue: QueueReference
     channel_details: ChannelDetails
     ack_required: bool
     active: bool
@@ -156,7 +156,7 @@ def connection_row(view: LinkView, rates: Rates, node: str) -> ConnectionRow:
 
 
 def connection_details(name: str) -> ConnectionDetails:
-    """Of a connection that only its name is known of."""
+    """For a connection of which only the name is known."""
     host, _, port = name.partition(" -> ")[0].rpartition(":")
     return ConnectionDetails(name, host.removeprefix("[").removesuffix("]"), int(port) if port.isdigit() else 0)
 
@@ -210,7 +210,7 @@ def consumer_row(view: LinkConsumerView, node: str) -> ConsumerRow:
     consumer = view.consumer
     return ConsumerRow(
         consumer_tag=json_text(consumer.tag),
-        queue=QueueName(consumer.queue, consumer.vhost),
+        queue=QueueReference(consumer.queue, consumer.vhost),
         channel_details=ChannelDetails(
             name=channel_name(view.connection, consumer.channel),
             connection_name=view.connection,

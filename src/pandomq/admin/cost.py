@@ -1,4 +1,4 @@
-"""What a long piece of work costs the loop: processor time, however busy the machine is with other things."""
+"""Measures the cost of a long task for the loop: processor time, independent of other load on the machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All that was declared, as one JSON document in RabbitMQ's form.
+"""All declarations, as one JSON document in RabbitMQ's form.
 
 Exclusive queues are left out, since they end with their connections; so are the exchanges and bindings that every vhost
-has by itself. Operators' policies and limits of vhosts are among the parameters, where RabbitMQ keeps them.
+has initially. Operators' policies and limits of vhosts are among the parameters, where RabbitMQ keeps them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import msgspec
 
 from pandomq import __version__
 from pandomq.admin import limits
-from pandomq.admin.endpoints.overview import RABBITMQ_VERSION
 from pandomq.admin.endpoints.policies import policy_row
 from pandomq.admin.endpoints.users import user_row
+from pandomq.admin.exchange_rows import exchange_fields
 from pandomq.admin.field_json import json_table, json_text
+from pandomq.node.clients.offers import IMPLEMENTATION, RABBITMQ_VERSION
 
 if TYPE_CHECKING:
-    from pandomq.node.views import Views
+    from pandomq.node.views.views import Views
 
 Item = dict[str, Any]
 
@@ -29,7 +30,7 @@ VHOST_LIMITS = "vhost-limits"
 
 
 async def export_definitions(views: Views, vhost: str | None) -> bytes:
-    """Of one vhost, without its name and without users; or of the whole broker."""
+    """For one vhost, without its name and without users; or for the whole broker."""
     sections: dict[str, Iterable[Item]] = {}
     if vhost is None:
         sections["users"] = map(user_row, views.users())
@@ -56,7 +57,7 @@ def _head() -> bytes:
     versions = {
         "rabbit_version": RABBITMQ_VERSION,
         "rabbitmq_version": RABBITMQ_VERSION,
-        "product_name": "PandoMQ",
+        "product_name": IMPLEMENTATION,
         "product_version": __version__,
     }
     return msgspec.json.encode(versions)[1:-1]
@@ -100,15 +101,7 @@ def _queues(views: Views, vhost: str | None) -> Iterator[Item]:
 def _exchanges(views: Views, vhost: str | None) -> Iterator[Item]:
     for view in views.exchanges(vhost):
         if view.name and not view.name.startswith("amq."):
-            yield {
-                "name": view.name,
-                "vhost": view.vhost,
-                "type": view.type,
-                "durable": view.durable,
-                "auto_delete": view.auto_delete,
-                "internal": view.internal,
-                "arguments": json_table(view.arguments),
-            }
+            yield exchange_fields(view)
 
 
 def _bindings(views: Views, vhost: str | None) -> Iterator[Item]:

@@ -1,24 +1,28 @@
-"""Declares what a document of definitions has and the broker lacks; deletes nothing.
+"""Declares the objects of a definitions document that the broker lacks; deletes nothing.
 
-Users, vhosts, permissions and policies are set as the document says. Exchanges, queues and bindings are declared like
-by a client of the user who imports, many at a time; the first that the broker refuses ends the import with its reason,
-and what came before it stays.
+The document may be large, so it is decoded object by object, a few in each turn of the loop. All of it is checked
+before anything changes: each object must have its required fields, of the right type. Then users, vhosts, permissions
+and policies are set from the document, and exchanges, queues and bindings are declared as by a client of the importing
+user, many at a time. The first object that the broker rejects ends the import with its reason; earlier changes stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import islice
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pandomq.admin import limits
+from pandomq.admin.bodies import decode_fields, decode_value, split
 from pandomq.admin.definitions_export import OPERATOR_POLICY, VHOST_LIMITS
 from pandomq.admin.field_json import amqp_table
+from pandomq.admin.last_administrator import administrates, check_left
 from pandomq.admin.names import read_tags, short
 from pandomq.admin.refusals import Refusal, bad_request
-from pandomq.broker.commands import (
+from pandomq.broker.administration.passwords import RABBITMQ_SHA256
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     PutLimits,
     PutPermissions,
@@ -27,12 +31,12 @@ from pandomq.broker.commands import (
     PutUser,
     PutVhost,
 )
-from pandomq.broker.passwords import RABBITMQ_SHA256
 from pandomq.errors import Fault
+from pandomq.fieldtable import FieldTable
 from pandomq.methods import ExchangeBind, ExchangeDeclare, Method, QueueBind, QueueDeclare
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
 
 T = TypeVar("T")
 
@@ -40,7 +44,7 @@ ALL = ".*"
 
 
 class Item:
-    """One entry of a section; says which one it is when something about it is wrong."""
+    """One entry of a section; its errors name it."""
 
     __slots__ = ("_values", "_what")
 
@@ -63,11 +67,38 @@ class Item:
     def number(self, name: str) -> int:
         return self._typed(name, int, 0, "a whole number")
 
-    def value(self, name: str, default: Any) -> Any:
-        return self._values.get(name, default)
+    def mapping(self, name: str) -> dict[str, Any]:
+        return self._typed(name, dict, {}, "an object")
+
+    def limits(self, name: str) -> dict[str, int | None]:
+        """A missing one may be null, or an empty list, as in RabbitMQ."""
+        if self._values.get(name) in (None, []):
+            return {}
+        values = self.mapping(name)
+        for limit, value in values.items():
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise self.wrong(f"{name}: {limit} is not a whole number")
+        return values
+
+    def short(self, name: str, default: str | None = None) -> str:
+        """A text that fits into a short string of the protocol."""
+        text = self.text(name, default)
+        return self._read(lambda: short(name, text))
+
+    def tags(self) -> tuple[str, ...]:
+        return self._read(lambda: read_tags(self._values.get("tags", "")))
+
+    def arguments(self) -> FieldTable:
+        return self._read(lambda: amqp_table(self._values.get("arguments", {})))
 
     def wrong(self, reason: object) -> Refusal:
         return bad_request(f"{self}: {reason}")
+
+    def _read(self, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except Refusal as refusal:
+            raise self.wrong(refusal.reason) from None
 
     def _typed(self, name: str, kind: type[T], default: T | None, expected: str) -> T:
         value = self._values.get(name, default)
@@ -78,34 +109,93 @@ class Item:
         return value
 
 
-async def import_definitions(call: Call, vhost: str | None) -> None:
+class Document(msgspec.Struct):
+    """The sections, each undecoded; other fields, such as versions, are ignored."""
+
+    users: msgspec.Raw = msgspec.Raw(b"[]")
+    vhosts: msgspec.Raw = msgspec.Raw(b"[]")
+    permissions: msgspec.Raw = msgspec.Raw(b"[]")
+    topic_permissions: msgspec.Raw = msgspec.Raw(b"[]")
+    parameters: msgspec.Raw = msgspec.Raw(b"[]")
+    policies: msgspec.Raw = msgspec.Raw(b"[]")
+    exchanges: msgspec.Raw = msgspec.Raw(b"[]")
+    queues: msgspec.Raw = msgspec.Raw(b"[]")
+    bindings: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Section:
+    """A section: its objects, in order; may be read repeatedly."""
+
+    def __init__(self, name: str, written: list[msgspec.Raw], vhost: str | None) -> None:
+        self.name = name
+        self._written = written
+        self._vhost = vhost
+
+    async def items(self) -> AsyncIterator[Item]:
+        """Raises Refusal."""
+        what = "policy" if self.name == "policies" else self.name.removesuffix("s")
+        for number, written in enumerate(self._written):
+            if len(bytes(written)) > limits.ITEM_BYTES_MAX:
+                raise bad_request(f"{what}: an object is longer than {limits.ITEM_BYTES_MAX} bytes")
+            if number % limits.SLICE_ROWS == 0:
+                await asyncio.sleep(0)
+            yield Item(what, decode_value(written), self._vhost)
+
+
+_Commands = Callable[[Item], Iterator[AdministrativeCommand]]
+_Declares = Callable[[Item], Method | None]
+
+
+async def import_definitions(call: HttpCall, vhost: str | None) -> None:
     """Into one vhost, or with users and vhosts. Raises Refusal."""
-    if vhost is None:
-        await _administer(call, vhost, "users", _users)
-        await _administer(call, vhost, "vhosts", lambda item: _vhosts(call, item))
-        await _administer(call, vhost, "permissions", _permissions)
-        await _administer(call, vhost, "topic_permissions", _topic_permissions)
-    await _administer(call, vhost, "parameters", _parameters)
-    await _administer(call, vhost, "policies", lambda item: iter((_policy(item, operator=False),)))
-    await _declare(call, vhost, "exchanges", _exchange)
-    await _declare(call, vhost, "queues", _queue)
-    await _declare(call, vhost, "bindings", _binding)
+    document = await decode_fields(call.octets, Document)
+    administered: dict[str, _Commands] = {
+        "users": _users,
+        "vhosts": lambda item: _vhosts(call, item),
+        "permissions": _permissions,
+        "topic_permissions": _topic_permissions,
+        "parameters": _parameters,
+        "policies": lambda item: iter((_policy(item, operator=False),)),
+    }
+    declared: dict[str, _Declares] = {"exchanges": _exchange, "queues": _queue, "bindings": _binding}
+    sections: list[_Section] = []
+    for name in (*administered, *declared):
+        if vhost is None or name not in _OF_ALL_VHOSTS:
+            sections.append(_Section(name, await split(name, getattr(document, name)), vhost))
+            await asyncio.sleep(0)
+    await _check(call, sections, administered, declared)
+    for section in sections:
+        if section.name in administered:
+            await _administer(call, section, administered[section.name])
+        else:
+            await _declare(call, section, declared[section.name])
 
 
-def _items(call: Call, vhost: str | None, section: str) -> Iterator[Item]:
-    values = call.value(section, [])
-    if not isinstance(values, list):
-        raise bad_request(f"{section}: expected a list")
-    return (Item(section.removesuffix("s"), value, vhost) for value in values)
+_OF_ALL_VHOSTS = ("users", "vhosts", "permissions", "topic_permissions")
 
 
-# What administrators set.
-
-
-async def _administer(
-    call: Call, vhost: str | None, section: str, commands: Callable[[Item], Iterator[AdministrativeCommand]]
+async def _check(
+    call: HttpCall, sections: list[_Section], administered: dict[str, _Commands], declared: dict[str, _Declares]
 ) -> None:
-    for item in _items(call, vhost, section):
+    """Checks that every object of the document can be created. Raises Refusal."""
+    users: dict[str, bool] = {}
+    for section in sections:
+        commands, declares = administered.get(section.name), declared.get(section.name)
+        async for item in section.items():
+            if commands is not None:
+                for command in commands(item):
+                    if isinstance(command, PutUser):
+                        users[command.name] = administrates(command.tags, command.password_hash)
+            elif declares is not None and declares(item) is not None:
+                item.text("vhost")
+    check_left(call, users, [name for name, is_administrator in users.items() if is_administrator])
+
+
+# Settings of administrators.
+
+
+async def _administer(call: HttpCall, section: _Section, commands: _Commands) -> None:
+    async for item in section.items():
         for command in commands(item):
             await _named(item, call.administer(command))
 
@@ -120,17 +210,18 @@ async def _named(item: Item, done: Awaitable[None]) -> None:
 def _users(item: Item) -> Iterator[AdministrativeCommand]:
     name = item.text("name")
     hashing = item.text("hashing_algorithm", RABBITMQ_SHA256)
-    yield PutUser(name, item.text("password_hash", ""), hashing, read_tags(item.value("tags", "")))
-    if item.value("limits", None):
-        yield PutLimits("user", name, item.value("limits", {}))
+    yield PutUser(name, item.text("password_hash", ""), hashing, item.tags())
+    of_user = item.limits("limits")
+    if of_user:
+        yield PutLimits("user", name, of_user)
 
 
-def _vhosts(call: Call, item: Item) -> Iterator[AdministrativeCommand]:
+def _vhosts(call: HttpCall, item: Item) -> Iterator[AdministrativeCommand]:
     name = item.text("name")
     new = not call.views.has_vhost(name)
-    yield PutVhost(name, item.text("description", ""), read_tags(item.value("tags", "")))
+    yield PutVhost(name, item.text("description", ""), item.tags())
     if new:
-        # Who makes a vhost may do everything in it; without that it could not declare what follows.
+        # The creator of a vhost gets all rights in it; otherwise it could not declare what follows.
         yield PutPermissions(name, call.identity.name, ALL, ALL, ALL)
 
 
@@ -145,16 +236,14 @@ def _topic_permissions(item: Item) -> Iterator[AdministrativeCommand]:
 
 
 def _parameters(item: Item) -> Iterator[AdministrativeCommand]:
-    component, value = item.text("component"), item.value("value", {})
-    if not isinstance(value, dict):
-        raise item.wrong("value is not an object")
+    component, value = item.text("component"), item.mapping("value")
     if component == OPERATOR_POLICY:
         inner = Item("operator policy", {**value, "name": item.text("name")}, item.text("vhost"))
         yield _policy(inner, operator=True)
     elif component == VHOST_LIMITS:
-        yield PutLimits("vhost", item.text("vhost"), value)
+        yield PutLimits("vhost", item.text("vhost"), item.limits("value"))
     else:
-        raise item.wrong(f"component '{component}' is not known here")
+        raise item.wrong(f"component '{component}' is not supported")
 
 
 def _policy(item: Item, *, operator: bool) -> PutPolicy:
@@ -164,63 +253,67 @@ def _policy(item: Item, *, operator: bool) -> PutPolicy:
         item.text("pattern"),
         item.text("apply-to", "all"),
         item.number("priority"),
-        msgspec.json.encode(item.value("definition", {})),
+        msgspec.json.encode(item.mapping("definition")),
         operator,
     )
 
 
-# What clients declare.
+# Objects that clients declare.
 
 
-async def _declare(call: Call, vhost: str | None, section: str, method: Callable[[Item], Method | None]) -> None:
+async def _declare(call: HttpCall, section: _Section, declares: _Declares) -> None:
+    """Several at a time, in the order of the document within each vhost."""
     by_vhost: dict[str, list[tuple[Item, Method]]] = {}
-    for item in _items(call, vhost, section):
-        declared = method(item)
-        if declared is not None:
-            by_vhost.setdefault(item.text("vhost"), []).append((item, declared))
-    for name, declarations in by_vhost.items():
-        await _declare_all(call, name, declarations)
+    async for item in section.items():
+        method = declares(item)
+        if method is not None:
+            some = by_vhost.setdefault(item.text("vhost"), [])
+            some.append((item, method))
+            if len(some) == limits.DECLARED_AT_ONCE:
+                await _declare_some(call, item.text("vhost"), some)
+                some.clear()
+    for vhost, left in by_vhost.items():
+        if left:
+            await _declare_some(call, vhost, left)
 
 
-async def _declare_all(call: Call, vhost: str, declarations: list[tuple[Item, Method]]) -> None:
-    left = iter(declarations)
+async def _declare_some(call: HttpCall, vhost: str, declarations: list[tuple[Item, Method]]) -> None:
     try:
         async with call.client(vhost) as client:
-            while some := list(islice(left, limits.DECLARED_AT_ONCE)):
-                done = await client.ask_all([method for _, method in some])
-                if done.fault is not None:
-                    raise some[done.answered][0].wrong(done.fault.reply_text)
+            done = await client.ask_all([method for _, method in declarations])
+            if done.fault is not None:
+                raise declarations[done.answered][0].wrong(done.fault.reply_text)
     except Fault as fault:
         raise declarations[0][0].wrong(fault.reply_text) from None
 
 
 def _exchange(item: Item) -> Method | None:
-    name = short("exchange", item.text("name"))
+    name = item.short("name")
     if not name or name.startswith("amq."):
         return None
     return ExchangeDeclare(
         exchange=name,
-        type=short("type", item.text("type")),
+        type=item.short("type"),
         durable=item.flag("durable"),
         auto_delete=item.flag("auto_delete"),
         internal=item.flag("internal"),
-        arguments=amqp_table(item.value("arguments", {})),
+        arguments=item.arguments(),
     )
 
 
 def _queue(item: Item) -> Method:
     return QueueDeclare(
-        queue=short("queue", item.text("name")),
+        queue=item.short("name"),
         durable=item.flag("durable"),
         auto_delete=item.flag("auto_delete"),
-        arguments=amqp_table(item.value("arguments", {})),
+        arguments=item.arguments(),
     )
 
 
 def _binding(item: Item) -> Method:
-    source, destination = short("exchange", item.text("source")), short("destination", item.text("destination"))
-    routing_key = short("routing_key", item.text("routing_key", ""))
-    arguments = amqp_table(item.value("arguments", {}))
+    source, destination = item.short("source"), item.short("destination")
+    routing_key = item.short("routing_key", "")
+    arguments = item.arguments()
     if item.text("destination_type", "queue") == "exchange":
         return ExchangeBind(destination, source, routing_key, arguments=arguments)
     return QueueBind(destination, source, routing_key, arguments=arguments)

@@ -10,7 +10,7 @@ from pandomq.admin.field_json import json_table, json_text
 from pandomq.broker.views import BindingView, ExchangeView
 
 DEFAULT_ALIAS: Final = "amq.default"
-"""How paths name the default exchange, whose own name is empty."""
+"""The name of the default exchange in paths; its own name is empty."""
 
 
 class ExchangeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,14 @@ def exchange_key(view: ExchangeView) -> tuple[str | int, ...]:
 
 
 def exchange_row(view: ExchangeView) -> ExchangeRow:
-    return ExchangeRow(**_fields(view))
+    return ExchangeRow(**exchange_fields(view), policy=view.policy)
 
 
 def exchange_detail_row(view: ExchangeView) -> ExchangeDetailRow:
-    return ExchangeDetailRow(**_fields(view), incoming=[], outgoing=[])
+    return ExchangeDetailRow(**exchange_fields(view), policy=view.policy, incoming=[], outgoing=[])
 
 
-def _fields(view: ExchangeView) -> dict[str, Any]:
+def exchange_fields(view: ExchangeView) -> dict[str, Any]:
     return {
         "name": view.name,
         "vhost": view.vhost,
@@ -64,7 +64,6 @@ def _fields(view: ExchangeView) -> dict[str, Any]:
         "auto_delete": view.auto_delete,
         "internal": view.internal,
         "arguments": json_table(view.arguments),
-        "policy": view.policy,
     }
 
 

@@ -26,7 +26,7 @@ class Exposition:
     def add_all(
         self, name: str, kind: str, text: str, samples: Sequence[tuple[Mapping[str, str], int | float]]
     ) -> None:
-        """A few; without any the family is left out."""
+        """A few samples; without any the family is left out."""
         if samples:
             self._begin(name, kind, text)
             self._lines += [f"{name}{_labels(labels)} {value}" for labels, value in samples]
@@ -34,7 +34,7 @@ class Exposition:
     async def add_slices(
         self, name: str, kind: str, text: str, samples: Iterable[tuple[Mapping[str, str], int | float]]
     ) -> None:
-        """The same for many samples, with turns of the loop in between."""
+        """Adds many samples, like `add_all`, with turns of the loop in between."""
         self._begin(name, kind, text)
         for count, (labels, value) in enumerate(samples, 1):
             self._lines.append(f"{name}{_labels(labels)} {value}")

@@ -1,7 +1,7 @@
 """Field tables as JSON, and back.
 
-JSON knows fewer types than a field table: numbers of any width become numbers, octets that are no text become text
-with a mark where a byte could not be shown. On the way back numbers are 64 bits wide, as RabbitMQ makes them.
+JSON has fewer types than a field table: numbers of any width become numbers, octets that are not text become text with
+a mark in place of each undecodable byte. From JSON numbers become 64 bits wide, as in RabbitMQ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def json_table(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_text(text: str) -> str:
-    """Text with surrogates, which stand for octets that are no UTF-8, cannot be written as JSON."""
+    """Text with surrogates, which stand for octets that are not UTF-8, cannot be written as JSON."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -45,7 +45,7 @@ def _json_value(value: Any) -> Any:
 
 
 def amqp_table(value: Any, depth: int = 0) -> FieldTable:
-    """Raises Refusal (400) for what no field table can hold. RabbitMQ takes [] for an empty table."""
+    """Raises Refusal (400) for a value that no field table can hold. [] counts as an empty table, as in RabbitMQ."""
     if value == []:
         return {}
     if not isinstance(value, dict):
@@ -57,7 +57,7 @@ def amqp_table(value: Any, depth: int = 0) -> FieldTable:
 
 
 def _amqp_value(value: Any, depth: int) -> Any:
-    # One level less than may be read, for the list or table around it.
+    # One level less than the reading limit, for the list or table around it.
     if depth >= FIELD_TABLE_DEPTH_MAX - 1:
         raise bad_request(f"nested deeper than {FIELD_TABLE_DEPTH_MAX - 1}")
     if isinstance(value, dict):

@@ -1,134 +1,91 @@
-"""Requests that are for another broker: changes are the root's.
+"""Forwards requests to another broker: changes go to the root.
 
-They go to that broker's HTTP API as they came, with the caller's own login, and its answer goes back as it came. A
-request is passed on once: who gets one that was passed on, and is not the one it is for, says so.
+They are sent on the link between the two brokers, which have both proven to have the cluster's key. The receiving
+broker has checked the login and passes only the user's name: it forwards neither a password nor a proof of a key. The
+answer is returned unchanged. A request is forwarded once: a broker that gets a forwarded request that is not for it
+rejects it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import h11
 from starlette.responses import Response
 
 from pandomq.admin import limits
-from pandomq.admin.refusals import unavailable
-from pandomq.runtime.listen import Address
+from pandomq.admin.identity import BY_KEY
+from pandomq.admin.refusals import Refusal, unavailable
+from pandomq.cluster.passed_requests import PassedAnswer, PassedRequest
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.node.node import Node
+    from pandomq.admin.call import HttpCall
 
-FORWARDED_BY: Final = "x-pandomq-forwarded-by"
-_PASSED_ON: Final = ("authorization", "content-type", "x-reason", "accept")
+_PASSED_ON: Final = ("content-type", "x-reason", "accept")
 _PASSED_BACK: Final = ("content-type", "allow", "location", "cache-control", "www-authenticate")
-_READ_BYTES: Final = 64 * 1024
 
 
-async def forward_to_root(call: Call) -> Response:
-    """Raises Refusal (503) if no root is known, or it cannot be reached."""
+class AnswerLost(Refusal):
+    """The request was forwarded, and the link broke before its answer: it may have taken effect."""
+
+    def __init__(self, reason: str) -> None:
+        lost = unavailable(reason)
+        super().__init__(lost.status, lost.error, lost.reason)
+
+
+async def forward_to_root(call: HttpCall) -> Response:
+    """Raises Refusal (503) if no root is known, or it is unreachable."""
     node = call.node
     root = call.views.cluster().root
     if root is None or root == call.services.settings.name:
-        refusal = node.office.refusal()
-        raise unavailable("no root is known at present" if refusal is None else refusal.reply_text.partition(" - ")[2])
+        refusal = node.service_state.refusal()
+        raise unavailable(
+            "no root is known at present: try again in a moment"
+            if refusal is None
+            else refusal.reply_text.partition(" - ")[2]
+        )
     return await forward(call, root)
 
 
-async def forward(call: Call, name: str) -> Response:
+async def forward(call: HttpCall, name: str) -> Response:
     """To the broker of that name. Raises Refusal (503)."""
-    sender = call.request.headers.get(FORWARDED_BY)
-    if sender is not None:
-        raise unavailable(f"{sender} took {call.services.settings.name} for the one to ask, and that is {name}")
-    address = _http_address(call.node, name)
+    if call.passed_on_by is not None:
+        raise unavailable(
+            f"{call.passed_on_by} passed this on to {call.services.settings.name}, but it is a request for {name}"
+        )
+    requests = call.node.peer_requests
+    reason = "this broker has no links to other brokers" if requests is None else requests.objection(name)
+    if requests is None or reason is not None:
+        raise unavailable(f"this request is for {name}, and cannot be passed on: {reason}")
+    answered: asyncio.Future[PassedAnswer | str] = asyncio.get_running_loop().create_future()
+
+    def on_answer(answer: PassedAnswer | str) -> None:
+        if not answered.done():
+            answered.set_result(answer)
+
+    number = requests.ask(name, _request(call), on_answer)
+    call.services.wake()
     try:
         async with asyncio.timeout(limits.FORWARD_S_MAX):
-            return await _exchange(call, address)
-    except (OSError, TimeoutError, h11.RemoteProtocolError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-        raise unavailable(f"{name} does not answer at http://{address}: {why}") from None
-
-
-def _http_address(node: Node, name: str) -> Address:
-    link = next((link for link in node.views.peer_links() if link.name == name), None)
-    if link is None:
-        raise unavailable(f"this is for {name}, to which there is no link")
-    try:
-        address = Address.parse(link.http)
-        place = Address.parse(link.address or link.amqp)
-    except ValueError:
-        raise unavailable(f"this is for {name}, which has no HTTP API, or has not said where") from None
-    if _is_loopback(address.host) and not _is_loopback(place.host):
-        raise unavailable(
-            f"this is for {name}, whose HTTP API is on {address} of its own machine: set node.http or "
-            "cluster.advertise_http there"
-        )
-    return address
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-async def _exchange(call: Call, address: Address) -> Response:
-    async with asyncio.timeout(limits.FORWARD_CONNECT_S_MAX):
-        reader, writer = await asyncio.open_connection(address.host, address.port)
-    try:
-        for data in _request(call, address):
-            writer.write(data)
-        await writer.drain()
-        return await _response(reader)
+            answer = await answered
+    except TimeoutError:
+        raise unavailable(f"{name} does not respond; it is not known whether the request was carried out") from None
     finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
+        requests.give_up(number)
+        call.services.wake()
+    if isinstance(answer, str):
+        raise AnswerLost(f"this request is for {name}: {answer}")
+    return Response(answer.body, answer.status, dict(answer.headers))
 
 
-def _request(call: Call, address: Address) -> list[bytes]:
-    request = call.request
-    headers = [(name, request.headers[name]) for name in _PASSED_ON if name in request.headers]
-    headers += [
-        ("host", str(address)),
-        ("connection", "close"),
-        ("content-length", str(len(call.octets))),
-        (FORWARDED_BY, call.services.settings.name),
-    ]
-    connection = h11.Connection(h11.CLIENT)
-    sent = [
-        connection.send(h11.Request(method=request.method, target=call.target, headers=headers)),
-        connection.send(h11.Data(data=call.octets)),
-        connection.send(h11.EndOfMessage()),
-    ]
-    return [data for data in sent if data]
+def _request(call: HttpCall) -> PassedRequest:
+    request, identity = call.request, call.identity
+    headers = tuple((name, request.headers[name]) for name in _PASSED_ON if name in request.headers)
+    by_key = identity is BY_KEY
+    return PassedRequest(request.method, call.target, identity.name, by_key, headers, call.octets)
 
 
-async def _response(reader: asyncio.StreamReader) -> Response:
-    connection = h11.Connection(h11.CLIENT)
-    # What was sent is of no interest to this one: it only has to know that an answer is due.
-    connection.send(h11.Request(method="GET", target="/", headers=[("host", "")]))
-    connection.send(h11.EndOfMessage())
-    status, headers, pieces, size = 0, {}, [], 0
-    while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Response):
-            status = event.status_code
-            headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
-        elif isinstance(event, h11.Data):
-            pieces.append(bytes(event.data))
-            size += len(event.data)
-            if size > limits.FORWARD_BYTES_MAX:
-                raise unavailable(f"the answer is larger than {limits.FORWARD_BYTES_MAX} bytes")
-        elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-            break
-    kept = {name: value for name, value in headers.items() if name in _PASSED_BACK}
-    return Response(b"".join(pieces), status, kept)
+def passed_back(response: Response) -> PassedAnswer:
+    """The answer for the broker that forwarded the request."""
+    headers = tuple((name, value) for name, value in response.headers.items() if name in _PASSED_BACK)
+    return PassedAnswer(response.status_code, headers, bytes(response.body))

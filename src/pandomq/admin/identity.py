@@ -1,6 +1,6 @@
-"""Who asks, and what its tags allow on the HTTP side.
+"""The user of a request, and the rights of its tags in the HTTP API.
 
-What it may do to queues and exchanges is not decided here: that is asked of the broker, by a client under its name.
+The rights on queues and exchanges are not decided here: the broker checks them, for a client under the user's name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import msgspec
 from pandomq.admin.limits import ANSWER_S_MAX
 from pandomq.admin.refusals import ASK_FOR_LOGIN, Refusal, login_failed, unavailable
 from pandomq.ids import UserName
-from pandomq.node.attempts import Caller
-from pandomq.node.logins import Welcome
+from pandomq.node.clients.attempts import LoginRequester
+from pandomq.node.clients.logins import LoginAccepted
 from pandomq.wire.inputs import Login
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Services
+    from pandomq.admin.call import HttpServices
+    from pandomq.admin.client_address import ClientAddress
 
 ADMINISTRATOR: Final = "administrator"
 MONITORING: Final = "monitoring"
@@ -29,7 +30,7 @@ POLICYMAKER: Final = "policymaker"
 MANAGEMENT: Final = "management"
 
 
-class Identity(msgspec.Struct, frozen=True):
+class HttpUser(msgspec.Struct, frozen=True):
     name: str
     tags: tuple[str, ...]
 
@@ -50,8 +51,8 @@ class Identity(msgspec.Struct, frozen=True):
         return MANAGEMENT in self.tags or POLICYMAKER in self.tags or self.monitors
 
 
-BY_KEY: Final = Identity("", (ADMINISTRATOR,))
-"""Who has the cluster's key may steer the cluster, and is no user."""
+BY_KEY: Final = HttpUser("", (ADMINISTRATOR,))
+"""The holder of the cluster's key, or of this broker's: it may manage the cluster and change users, and is no user."""
 
 
 def read_credentials(header: str | None) -> tuple[str, bytes]:
@@ -65,37 +66,37 @@ def read_credentials(header: str | None) -> tuple[str, bytes]:
         user, colon, password = b64decode(encoded.strip(), validate=True).partition(b":")
         name = user.decode("utf-8")
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise Refusal(400, "bad_request", "the authorization header cannot be read") from None
+        raise Refusal(400, "bad_request", "the authorization header is malformed") from None
     if not colon:
         raise login_failed()
     return name, password
 
 
 async def authenticate(
-    services: Services, user: str, password: bytes, peer: tuple[str, int], hung_up: Callable[[], bool]
-) -> Identity:
-    """Raises Refusal (401), as late as an address deserves that fails again and again."""
+    services: HttpServices, user: str, password: bytes, client: ClientAddress, has_disconnected: Callable[[], bool]
+) -> HttpUser:
+    """Raises Refusal (401), and later the more logins have failed."""
     node = services.node
     if not node.following or not node.logins.have_users:
-        raise unavailable("this broker does not know its users yet: ask again in a moment")
-    answer: asyncio.Future[Welcome | None] = asyncio.get_running_loop().create_future()
+        raise unavailable("this broker has not received the users yet: try again in a moment")
+    answer: asyncio.Future[LoginAccepted | None] = asyncio.get_running_loop().create_future()
 
-    def on_answer(welcome: Welcome | None) -> None:
+    def on_answer(welcome: LoginAccepted | None) -> None:
         if not answer.done():
             answer.set_result(welcome)
 
-    caller = Caller(on_answer, hung_up)
+    caller = LoginRequester(on_answer, has_disconnected, relayed=client.relayed)
     login = Login("PLAIN", UserName(user), password, {})
-    node.log_in(caller, login, peer, services.clock.now_ms())
+    node.log_in(caller, login, client.peer, services.clock.now_ms())
     if not answer.done():
         services.wake()
     try:
         async with asyncio.timeout(ANSWER_S_MAX):
             welcome = await answer
     except TimeoutError:
-        raise unavailable("too many try to log in") from None
+        raise unavailable("too many logins are in progress: try again in a moment") from None
     finally:
         caller.give_up()
     if welcome is None:
         raise login_failed()
-    return Identity(welcome.user, node.logins.tags(welcome.user))
+    return HttpUser(welcome.user, node.logins.tags(welcome.user))

@@ -1,49 +1,81 @@
-"""A login by the cluster's key, for what concerns the cluster.
+"""A login by a key, for requests about the cluster and its users.
 
-A broker that was restarted and hears of no root does not know which of its log is committed, and so whom it may trust:
-there may be no user who could tell it to go on alone. Whoever has the key could be a broker; so it may steer them. The
-key is not sent: a request carries the time and an HMAC-SHA256 over that and all that is asked for. Where octets could
-be read on the way, the same request could be sent once more within `SKEW_S_MAX`; that asks for nothing new.
+A restarted broker without a root does not know how much of its log is committed, and so which users exist: there may be
+no user who could make it continue alone. Also, the last administrator may have been deleted. A holder of the cluster's
+key could be a broker, and a reader of a broker's directory has all its data; so both may manage the cluster and change
+its users. The key is not sent: a request contains the time, the SHA-256 of its body, and an HMAC-SHA256 over both, the
+method and the target. So the proof is checked before the body is read. An eavesdropper could send the same request once
+more within `SKEW_S_MAX`; it would request nothing new.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 SCHEME: Final = "PandoMQ-Key"
 SKEW_S_MAX: Final = 300
-"""By which the clocks of the two sides may differ."""
-_DOMAIN: Final = b"pandomq http 1"
+"""Maximum difference between the clocks of the two sides."""
+_VERSION: Final = "2"
+_DOMAIN: Final = b"pandomq http 2"
+_FIELDS: Final = 4
+
+
+class Proof(NamedTuple):
+    """The contents of the header."""
+
+    said_s: int
+    digest: str
+    seal: str
 
 
 def authorization(key: bytes, method: str, target: bytes, body: bytes, now_s: int) -> str:
-    """The header that goes with a request."""
-    return f"{SCHEME} {now_s}:{_seal(key, method, target, body, now_s).hex()}"
+    """The header for a request."""
+    digest = hashlib.sha256(body).hexdigest()
+    return f"{SCHEME} {_VERSION}:{now_s}:{digest}:{_seal(key, method, target, digest, now_s).hex()}"
 
 
 def is_by_key(header: str | None) -> bool:
     return header is not None and header.partition(" ")[0] == SCHEME
 
 
-def refusal(header: str, key: bytes, method: str, target: bytes, body: bytes, now_s: int) -> str | None:
-    """Why this is no login; None if it is one."""
-    said_s, _, seal = header.partition(" ")[2].partition(":")
-    if not key:
-        return "this broker has no cluster key"
-    if not (said_s.isascii() and said_s.isdigit() and len(said_s) < 16):
-        return "the authorization header cannot be read"
-    if not hmac.compare_digest(seal.encode(), _seal(key, method, target, body, int(said_s)).hex().encode()):
-        return "it is not the key of this cluster"
-    if abs(now_s - int(said_s)) > SKEW_S_MAX:
-        return f"the clocks differ by more than {SKEW_S_MAX} s"
+def read_proof(header: str) -> Proof | str:
+    """The contents of the header, or the reason why it cannot be parsed."""
+    fields = header.partition(" ")[2].split(":")
+    if len(fields) == 2:
+        return "the login with a key has an older format: use the commands of the broker's version"
+    if len(fields) != _FIELDS or fields[0] != _VERSION or not _is_number(fields[1]):
+        return "the authorization header is malformed"
+    return Proof(int(fields[1]), fields[2], fields[3])
+
+
+def refusal(proof: Proof, keys: Sequence[bytes], method: str, target: bytes, now_s: int) -> str | None:
+    """The reason why this is no login by one of these keys; None if it is one. The caller must still compare the body
+    with the digest."""
+    usable = [key for key in keys if key]
+    if not usable:
+        return "this broker has no key"
+    seals = [_seal(key, method, target, proof.digest, proof.said_s).hex().encode() for key in usable]
+    if not any(hmac.compare_digest(proof.seal.encode(), seal) for seal in seals):
+        return "the key is neither that of this cluster nor that of this broker"
+    if abs(now_s - proof.said_s) > SKEW_S_MAX:
+        return f"the clocks differ by more than {SKEW_S_MAX} s: synchronize them"
     return None
 
 
-def _seal(key: bytes, method: str, target: bytes, body: bytes, now_s: int) -> bytes:
+def fits_digest(body: bytes, digest: str) -> bool:
+    return hmac.compare_digest(hashlib.sha256(body).hexdigest().encode(), digest.encode())
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
+
+
+def _seal(key: bytes, method: str, target: bytes, digest: str, now_s: int) -> bytes:
     said = hmac.new(key, _DOMAIN, hashlib.sha256)
-    for part in (str(now_s).encode(), method.encode(), target, body):
-        # With its length, so that no octet can move from one to the next.
+    for part in (str(now_s).encode(), method.encode(), target, digest.encode()):
+        # With its length, so that no octet can move from one field to the next.
         said.update(len(part).to_bytes(8, "big") + part)
     return said.digest()

@@ -1,4 +1,4 @@
-"""How fast the broker's own counters move, for the overview."""
+"""The rates of the broker's own counters, for the overview."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pandomq.admin.limits import RATE_WINDOW_S
 
 
 class Meters:
-    """Remembers counters from one question to the next; rates are over at least a window."""
+    """Keeps counters from one request to the next; rates are over at least a window."""
 
     __slots__ = ("_before", "_before_s", "_rates")
 

@@ -1,7 +1,7 @@
-"""Filters a listing by name: a part of it, or a regular expression, without regard to case.
+"""Filters a listing by name: by a part of it, or by a regular expression, case-insensitively.
 
-The expression is matched by the broker's own patterns, in time that is linear in the name: one that backtracks could be
-made to keep the broker's loop for ever. Whoever filters counts the time nevertheless.
+The expression is matched by the broker's own patterns, in time that is linear in the name: a backtracking matcher could
+block the broker's loop for ever. The caller limits the time nevertheless.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from pandomq.admin.limits import NAME_FILTER_CHARS_MAX
 from pandomq.admin.refusals import bad_request
-from pandomq.broker.pattern_syntax import PatternError
-from pandomq.broker.patterns import compile_pattern
+from pandomq.broker.administration.pattern_syntax import PatternError
+from pandomq.broker.administration.patterns import compile_pattern
 
 
 def name_filter(text: str, *, use_regex: bool) -> Callable[[str], bool]:

@@ -9,7 +9,7 @@ from pandomq.limits import SHORT_STRING_BYTES_MAX
 
 
 def short(kind: str, name: str) -> str:
-    """The name, if it fits. Raises Refusal (400) in RabbitMQ's words."""
+    """The name, if it fits. Raises Refusal (400) with RabbitMQ's text."""
     size = len(name.encode())
     if size > SHORT_STRING_BYTES_MAX:
         raise bad_request(f"{kind} should be less than {SHORT_STRING_BYTES_MAX} bytes, actually was {size}\n")
@@ -17,7 +17,7 @@ def short(kind: str, name: str) -> str:
 
 
 def read_tags(given: Any) -> tuple[str, ...]:
-    """Of a user or a vhost: a list, or RabbitMQ's older form with commas. Raises Refusal (400)."""
+    """For a user or a vhost: a list, or RabbitMQ's older form with commas. Raises Refusal (400)."""
     if isinstance(given, str):
         given = [tag.strip() for tag in given.split(",") if tag.strip()]
     if not isinstance(given, list) or not all(isinstance(tag, str) for tag in given):

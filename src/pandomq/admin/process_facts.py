@@ -1,4 +1,4 @@
-"""What the operating system says about this process; zeros where it says nothing."""
+"""The operating system's data about this process; zeros where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query string asks of a listing: a page, a filter by name, an order, some columns; as RabbitMQ reads it."""
+"""The parameters of a listing in a query string: page, filter by name, order, columns; as in RabbitMQ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from pandomq.admin import limits
 from pandomq.admin.name_filter import name_filter
 from pandomq.admin.refusals import Refusal, bad_request
-from pandomq.admin.table import Entry, Listing
+from pandomq.admin.table import CachedRow, Listing
 
 V = TypeVar("V")
 R = TypeVar("R")
@@ -29,34 +29,34 @@ _PLAIN_COLUMNS: Final = (
     "type",
     "vhost",
 )
-"""What disable_stats leaves."""
+"""The columns that remain with disable_stats."""
 _TOTALS: Final = ("messages", "messages_ready", "messages_unacknowledged")
 
 
-class Page(msgspec.Struct, frozen=True):
+class PageParameters(msgspec.Struct, frozen=True):
     number: int
     size: int
     name: str
     use_regex: bool
 
 
-class Query(msgspec.Struct, frozen=True):
-    page: Page | None
+class ListQuery(msgspec.Struct, frozen=True):
+    page: PageParameters | None
     sort: str
     sort_reverse: bool
     columns: tuple[str, ...]
 
-    def unpaged(self) -> Query:
-        """For what RabbitMQ shows whole, whatever is asked."""
+    def unpaged(self) -> ListQuery:
+        """For listings that RabbitMQ never pages."""
         return msgspec.structs.replace(self, page=None)
 
 
-def read_query(parameters: Mapping[str, str]) -> Query:
+def read_query(parameters: Mapping[str, str]) -> ListQuery:
     """Raises Refusal (400)."""
     columns = tuple(filter(None, parameters.get("columns", "").split(",")))
     if not columns and parameters.get("disable_stats") == "true":
         columns = _PLAIN_COLUMNS + (_TOTALS if parameters.get("enable_queue_totals") == "true" else ())
-    return Query(
+    return ListQuery(
         page=_read_page(parameters),
         sort=parameters.get("sort", ""),
         sort_reverse=parameters.get("sort_reverse") == "true",
@@ -64,7 +64,7 @@ def read_query(parameters: Mapping[str, str]) -> Query:
     )
 
 
-def _read_page(parameters: Mapping[str, str]) -> Page | None:
+def _read_page(parameters: Mapping[str, str]) -> PageParameters | None:
     if "page" not in parameters:
         return None
     name = parameters.get("name", "")
@@ -78,11 +78,11 @@ def _read_page(parameters: Mapping[str, str]) -> Page | None:
         shown = parameters.get("page_size", "undefined")
         reason = f"Invalid pagination parameters: page number {number}, page size {shown}"
         raise Refusal(400, "invalid_pagination_parameters", reason)
-    return Page(number, size, name, use_regex)
+    return PageParameters(number, size, name, use_regex)
 
 
-async def render(entries: Sequence[Entry[V, R]], query: Query) -> Listing:
-    """Raises Refusal (400) for a page that is not there."""
+async def render(entries: Sequence[CachedRow[V, R]], query: ListQuery) -> Listing:
+    """Raises Refusal (400) for a page that does not exist."""
     page = query.page
     total_count = len(entries)
     if page is not None and page.name:
@@ -110,9 +110,9 @@ async def render(entries: Sequence[Entry[V, R]], query: Query) -> Listing:
     return Listing(_joined(msgspec.json.encode(head)[:-1] + b',"items":[', items, b"]}"))
 
 
-async def _named(entries: Sequence[Entry[V, R]], page: Page) -> list[Entry[V, R]]:
+async def _named(entries: Sequence[CachedRow[V, R]], page: PageParameters) -> list[CachedRow[V, R]]:
     keep = name_filter(page.name, use_regex=page.use_regex)
-    found: list[Entry[V, R]] = []
+    found: list[CachedRow[V, R]] = []
     left_s = limits.NAME_FILTER_S_MAX
     for start in range(0, len(entries), limits.FILTER_SLICE_ROWS):
         begun_s = thread_time()
@@ -120,17 +120,17 @@ async def _named(entries: Sequence[Entry[V, R]], page: Page) -> list[Entry[V, R]
         found += [entry for entry in slice_ if keep(str(_value_at(entry.row, ("name",))))]
         left_s -= thread_time() - begun_s
         if left_s < 0:
-            raise bad_request("the regular expression takes too long")
+            raise bad_request("the regular expression takes too long to evaluate: simplify it")
         await asyncio.sleep(0)
     return found
 
 
-def _sorted(entries: Sequence[Entry[V, R]], path: str) -> list[Entry[V, R]]:
+def _sorted(entries: Sequence[CachedRow[V, R]], path: str) -> list[CachedRow[V, R]]:
     names = path.split(".")
 
-    def sort_key(entry: Entry[V, R]) -> tuple[int, Any]:
+    def sort_key(entry: CachedRow[V, R]) -> tuple[int, Any]:
         value = _value_at(entry.row, names)
-        # What cannot be compared with each other stands in groups: nothing, numbers, text, the rest.
+        # Values that are not comparable are in groups: null, numbers, text, the rest.
         if value is None or value is msgspec.UNSET:
             return 0, 0
         if isinstance(value, int | float):
@@ -140,7 +140,7 @@ def _sorted(entries: Sequence[Entry[V, R]], path: str) -> list[Entry[V, R]]:
     return sorted(entries, key=sort_key)
 
 
-async def _encode(entries: Sequence[Entry[V, R]], columns: tuple[str, ...]) -> list[bytes]:
+async def _encode(entries: Sequence[CachedRow[V, R]], columns: tuple[str, ...]) -> list[bytes]:
     paths = [column.split(".") for column in columns]
     encoded: list[bytes] = []
     for start in range(0, len(entries), limits.SLICE_ROWS):
@@ -155,7 +155,7 @@ async def _encode(entries: Sequence[Entry[V, R]], columns: tuple[str, ...]) -> l
 
 
 def _joined(before: bytes, items: list[bytes], after: bytes) -> bytes:
-    # In one go: a long listing is megabytes, and each copy of it costs a millisecond.
+    # At once: a long listing is megabytes, and each copy of it costs a millisecond.
     if not items:
         return before + after
     items[0] = before + items[0]
@@ -164,7 +164,7 @@ def _joined(before: bytes, items: list[bytes], after: bytes) -> bytes:
 
 
 def select(row: object, columns: tuple[str, ...]) -> object:
-    """One object with only these columns, or whole if there are none."""
+    """One object with only these columns, or all of it if there are none."""
     return _project(row, [column.split(".") for column in columns]) if columns else row
 
 
@@ -197,7 +197,7 @@ def _value_at(row: object, path: Sequence[str]) -> Any:
 
 
 def _attribute(struct: type[msgspec.Struct], name: str) -> str:
-    """The attribute that is written under this name; a name that is none of these is no attribute."""
+    """The attribute with this name in JSON; an empty text if there is none."""
     known = _NAMES.get(struct)
     if known is None:
         known = dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True))

@@ -1,8 +1,8 @@
 """Queues in RabbitMQ's shape.
 
-Of RabbitMQ's fields those are left out that speak of its own insides (reductions, garbage collection, the backing
-queue). `message_bytes` counts the bodies of ready messages; of a stream, what it keeps. Streams have some more fields,
-as RabbitMQ's have, and times in milliseconds since 1970.
+RabbitMQ's fields about its own internals (reductions, garbage collection, the backing queue) are left out.
+`message_bytes` counts the bodies of ready messages; for a stream, those that it keeps. Streams have some more fields,
+as in RabbitMQ, and times in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pandomq.admin.field_json import json_table
 from pandomq.admin.rate import NO_RATE, Rate, Rates
 from pandomq.broker.leases.lease import LeaseView
 from pandomq.broker.views import QueueView, StreamView
-from pandomq.node.view_records import QueueUseView
+from pandomq.node.views.records import QueueUseView
 
 
 class QueueStats(msgspec.Struct, frozen=True, gc=False):
@@ -35,7 +35,8 @@ class QueueStats(msgspec.Struct, frozen=True, gc=False):
 
 
 class LeaseRow(msgspec.Struct, frozen=True):
-    """Ours: messages of the queue that are read by offset; among those that are unacknowledged."""
+    """Messages of the queue that are read by offset; RabbitMQ has no such row. They are included in the unacknowledged
+    messages."""
 
     name: str
     stream: str
@@ -85,7 +86,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueDetailRow(QueueRow, frozen=True, kw_only=True):
-    """Of one queue alone."""
+    """For a single queue."""
 
     exclusive_consumer_tag: str | None
     single_active_consumer_tag: str | None
@@ -97,11 +98,11 @@ class QueueDetailRow(QueueRow, frozen=True, kw_only=True):
 
 
 MESSAGE_MEMORY_BYTES: Final = 160
-"""What a message takes beside its body."""
+"""Memory of a message beside its body."""
 
 
 def queue_counters(view: QueueView) -> tuple[int, ...]:
-    """The counters whose rates are shown, in the order in which `queue_row` takes them."""
+    """The counters with rates, in the order in which `queue_row` takes them."""
     return (
         view.published,
         view.delivered,
@@ -193,7 +194,7 @@ def _fields(view: QueueView, rates: Rates, node: str) -> dict[str, Any]:
 
 
 def _stream_fields(view: QueueView, stream: StreamView, node: str) -> dict[str, Any]:
-    """What is read of a stream stays in it, so what is unacknowledged does not come on top."""
+    """Messages that are read from a stream stay in it, so unacknowledged ones are not added."""
     fields: dict[str, Any] = {
         "messages": view.ready,
         "memory": stream.open_bytes,

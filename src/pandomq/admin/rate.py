@@ -1,4 +1,4 @@
-"""A rate as RabbitMQ shows it: {"rate": 12.5}, beside the counter it belongs to."""
+"""A rate in RabbitMQ's form: {"rate": 12.5}, beside its counter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 Rates = Sequence[float]
-"""In the order of the counters; empty if nothing is known yet."""
+"""Rates in the order of the counters; empty if nothing is known yet."""
 
 
 class Rate(msgspec.Struct, frozen=True, gc=False):

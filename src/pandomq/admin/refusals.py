@@ -1,4 +1,4 @@
-"""Why a request is not granted, as a status and RabbitMQ's JSON: {"error": …, "reason": …}."""
+"""The reasons why a request is rejected, as a status and RabbitMQ's JSON: {"error": …, "reason": …}."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ def not_found() -> Refusal:
     return Refusal(404, "Object Not Found", "Not Found")
 
 
+def broker_not_found(name: str) -> Refusal:
+    return Refusal(404, "not_found", f"broker '{name}' is not a member of this cluster: `pandomq members` lists them")
+
+
 def vhost_not_found() -> Refusal:
     return Refusal(404, "not_found", "vhost_not_found")
 
@@ -57,7 +61,7 @@ def too_large(reason: str) -> Refusal:
 
 
 def of_fault(fault: Fault) -> Refusal:
-    """What the broker said to a request that is an AMQP method, in its own words without the code's name."""
+    """The broker's fault for a request that is an AMQP method, with its text without the code's name."""
     reason = fault.reply_text.partition(" - ")[2] or fault.reply_text
     if fault.reply_code == _NOT_FOUND:
         return Refusal(404, "not_found", reason)
@@ -67,5 +71,5 @@ def of_fault(fault: Fault) -> Refusal:
 
 
 def of_administration_fault(fault: Fault) -> Refusal:
-    """What the broker finds wrong with an administrator's command; its texts are for people already."""
+    """The broker's fault for an administrator's command; its texts are written for people already."""
     return not_found() if fault.reply_code == _NOT_FOUND else bad_request(fault.reply_text)

@@ -1,7 +1,7 @@
-"""From a path to an endpoint.
+"""Maps a path to an endpoint.
 
-Works on the path as it was sent: a name may hold anything, also a slash, which is %2F in the path. So the path is split
-first and each part decoded for itself. A part that is no UTF-8 names nothing.
+It works on the path as it was sent: a name may contain anything, also a slash, which is %2F in the path. So the path is
+split first and each part is decoded separately. A part that is not UTF-8 matches nothing.
 """
 
 from __future__ import annotations
@@ -15,23 +15,29 @@ from pandomq.admin.refusals import Refusal, bad_request
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from pandomq.admin.access import Access
-    from pandomq.admin.call import Call
+    from pandomq.admin.access import EndpointAccess
+    from pandomq.admin.call import HttpCall
 
-Handler = Callable[["Call"], Awaitable["Response"]]
+Handler = Callable[["HttpCall"], Awaitable["Response"]]
 CHANGES: Final = frozenset(("PUT", "POST", "DELETE"))
 
 
 class Action(NamedTuple):
-    access: Access
+    access: EndpointAccess
     handler: Handler
     here: bool
-    """Any broker does it for itself; otherwise it is the root's."""
+    """Any broker carries it out itself; otherwise it goes to the root."""
+    large: bool = False
+    """Its body may be large."""
+    answer_bytes_max: int = 0
+    """Of an answer that may be large, and for which room is taken in advance."""
+    changes: bool = False
+    """It may change something, so no page of another site may request it."""
 
 
 class Endpoint(NamedTuple):
     names: tuple[str, ...]
-    """Of the parts that vary."""
+    """The names of the variable parts."""
     actions: Mapping[str, Action]
     """By method."""
 
@@ -50,7 +56,7 @@ class _Branch:
         self.endpoint: Endpoint | None = None
 
 
-class Router:
+class HttpRouter:
     def __init__(self) -> None:
         self._root = _Branch()
 
@@ -69,7 +75,7 @@ class Router:
         branch.endpoint = Endpoint(tuple(names), actions)
 
     def find(self, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
-        """Raises Refusal: 404 for a path that leads nowhere, 400 for one that cannot be read."""
+        """Raises Refusal: 404 for an unknown path, 400 for a malformed one."""
         parts = [_decode(part) for part in raw_path.removeprefix(b"/").split(b"/")]
         if len(parts) > 1 and not parts[-1]:
             parts.pop()
@@ -101,4 +107,4 @@ def _decode(part: bytes) -> str:
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
-        raise bad_request("the path is not UTF-8") from None
+        raise bad_request("the request path is not valid UTF-8") from None

@@ -1,10 +1,11 @@
-"""Every path of the API: what may be done there, and who may."""
+"""Every path of the API: its methods, and the rights they need."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pandomq.admin.access import Access
+from pandomq.admin import limits
+from pandomq.admin.access import EndpointAccess
 from pandomq.admin.endpoints import (
     bindings,
     clients,
@@ -12,6 +13,7 @@ from pandomq.admin.endpoints import (
     data_connections,
     definitions,
     exchanges,
+    fetching,
     health,
     messages,
     metrics,
@@ -25,18 +27,19 @@ from pandomq.admin.endpoints import (
     vhosts,
 )
 from pandomq.admin.endpoints.policies import PolicyEndpoints
-from pandomq.admin.router import CHANGES, Action, Handler, Router
+from pandomq.admin.router import CHANGES, Action, Handler, HttpRouter
 
-_OPEN = Access.OPEN
-_ANYBODY = Access.MANAGEMENT
-_VHOST = Access.VHOST
-_POLICIES = Access.POLICIES
-_MONITORING = Access.MONITORING
-_ADMINISTRATOR = Access.ADMINISTRATOR
+_OPEN = EndpointAccess.OPEN
+_ANYBODY = EndpointAccess.MANAGEMENT
+_VHOST = EndpointAccess.VHOST
+_POLICIES = EndpointAccess.POLICIES
+_MONITORING = EndpointAccess.MONITORING
+_ADMINISTRATOR = EndpointAccess.ADMINISTRATOR
+_USERS = EndpointAccess.USERS
 _policies = PolicyEndpoints(operator=False)
 _operators = PolicyEndpoints(operator=True)
 
-_Actions = dict[str, tuple[Access, Handler]]
+_Actions = dict[str, tuple[EndpointAccess, Handler]]
 
 _ROUTES: dict[str, _Actions] = {
     "healthz": {"GET": (_OPEN, health.alive)},
@@ -48,13 +51,13 @@ _ROUTES: dict[str, _Actions] = {
     "metrics/per-object": {"GET": (_MONITORING, metrics.per_object)},
     "api/overview": {"GET": (_ANYBODY, overview.overview)},
     "api/whoami": {"GET": (_ANYBODY, overview.whoami)},
-    "api/cluster": {"GET": (Access.CLUSTER_VIEW, cluster.show)},
-    "api/cluster/members": {"GET": (Access.CLUSTER_VIEW, cluster.list_members)},
+    "api/cluster": {"GET": (EndpointAccess.CLUSTER_VIEW, cluster.show)},
+    "api/cluster/members": {"GET": (EndpointAccess.CLUSTER_VIEW, cluster.list_members)},
     "api/cluster/members/{name}": {
-        "PUT": (Access.CLUSTER, cluster.put_member),
-        "DELETE": (Access.CLUSTER, cluster.delete_member),
+        "PUT": (EndpointAccess.CLUSTER, cluster.put_member),
+        "DELETE": (EndpointAccess.CLUSTER, cluster.delete_member),
     },
-    "api/cluster/promote": {"POST": (Access.CLUSTER, cluster.promote)},
+    "api/cluster/promote": {"POST": (EndpointAccess.CLUSTER, cluster.promote)},
     "api/cluster-name": {"GET": (_ANYBODY, overview.cluster_name)},
     "api/extensions": {"GET": (_ANYBODY, overview.extensions)},
     "api/nodes": {"GET": (_MONITORING, nodes.list_all)},
@@ -69,7 +72,7 @@ _ROUTES: dict[str, _Actions] = {
     },
     "api/queues/{vhost}/{queue}/bindings": {"GET": (_VHOST, queues.list_bindings)},
     "api/queues/{vhost}/{queue}/contents": {"DELETE": (_VHOST, queues.purge)},
-    "api/queues/{vhost}/{queue}/get": {"POST": (_VHOST, messages.get)},
+    "api/queues/{vhost}/{queue}/get": {"POST": (_VHOST, fetching.get)},
     "api/exchanges": {"GET": (_ANYBODY, exchanges.list_all)},
     "api/exchanges/{vhost}": {"GET": (_VHOST, exchanges.list_all)},
     "api/exchanges/{vhost}/{exchange}": {
@@ -119,30 +122,30 @@ _ROUTES: dict[str, _Actions] = {
     "api/consumers/{vhost}": {"GET": (_ANYBODY, clients.list_consumers)},
     "api/vhosts/{vhost}/connections": {"GET": (_VHOST, clients.list_connections)},
     "api/vhosts/{vhost}/channels": {"GET": (_VHOST, clients.list_channels)},
-    # What administrators set.
+    # Settings of administrators.
     "api/vhosts": {"GET": (_ANYBODY, vhosts.list_all)},
     "api/vhosts/{vhost}": {
         "GET": (_ADMINISTRATOR, vhosts.show),
         "PUT": (_ADMINISTRATOR, vhosts.put),
         "DELETE": (_ADMINISTRATOR, vhosts.delete),
     },
-    "api/vhosts/{vhost}/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/vhosts/{vhost}/permissions": {"GET": (_USERS, permissions.list_all)},
     "api/vhosts/{vhost}/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
-    "api/users": {"GET": (_ADMINISTRATOR, users.list_all)},
-    "api/users/without-permissions": {"GET": (_ADMINISTRATOR, users.list_without_permissions)},
-    "api/users/bulk-delete": {"POST": (_ADMINISTRATOR, users.delete_many)},
+    "api/users": {"GET": (_USERS, users.list_all)},
+    "api/users/without-permissions": {"GET": (_USERS, users.list_without_permissions)},
+    "api/users/bulk-delete": {"POST": (_USERS, users.delete_many)},
     "api/users/{user}": {
-        "GET": (_ADMINISTRATOR, users.show),
-        "PUT": (_ADMINISTRATOR, users.put),
-        "DELETE": (_ADMINISTRATOR, users.delete),
+        "GET": (_USERS, users.show),
+        "PUT": (_USERS, users.put),
+        "DELETE": (_USERS, users.delete),
     },
-    "api/users/{user}/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/users/{user}/permissions": {"GET": (_USERS, permissions.list_all)},
     "api/users/{user}/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
-    "api/permissions": {"GET": (_ADMINISTRATOR, permissions.list_all)},
+    "api/permissions": {"GET": (_USERS, permissions.list_all)},
     "api/permissions/{vhost}/{user}": {
-        "GET": (_ADMINISTRATOR, permissions.show),
-        "PUT": (_ADMINISTRATOR, permissions.put),
-        "DELETE": (_ADMINISTRATOR, permissions.delete),
+        "GET": (_USERS, permissions.show),
+        "PUT": (_USERS, permissions.put),
+        "DELETE": (_USERS, permissions.delete),
     },
     "api/topic-permissions": {"GET": (_ADMINISTRATOR, permissions.list_topics)},
     "api/topic-permissions/{vhost}/{user}": {
@@ -202,18 +205,23 @@ _HERE: Final = frozenset(
         cluster.promote,
     )
 )
-"""Changes that any broker makes for itself; the others are the root's."""
+"""Changes that any broker carries out itself; the others go to the root."""
 _ROOT: Final = frozenset((health.aliveness,))
-"""What is no change by its method, and the root's all the same."""
+"""Endpoints that are not changes by their method, but change something on the root."""
+_LARGE: Final = frozenset((definitions.import_, messages.publish))
+"""Their bodies may be large."""
+_ANSWERS: Final[dict[Handler, int]] = {fetching.get: limits.GET_BYTES_MAX}
+"""The size of answers that may be large. Listings are not among them: all clients share them."""
 
 
-def make_router() -> Router:
-    router = Router()
+def make_router() -> HttpRouter:
+    router = HttpRouter()
     for template, actions in _ROUTES.items():
         router.add(template, {method: _action(method, *action) for method, action in actions.items()})
     return router
 
 
-def _action(method: str, access: Access, handler: Handler) -> Action:
+def _action(method: str, access: EndpointAccess, handler: Handler) -> Action:
     here = handler in _HERE or (method not in CHANGES and handler not in _ROOT)
-    return Action(access, handler, here)
+    changes = method in CHANGES or handler in _ROOT
+    return Action(access, handler, here, handler in _LARGE, _ANSWERS.get(handler, 0), changes)

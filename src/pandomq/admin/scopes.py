@@ -1,4 +1,5 @@
-"""What of a listing somebody gets to see: what is in its vhosts; of connections its own, unless it may monitor."""
+"""The part of a listing that a user may see: objects in its vhosts; only its own connections, unless it has the tag for
+monitoring."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from pandomq.admin.refusals import not_authorised
 from pandomq.admin.tables import EVERYTHING, Scope
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
 
 
-def in_vhosts(call: Call) -> Scope:
-    """The rows of the vhost in the path, or of all that the user has access to."""
+def in_vhosts(call: HttpCall) -> Scope:
+    """The rows of the vhost in the path, or of all vhosts to which the user has access."""
     vhost = call.path.get("vhost")
     if vhost is not None:
         return Scope(("vhost", vhost), lambda row: row.vhost == vhost)
@@ -22,7 +23,7 @@ def in_vhosts(call: Call) -> Scope:
     return Scope(("vhosts", visible), lambda row: row.vhost in visible)
 
 
-def of_clients(call: Call) -> Scope:
+def of_clients(call: HttpCall) -> Scope:
     """Connections and channels."""
     vhost = call.path.get("vhost")
     user = None if call.identity.monitors else call.identity.name
@@ -31,7 +32,7 @@ def of_clients(call: Call) -> Scope:
     return Scope(("clients", vhost, user), lambda row: vhost in (None, row.vhost) and user in (None, row.user))
 
 
-def of_consumers(call: Call) -> Scope:
+def of_consumers(call: HttpCall) -> Scope:
     vhost = call.path.get("vhost")
     user = None if call.identity.monitors else call.identity.name
     if vhost is None and user is None:
@@ -43,8 +44,8 @@ def of_consumers(call: Call) -> Scope:
     return Scope(("consumers", vhost, user), keep)
 
 
-def check_owner(call: Call, user: str, *, to_change: bool = False) -> None:
-    """Raises Refusal (401) unless the connection of that user concerns who asks."""
+def check_owner(call: HttpCall, user: str, *, to_change: bool = False) -> None:
+    """Raises Refusal (401) unless the requesting user may access that user's connection."""
     others = call.identity.administrates if to_change else call.identity.monitors
     if user != call.identity.name and not others:
         raise not_authorised("User not authorised to access object")

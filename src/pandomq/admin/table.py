@@ -1,11 +1,11 @@
-"""All rows of one kind (queues, connections, …), made from views in slices and shared by everybody who asks.
+"""All rows of one kind (queues, connections, …), built from views in slices and shared by all requests.
 
-Making ten thousand rows costs the broker's loop some tens of milliseconds. So rows are made anew only when they are
-older than their cost allows, one part in so many of the time; who asks meanwhile, or while it is being done, gets the
-same. And each object has a mark, which is different when anything about the object is: as long as it stays, so do the
-object's view, row and JSON. On a broker with many idle queues almost nothing is made.
+Building ten thousand rows costs the broker's loop some tens of milliseconds. So rows are rebuilt only when they are
+older than their cost allows, a fixed fraction of the time; requests in the meantime, or during the rebuild, get the
+same rows. And each object has a mark, which changes when anything about the object does: as long as it stays the same,
+the object's view, row and JSON are reused. On a broker with many idle queues almost nothing is rebuilt.
 
-Rates come from here, too: two views of one object, at least a window apart, tell how fast its counters move.
+Rates come from here, too: they are computed from two views of one object, at least a window apart.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Key = tuple[str | int, ...]
 _ENCODER = msgspec.json.Encoder()
 
 
-class Entry(Generic[V, R]):
+class CachedRow(Generic[V, R]):
     __slots__ = ("_encoded", "key", "mark", "rates", "row", "sampled", "sampled_s", "view")
 
     def __init__(self, key: Key, mark: object, view: V, row: R, rates: Rates, sampled: V, sampled_s: float) -> None:
@@ -41,7 +41,7 @@ class Entry(Generic[V, R]):
         self.row = row
         self.rates = rates
         self.sampled = sampled
-        """The view from which the next rates are counted."""
+        """The view from which the next rates are computed."""
         self.sampled_s = sampled_s
         self._encoded: bytes | None = None
 
@@ -52,9 +52,9 @@ class Entry(Generic[V, R]):
         return self._encoded
 
 
-class Table(Generic[V, R]):
-    """`marks` goes through all objects, `look` gives the view of one, or None if it is gone. Without `counters` there
-    are no rates."""
+class ViewTable(Generic[V, R]):
+    """`marks` iterates over all objects, `look` returns the view of one, or None if it is gone. Without `counters`
+    there are no rates."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Table(Generic[V, R]):
         self._look: Callable[[Key, Any], V | None] = look
         self._make_row = make_row
         self._counters = counters
-        self._entries: dict[Key, Entry[V, R]] = {}
-        self._ordered: list[Entry[V, R]] = []
+        self._entries: dict[Key, CachedRow[V, R]] = {}
+        self._ordered: list[CachedRow[V, R]] = []
         self._listings: dict[Hashable, Listing] = {}
         self._listings_bytes = 0
         self._made_s = 0.0
@@ -76,35 +76,35 @@ class Table(Generic[V, R]):
         self._changed = True
         self._making: asyncio.Task[None] | None = None
         self._reading = False
-        """What is being made has begun, and will not show what changes from now on."""
+        """The rebuild has begun, and will not show later changes."""
         self._forgetting: asyncio.TimerHandle | None = None
 
-    async def entries(self) -> list[Entry[V, R]]:
-        """In the order of their keys, fresh enough."""
+    async def entries(self) -> list[CachedRow[V, R]]:
+        """The entries in the order of their keys, recent enough."""
         if self._making is not None and self._reading and self._changed:
-            # What is being made was begun before the change.
+            # The current rebuild began before the change.
             await asyncio.shield(self._making)
         if self._making is None and not self._is_fresh(perf_counter()):
             self._making = asyncio.create_task(self._make())
         if self._making is not None:
-            # Whoever came first may hang up; the others still wait for it.
+            # The first client may disconnect; the others still wait for it.
             await asyncio.shield(self._making)
         return self._ordered
 
     def changed(self) -> None:
-        """Somebody changed something here: the next listing shows it."""
+        """An object was changed here: the next listing shows it."""
         self._changed = True
 
     def rates_of(self, key: Key) -> Rates:
-        """As of the last listing, which may be long ago; () if there was none."""
+        """From the last listing, which may be old; () if there was none."""
         entry = self._entries.get(key)
         return () if entry is None else entry.rates
 
     def listing(self, question: Hashable) -> Listing | None:
-        """The answer to this question about these very entries, if it was put already."""
+        """The answer to this query for exactly these entries, if there was one already."""
         return self._listings.get(question)
 
-    def keep(self, question: Hashable, entries: list[Entry[V, R]], listing: Listing) -> None:
+    def keep(self, question: Hashable, entries: list[CachedRow[V, R]], listing: Listing) -> None:
         size = len(listing.body)
         if (
             entries is self._ordered
@@ -114,7 +114,7 @@ class Table(Generic[V, R]):
             self._listings[question] = listing
             self._listings_bytes += size
 
-    # Making rows.
+    # Building rows.
 
     def _is_fresh(self, now_s: float) -> bool:
         if self._changed:
@@ -137,7 +137,7 @@ class Table(Generic[V, R]):
         self._forgetting = loop.call_later(limits.LISTING_KEPT_S, self._forget)
 
     async def _read(self) -> None:
-        entries: dict[Key, Entry[V, R]] = {}
+        entries: dict[Key, CachedRow[V, R]] = {}
         now_s = perf_counter()
         meter = CostMeter()
         for count, (key, mark) in enumerate(self._marks(), 1):
@@ -147,7 +147,7 @@ class Table(Generic[V, R]):
             if count % limits.SLICE_ROWS == 0:
                 await meter.pause()
                 now_s = perf_counter()
-        # The old order with what is new behind it is almost sorted, and quick to sort.
+        # The old order followed by new rows is almost sorted, and quick to sort.
         ordered = [entries[key] for key in self._entries if key in entries]
         ordered += [entry for key, entry in entries.items() if key not in self._entries]
         ordered.sort(key=attrgetter("key"))
@@ -156,7 +156,7 @@ class Table(Generic[V, R]):
         self._made_s = perf_counter()
         self._cost_s = meter.stop()
 
-    def _entry(self, key: Key, mark: object, now_s: float) -> Entry[V, R] | None:
+    def _entry(self, key: Key, mark: object, now_s: float) -> CachedRow[V, R] | None:
         old = self._entries.get(key)
         if old is not None and mark == old.mark:
             if not any(old.rates) and old.view is old.sampled:
@@ -169,13 +169,13 @@ class Table(Generic[V, R]):
                 return None
             view = seen
         if old is None:
-            return Entry(key, mark, view, self._make_row(view, ()), (), view, now_s)
+            return CachedRow(key, mark, view, self._make_row(view, ()), (), view, now_s)
         if self._counters is None or now_s - old.sampled_s < limits.RATE_WINDOW_S:
             if view is old.view:
                 return old
-            return Entry(key, mark, view, self._make_row(view, old.rates), old.rates, old.sampled, old.sampled_s)
+            return CachedRow(key, mark, view, self._make_row(view, old.rates), old.rates, old.sampled, old.sampled_s)
         rates = _rates(self._counters(view), self._counters(old.sampled), now_s - old.sampled_s)
-        return Entry(key, mark, view, self._make_row(view, rates), rates, view, now_s)
+        return CachedRow(key, mark, view, self._make_row(view, rates), rates, view, now_s)
 
     def _forget(self) -> None:
         self._forgetting = None
@@ -190,7 +190,7 @@ class Table(Generic[V, R]):
 
 
 class Listing:
-    """An answer as bytes, made once for all who ask the same; compressed when the first one wants it so."""
+    """An answer as bytes, built once for all equal requests; compressed when the first client accepts it."""
 
     __slots__ = ("_compressing", "body")
 
@@ -200,14 +200,14 @@ class Listing:
 
     async def compressed(self) -> bytes:
         if self._compressing is None:
-            # In a thread: compressing lets go of the interpreter, so the broker goes on beside it.
+            # In a thread: compression releases the interpreter, so the broker continues beside it.
             self._compressing = asyncio.create_task(asyncio.to_thread(_compress, self.body))
         return await asyncio.shield(self._compressing)
 
 
 def _rates(counters: tuple[int, ...], before: tuple[int, ...], elapsed_s: float) -> Rates:
     changes = (new - old for new, old in zip(counters, before, strict=True))
-    # A counter that is smaller than it was has started anew.
+    # A counter that decreased has started anew.
     return tuple(max(0.0, round(change / elapsed_s, 1)) for change in changes)
 
 

@@ -1,4 +1,4 @@
-"""The tables behind the listings, and how a listing is answered."""
+"""The tables behind the listings, and the answers to listings."""
 
 from __future__ import annotations
 
@@ -25,69 +25,69 @@ from pandomq.admin.exchange_rows import (
     exchange_key,
     exchange_row,
 )
-from pandomq.admin.query import Query, render
+from pandomq.admin.query import ListQuery, render
 from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_row
-from pandomq.admin.table import Entry, Table, by_views
+from pandomq.admin.table import CachedRow, ViewTable, by_views
 from pandomq.admin.totals import TotalsKeeper
 
 if TYPE_CHECKING:
     from pandomq.admin.table import Listing
     from pandomq.broker.views import BindingView, ExchangeView, QueueView
-    from pandomq.node.view_records import LinkChannelView, LinkConsumerView, LinkView
-    from pandomq.node.views import Views
+    from pandomq.node.views.records import LinkChannelView, LinkConsumerView, LinkView
+    from pandomq.node.views.views import Views
 
 R = TypeVar("R")
 
 
 class Tables:
     def __init__(self, views: Views, node: str) -> None:
-        self.queues: Table[QueueView, QueueRow] = Table(
+        self.queues: ViewTable[QueueView, QueueRow] = ViewTable(
             views.queue_marks,
             lambda key, _mark: views.queue(str(key[0]), str(key[1])),
             lambda view, rates: queue_row(view, rates, node),
             queue_counters,
         )
-        self.exchanges: Table[ExchangeView, ExchangeRow] = Table(
+        self.exchanges: ViewTable[ExchangeView, ExchangeRow] = ViewTable(
             *by_views(views.exchanges, exchange_key), lambda view, _rates: exchange_row(view)
         )
-        self.bindings: Table[BindingView, BindingRow] = Table(
+        self.bindings: ViewTable[BindingView, BindingRow] = ViewTable(
             *by_views(views.bindings, binding_key), lambda view, _rates: binding_row(view)
         )
-        self.connections: Table[LinkView, ConnectionRow] = Table(
+        self.connections: ViewTable[LinkView, ConnectionRow] = ViewTable(
             *by_views(views.connections, connection_key),
             lambda view, rates: connection_row(view, rates, node),
             connection_counters,
         )
-        self.channels: Table[LinkChannelView, ChannelRow] = Table(
+        self.channels: ViewTable[LinkChannelView, ChannelRow] = ViewTable(
             *by_views(views.channels, channel_key), lambda view, rates: channel_row(view, rates, node)
         )
-        self.consumers: Table[LinkConsumerView, ConsumerRow] = Table(
+        self.consumers: ViewTable[LinkConsumerView, ConsumerRow] = ViewTable(
             *by_views(views.consumers, consumer_key), lambda view, _rates: consumer_row(view, node)
         )
 
         self.totals = TotalsKeeper(views)
 
     def changed(self) -> None:
-        """Something was changed over HTTP."""
+        """An object was changed over HTTP."""
         for table in (self.queues, self.exchanges, self.bindings, self.connections, self.channels, self.consumers):
             table.changed()
         self.totals.changed()
 
 
 class Scope(NamedTuple):
-    """Which rows concern somebody."""
+    """The rows that a user may see."""
 
     key: Hashable
-    """Equal for those who see the same."""
+    """Equal for users who see the same rows."""
     keep: Callable[[Any], bool] | None
-    """None if all do."""
+    """None if all are visible."""
 
 
 EVERYTHING: Final = Scope(None, None)
 
 
-async def list_rows(table: Table[Any, R], scope: Scope, query: Query) -> Listing:
-    """Raises Refusal (400) for a page that is not there."""
+async def list_rows(table: ViewTable[Any, R], scope: Scope, query: ListQuery) -> Listing:
+    """Raises Refusal (400) for a page that does not exist."""
     entries = await table.entries()
     question = (scope.key, query)
     listing = table.listing(question)
@@ -98,6 +98,8 @@ async def list_rows(table: Table[Any, R], scope: Scope, query: Query) -> Listing
     return listing
 
 
-async def render_rows(rows: Sequence[R], query: Query) -> Listing:
-    """The same for a few rows that no table holds."""
-    return await render([Entry((position,), None, row, row, (), row, 0.0) for position, row in enumerate(rows)], query)
+async def render_rows(rows: Sequence[R], query: ListQuery) -> Listing:
+    """Renders a few rows that are in no table."""
+    return await render(
+        [CachedRow((position,), None, row, row, (), row, 0.0) for position, row in enumerate(rows)], query
+    )

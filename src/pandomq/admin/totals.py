@@ -1,4 +1,4 @@
-"""Sums over all queues and connections, by vhost; like a table made in slices and shared while they are fresh."""
+"""Sums over all queues and connections, by vhost; like a table built in slices and shared while they are recent."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pandomq.admin import limits
 from pandomq.admin.cost import CostMeter
 
 if TYPE_CHECKING:
-    from pandomq.node.views import Views
+    from pandomq.node.views.views import Views
 
 SLICE_SUMS: Final = 1000
-"""A sum is cheaper than a row."""
+"""A sum costs less than a row."""
 
 
 class Sums(msgspec.Struct):
@@ -43,7 +43,7 @@ class Totals(msgspec.Struct):
         return self.seen_by(None, None)
 
     def seen_by(self, vhosts: frozenset[str] | None, user: str | None) -> Sums:
-        """Of these vhosts, and of connections those of this user; None stands for all."""
+        """For these vhosts, and only this user's connections; None means all."""
         whole = Sums()
         for name, sums in self.by_vhost.items():
             if vhosts is None or name in vhosts:
@@ -71,7 +71,7 @@ class TotalsKeeper:
         age_s = perf_counter() - self._made_s
         stale = age_s >= min(self._cost_s * limits.LISTING_COST_SHARE, limits.LISTING_FRESH_S_MAX)
         if self._making is not None and self._reading and self._changed:
-            # It was begun before the change.
+            # It began before the change.
             await asyncio.shield(self._making)
         if self._making is None and (stale or self._changed):
             self._making = asyncio.create_task(self._make())

@@ -1,12 +1,12 @@
 """How far all publishers together may run ahead of all consumers.
 
-A broker that takes faster than it delivers would else be measured with an ever longer queue, and by its memory.
+A broker that accepts faster than it delivers would otherwise be measured with a growing queue, and by its memory.
 """
 
 _UNBOUNDED = 1 << 62
 
 
-class Backlog:
+class BacklogLimit:
     def __init__(self, messages_max: int, copies: int) -> None:
         self._messages_max = messages_max
         self._copies = copies

@@ -1,6 +1,6 @@
-"""Publishes encoded once, to be sent again and again: many messages of equal length in one block of bytes.
+"""Publishes that are encoded once and sent repeatedly: many messages of equal length in one block of bytes.
 
-Equal length is what makes counting cheap: a number of bytes sent is a number of messages.
+The equal length makes counting cheap: the number of sent bytes gives the number of messages.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Batch:
 
 
 def encode_batch(load: Load, exchange: str, keys: Sequence[str], channel: int, frame_bytes_max: int) -> Batch:
-    """Messages that go through all routing keys, priorities and header values of the load in turn."""
+    """Messages with all routing keys, priorities and header values of the load in turn."""
     body = bytes(load.size_bytes)
 
     def message(number: int) -> bytes:

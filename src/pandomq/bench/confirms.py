@@ -1,8 +1,8 @@
-"""Counts publisher confirms: how many of the messages sent so far the broker has taken or refused.
+"""Counts publisher confirms: how many of the messages sent so far the broker has acked or nacked.
 
-Acks and nacks are frames of one size, so a read of them is unpacked in one sweep; a broker that settles each message by
-a frame of its own, in order, is counted without a loop.
-They may come in any order; all up to `settled_upto` are settled, and the few beyond it are remembered one by one.
+Acks and nacks are frames of one size, so a read of them is unpacked at once; if a broker settles each message by a
+frame of its own, in order, they are counted without a loop. They may come in any order; all up to `settled_upto` are
+settled, and the few beyond it are kept one by one.
 """
 
 import struct
@@ -11,7 +11,7 @@ from pandomq.bench import wire
 
 _RUN_MIN = 8
 _TELLING_OCTETS = (10, 18, 19)
-"""Where in the frame of an ack or nack the low octets of method and tag stand, and the bits."""
+"""The positions of the low octets of method and tag, and of the bits, in the frame of an ack or nack."""
 _OCTETS = bytes(range(256))
 
 
@@ -41,14 +41,14 @@ class ConfirmCounter:
             self._sweep()
 
     def _take_run(self) -> None:
-        """Takes the rest at once if it is nothing but single acks, or single nacks, of consecutive publishes."""
+        """Takes the rest at once if it consists only of single acks, or single nacks, of consecutive publishes."""
         count = len(self._rest) // wire.ACK_FRAME_BYTES
         first, end = self.settled_upto + 1, count * wire.ACK_FRAME_BYTES
         _, _, size, class_id, method_id, tag, _, _ = wire.ACK_FRAME.unpack_from(self._rest)
         last_tag = wire.ACK_FRAME.unpack_from(self._rest, end - wire.ACK_FRAME_BYTES)[5]
         if self._beyond or size != wire.ACK_PAYLOAD_BYTES or (tag, last_tag) != (first, first + count - 1):
             return
-        # The octets that could tell one frame from the next stand in columns, and a column is cut out in one step.
+        # The octets that differ between frames are in columns, and one step cuts a column out.
         methods, tags, bits = (self._rest[at : end : wire.ACK_FRAME_BYTES] for at in _TELLING_OCTETS)
         rising = (_OCTETS * (count // 256 + 2))[first % 256 :][:count]
         if methods != methods[:1] * count or tags != rising or any(bits):
@@ -64,7 +64,7 @@ class ConfirmCounter:
         self._rest = self._rest[end:]
 
     def _sweep(self) -> None:
-        """Takes acks and nacks off the front of the rest, up to the first frame of another kind."""
+        """Takes acks and nacks from the front of the rest, up to the first frame of another kind."""
         at = 0
         whole = len(self._rest) - len(self._rest) % wire.ACK_FRAME_BYTES
         for _, _, size, class_id, method_id, tag, bits, _ in wire.ACK_FRAME.iter_unpack(memoryview(self._rest)[:whole]):
@@ -80,7 +80,7 @@ class ConfirmCounter:
         self._rest = self._rest[at:]
 
     def _settle(self, tag: int, multiple: bool) -> int:
-        """Marks publishes as settled; returns how many are so for the first time."""
+        """Marks publishes as settled; returns how many are settled for the first time."""
         if tag <= self.settled_upto or (tag in self._beyond and not multiple):
             return 0
         first = self.settled_upto + 1 if multiple else tag
@@ -99,7 +99,7 @@ class ConfirmCounter:
         return sum(map(len, fresh))
 
     def _skip_other(self) -> bool:
-        """Takes one frame that is neither ack nor nack off the rest; False if none is there, or not all of it."""
+        """Takes one frame that is neither ack nor nack from the rest; False if there is none, or it is incomplete."""
         if len(self._rest) < wire.FRAME_OVERHEAD_BYTES:
             return False
         kind, _, size = wire.FRAME_HEAD.unpack_from(self._rest)

@@ -1,4 +1,4 @@
-"""Many connections, each with a channel, a private queue and a consumer: how fast they open, what one weighs.
+"""Many connections, each with a channel, a private queue and a consumer: how fast they open, and the memory of one.
 
 They are opened a limited number at a time, by one state machine each; then they stay idle until they are closed.
 """
@@ -11,7 +11,7 @@ from typing import Self
 import msgspec
 
 from pandomq.bench import limits, process, wire
-from pandomq.bench.farewell import say_farewell
+from pandomq.bench.closing import close_connections
 from pandomq.bench.handshake import Handshake
 from pandomq.bench.load import Load, Measurement
 from pandomq.bench.loop import Loop
@@ -30,7 +30,7 @@ class ConnectionsResult(msgspec.Struct, frozen=True, kw_only=True):
     kib_each: float | None
     """Resident memory of the broker for one connection with channel, private queue and consumer."""
     alone: Measurement | None = None
-    """A load with no idle connection open, and below the same load with all of them open."""
+    """A load without idle connections, and below the same load with all of them open."""
     among_idle: Measurement | None = None
 
     @property
@@ -54,7 +54,7 @@ class IdleConnections:
     def __init__(self, url: BrokerUrl, count: int, show: Show = show_nothing) -> None:
         self._url = url
         if count < 1:
-            raise ValueError("at least one connection is needed")
+            raise ValueError(f"--count must be at least 1, not {count}")
         self._count = count
         self._show = show
         self._open: list[Handshake] = []
@@ -103,17 +103,17 @@ class IdleConnections:
         loop.close()
 
     def close(self) -> None:
-        say_farewell([item.connection for item in self._open])
+        close_connections([item.connection for item in self._open])
         self._open.clear()
 
 
 def measure_connections(
     url_text: str, count: int, load: Load | None = None, show: Show = show_nothing, pid: int | None = None
 ) -> ConnectionsResult:
-    """Opens the connections and weighs them; with a load, also measures it without and among the idle ones."""
+    """Opens the connections and measures their memory; with a load, also runs it without and among the idle ones."""
     url = parse_url(url_text)
     pid = pid or local_pid(url)
-    # The broker is weighed before any load has run: memory that a load left behind would hide what connections take.
+    # The memory is measured before any load has run: freed memory of a load would hide the memory of connections.
     before_bytes = process.resident_bytes(pid) if pid else None
     among_idle = None
     with IdleConnections(url, count, show) as held:

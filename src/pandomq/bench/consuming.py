@@ -6,27 +6,27 @@ import time
 from typing import Protocol
 
 from pandomq.bench import limits, wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.percentiles import LatencySamples
 from pandomq.bench.session import CHANNEL
-from pandomq.bench.stride import DeliveryCounter, Span
+from pandomq.bench.stride import DeliveryCounter, DeliverySpan
 
 
 class BodyReader(Protocol):
-    """Looks into the deliveries that a read brought."""
+    """Reads bodies in the deliveries of a read."""
 
-    def look(self, buffer: bytearray, spans: list[Span]) -> None: ...
+    def look(self, buffer: bytearray, spans: list[DeliverySpan]) -> None: ...
 
 
 class StampReader:
-    """Takes the time from publish to delivery out of bodies that begin with the time at which they were due."""
+    """Computes the time from publish to delivery from bodies that begin with their due time."""
 
     def __init__(self, body_bytes: int, samples: LatencySamples) -> None:
         self._body_bytes = body_bytes
         self._samples = samples
         self._formats: dict[int, struct.Struct] = {}
 
-    def look(self, buffer: bytearray, spans: list[Span]) -> None:
+    def look(self, buffer: bytearray, spans: list[DeliverySpan]) -> None:
         now_ns = time.monotonic_ns()
         with memoryview(buffer) as view:
             for start, deliveries, stride in spans:
@@ -34,13 +34,13 @@ class StampReader:
                 self._samples.add_since([stamp for (stamp,) in stamps], now_ns)
 
     def _format(self, stride: int) -> struct.Struct:
-        # The body stands at the end of a delivery, before the last frame's end octet.
+        # The body is at the end of a delivery, before the last frame's end octet.
         if stride not in self._formats:
             self._formats[stride] = struct.Struct(f">{stride - 1 - self._body_bytes}xQ{self._body_bytes - 7}x")
         return self._formats[stride]
 
 
-class Consumer:
+class LoadConsumer:
     def __init__(
         self,
         connection: socket.socket,
@@ -49,10 +49,11 @@ class Consumer:
         ack_every: int,
         message_bytes: int,
         receive_bytes: int,
-        backlog: Backlog,
+        backlog: BacklogLimit,
         reader: BodyReader | None,
     ) -> None:
-        """`ack_every` 0 acks nothing. `read_before` is what was read from the connection while it was set up."""
+        """`ack_every` 0 acks nothing. `read_before` are the bytes that were read from the connection while it was set
+        up."""
         self.connection = connection
         self._ack_every = ack_every
         self._acked = 0
@@ -98,7 +99,8 @@ class Consumer:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Moves the unfinished delivery to the front; only once in half a buffer, or large bodies would move often."""
+        """Moves the unfinished delivery to the front; only once in half a buffer, otherwise large bodies would move
+        often."""
         rest = bytes(self._view[self._start : self._end])
         if len(rest) > len(self._buffer) // 2:
             if len(self._buffer) >= limits.RECEIVE_BYTES_MAX:
@@ -125,6 +127,6 @@ class Consumer:
         del self._pending[:sent]
 
     def ack_rest(self) -> None:
-        """Acks what the last full step left over; by then the measurement is done."""
+        """Acks the deliveries after the last full step; the measurement is done by then."""
         if self._ack_every:
             self._ack(self.counter.delivered)

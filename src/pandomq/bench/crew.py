@@ -4,31 +4,31 @@ import time
 from typing import NamedTuple
 
 from pandomq.bench import limits, process, wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.batch import encode_batch
-from pandomq.bench.consuming import Consumer, StampReader
-from pandomq.bench.farewell import say_farewell
+from pandomq.bench.closing import close_connections
+from pandomq.bench.consuming import LoadConsumer, StampReader
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.percentiles import LatencySamples
 from pandomq.bench.publishing import FloodPublisher, PacedPublisher
-from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.session import CHANNEL, LoadSession
 from pandomq.bench.topology import Topology
 from pandomq.bench.url import BrokerUrl, parse_url
 
 _TURN_S = 0.05
 _QUIET_NS = 3_000_000_000
-"""A broker may work on one read for this long before the next delivery shows."""
+"""A broker may work on one read for this long before the next delivery arrives."""
 
 
-class Totals(NamedTuple):
+class LoadTotals(NamedTuple):
     published: int
     delivered: int
     confirmed: int
 
 
 class Crew:
-    """Opens its connections at once; `turn` lets everybody work who can; `close` ends all connections."""
+    """Opens its connections at once; `turn` lets every ready endpoint work; `close` ends all connections."""
 
     def __init__(self, load: Load, url: BrokerUrl, topology: Topology) -> None:
         self._load = load
@@ -36,10 +36,10 @@ class Crew:
         self._consumer_url = parse_url(load.consumer_url) if load.consumer_url else url
         self._topology = topology
         self._loop = Loop()
-        self._backlog = Backlog(load.backlog_max if load.consumers else 0, load.copies)
+        self._backlog = BacklogLimit(load.backlog_max if load.consumers else 0, load.copies)
         self._floods: list[FloodPublisher] = []
         self._paced: list[PacedPublisher] = []
-        self._consumers: list[Consumer] = []
+        self._consumers: list[LoadConsumer] = []
         self.deliver_samples = LatencySamples()
         self.confirm_samples = LatencySamples()
         process.allow_open_files(load.publishers + load.consumers)
@@ -58,7 +58,7 @@ class Crew:
     def _open_consumer(self, number: int) -> None:
         load = self._load
         connection, read_before = self._topology.open_consumer(self._consumer_url, number).release()
-        consumer = Consumer(
+        consumer = LoadConsumer(
             connection,
             read_before,
             ack_every=0 if load.auto_ack else load.ack_every,
@@ -72,7 +72,7 @@ class Crew:
 
     def _open_publisher(self, number: int) -> None:
         load, topology = self._load, self._topology
-        session = Session(self._url)
+        session = LoadSession(self._url)
         batch = encode_batch(load, topology.exchange, topology.publish_keys, CHANNEL, session.frame_bytes_max)
         if load.confirm_window:
             session.call(wire.confirm_select(CHANNEL), wire.CONFIRM_SELECT_OK)
@@ -114,12 +114,12 @@ class Crew:
             self._loop.refresh(flood)
 
     def drain(self) -> int:
-        """Stops the publishers and lets what is under way arrive; returns how many deliveries did not."""
+        """Stops the publishers and waits for outstanding deliveries; returns how many did not arrive."""
         for publisher in self._publishers:
             publisher.stop()
             self._loop.refresh(publisher)
         moved_ns = begun_ns = time.monotonic_ns()
-        state: Totals | None = None
+        state: LoadTotals | None = None
         while self._missing() or any(publisher.wants_write for publisher in self._publishers):
             now_ns = time.monotonic_ns()
             if now_ns - moved_ns > _QUIET_NS or now_ns - begun_ns > limits.DRAIN_TIMEOUT_S * 1e9:
@@ -136,9 +136,9 @@ class Crew:
             return 0
         return (self._backlog.published - self.refused) * self._load.copies - self._backlog.delivered
 
-    def totals(self) -> Totals:
+    def totals(self) -> LoadTotals:
         confirmed = sum(publisher.confirms.settled for publisher in self._publishers)
-        return Totals(self._backlog.published, self._backlog.delivered, confirmed)
+        return LoadTotals(self._backlog.published, self._backlog.delivered, confirmed)
 
     @property
     def refused(self) -> int:
@@ -154,4 +154,4 @@ class Crew:
 
     def close(self) -> None:
         self._loop.close()
-        say_farewell([endpoint.connection for endpoint in (*self._publishers, *self._consumers)])
+        close_connections([endpoint.connection for endpoint in (*self._publishers, *self._consumers)])

@@ -1,4 +1,4 @@
-"""A live progress display while loads run, and tables at the end. Knows nothing of sockets.
+"""A live progress display while loads run, and tables at the end. It does not use sockets.
 
 The display is redrawn only when a run reports, twice a second at most: the processor is needed for the load.
 """
@@ -14,7 +14,7 @@ from pandomq.bench.connections import ConnectionsResult
 from pandomq.bench.features import FeaturesResult
 from pandomq.bench.flatness import FlatnessResult
 from pandomq.bench.load import Measurement
-from pandomq.bench.long_queue import LongQueueResult, Phase
+from pandomq.bench.long_queue import LongQueuePhase, LongQueueResult
 from pandomq.bench.percentiles import Latency
 from pandomq.bench.run import Show, show_nothing
 from pandomq.bench.streams import StreamResult
@@ -22,7 +22,7 @@ from pandomq.bench.streams import StreamResult
 
 @contextmanager
 def progress(console: Console, title: str, quiet: bool = False) -> Iterator[Show]:
-    """Gives the function that runs report to. On anything but a terminal nothing is drawn."""
+    """Returns the function to which runs report. Nothing is drawn unless the output is a terminal."""
     if quiet or not console.is_terminal:
         yield show_nothing
         return
@@ -43,7 +43,7 @@ def progress(console: Console, title: str, quiet: bool = False) -> Iterator[Show
 
 
 def throughput_table(title: str, measurements: Sequence[Measurement]) -> Table:
-    table = Table(title=title, caption=_caption(measurements) + " µs: processor time for one message.")
+    table = Table(title=title, caption=_caption(measurements) + " µs: processor time per message.")
     table.add_column("load")
     columns = _throughput_columns(measurements)
     for name in columns:
@@ -54,7 +54,7 @@ def throughput_table(title: str, measurements: Sequence[Measurement]) -> Table:
 
 
 def _throughput_columns(measurements: Sequence[Measurement]) -> dict[str, list[str]]:
-    """Columns by name; those that say nothing here are left out."""
+    """Columns by name; columns without information are left out."""
     columns = {
         "published/s": [f"{item.published_rate:,.0f}" for item in measurements],
         "delivered/s": [f"{item.delivered_rate:,.0f}" for item in measurements],
@@ -92,19 +92,19 @@ def _latency_cells(latency: Latency) -> list[str]:
 def connections_table(result: ConnectionsResult) -> Table:
     table = Table(title=f"Connections: {result.server}", show_header=False)
     table.add_row("opened", f"{result.connections:,} in {result.seconds:.2f} s")
-    table.add_row("a second", f"{result.opened_rate:,.0f}")
+    table.add_row("per second", f"{result.opened_rate:,.0f}")
     if result.kib_each is not None:
-        table.add_row("memory each", f"{result.kib_each:.1f} KiB")
+        table.add_row("memory per connection", f"{result.kib_each:.1f} KiB")
     if result.alone is not None and result.among_idle is not None:
         table.add_row("load without them", f"{result.alone.processed_rate:,.0f} messages/s")
         table.add_row("load among them", f"{result.among_idle.processed_rate:,.0f} messages/s")
-        table.add_row("cost of a message", f"{result.idle_cost_ratio:.2f} times")
+        table.add_row("cost per message", f"{result.idle_cost_ratio:.2f} times")
     return table
 
 
 def flatness_table(result: FlatnessResult) -> Table:
     table = Table(title=f"{result.what}: {result.server}")
-    for column in ("count", "messages/s", "broker µs", "cost of a message"):
+    for column in ("count", "messages/s", "broker µs", "cost per message"):
         table.add_column(column, justify="right")
     for point in result.points:
         cpu = _microseconds(point.broker_cpu_us)
@@ -122,7 +122,7 @@ def features_table(result: FeaturesResult, cost_ratio_max: float = 1.5) -> Table
     table.add_column("cost", justify="right")
     for cost in result.costs:
         if cost.error:
-            table.add_row(cost.name, cost.baseline, "–", "–", f"refused: {cost.error}", style="dim")
+            table.add_row(cost.name, cost.baseline, "–", "–", f"rejected: {cost.error}", style="dim")
             continue
         style = "red" if cost.targeted and cost.cost_ratio > cost_ratio_max else None
         cpu = _microseconds(cost.broker_cpu_us)
@@ -135,7 +135,7 @@ def _microseconds(value_us: float | None) -> str:
 
 
 def describe(item: Measurement) -> str:
-    """A load in a few words: only what is not as usual."""
+    """A load in a few words: only its unusual settings."""
     load = item.load
     words = [f"{load.size_bytes:,} B", "auto-ack" if load.auto_ack else f"acks every {load.ack_every}"]
     if load.prefetch:
@@ -165,13 +165,13 @@ def long_queue_table(found: LongQueueResult) -> Table:
     table = Table(title=f"{found.messages:,} messages of {found.size_bytes:,} bytes, {found.kind}", show_header=False)
     table.add_row("broker", found.server)
     table.add_row(
-        "memory before, full, at most",
+        "memory before, full, maximum",
         _mebibytes(found.resident_before_bytes, found.resident_full_bytes, found.resident_peak_bytes),
     )
     table.add_row("in", _phase(found.fill))
     table.add_row("queued", f"{found.queued:,}")
     if found.start_s is not None and found.resident_restarted_bytes is not None:
-        table.add_row("stopped, started in", f"{found.stop_s:.1f} s, {found.start_s:.1f} s")
+        table.add_row("stop, start", f"{found.stop_s:.1f} s, {found.start_s:.1f} s")
         table.add_row("after it", f"{found.kept:,} messages, {_mebibytes(found.resident_restarted_bytes)}")
     if found.drain is not None:
         table.add_row("out", _phase(found.drain))
@@ -183,7 +183,7 @@ def stream_table(found: StreamResult) -> Table:
     table = Table(title=f"{found.fill.messages:,} messages of {found.size_bytes:,} bytes", show_header=False)
     table.add_row("broker", found.server)
     for name, phase in (("in", found.fill), (f"read, prefetch {found.prefetch:,}", found.read)):
-        cpu = "" if phase.broker_cpu_us is None else f"; {phase.broker_cpu_us:.2f} µs of the broker each"
+        cpu = "" if phase.broker_cpu_us is None else f"; {phase.broker_cpu_us:.2f} µs of broker time per message"
         table.add_row(name, f"{phase.rate:,.0f}/s{cpu}")
     return table
 
@@ -192,6 +192,9 @@ def _mebibytes(*sizes: int) -> str:
     return ", ".join(f"{size / 2**20:,.0f}" for size in sizes) + " MiB"
 
 
-def _phase(phase: Phase) -> str:
+def _phase(phase: LongQueuePhase) -> str:
     tenths = f"first tenth {phase.early_cpu_us:.2f}, last {phase.late_cpu_us:.2f}"
-    return f"{phase.rate:,.0f}/s in {phase.seconds:.1f} s; {phase.broker_cpu_us:.2f} µs of the broker each ({tenths})"
+    return (
+        f"{phase.rate:,.0f}/s in {phase.seconds:.1f} s; {phase.broker_cpu_us:.2f} µs of broker time per message "
+        f"({tenths})"
+    )

@@ -1,7 +1,7 @@
-"""What each queue argument costs, against a plain queue under an otherwise equal load.
+"""The cost of each queue argument, compared with a plain queue under an otherwise equal load.
 
-Every case names the case it is compared with. All cases of a round run one after another, and a ratio is taken within
-its round, so that a machine that gets slower meanwhile does not blame the last ones; the median round is reported.
+Every case names the case it is compared with. All cases of a round run one after another, and a ratio is computed
+within its round, so that a machine that gets slower does not change the result; the median round is reported.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +22,10 @@ class Case(NamedTuple):
     """The case it is compared with; a baseline names itself."""
     changes: dict[str, Any]
     targeted: bool = True
-    """Whether the limit on the cost holds for it: not where the broker is to do more work, such as dead-lettering, and
-    not for acks, which are no argument of a queue but more frames from the client."""
+    """Whether the limit on the cost applies: not if the broker is asked for more work, such as dead-lettering, and not
+    for acks, which are no argument of a queue but additional frames of the client."""
     counts_confirms: bool = False
-    """Where messages are dropped by intent, the confirmed ones are counted instead of the delivered ones."""
+    """If messages are dropped intentionally, confirms are counted instead of deliveries."""
 
 
 _NEVER = 1_000_000_000
@@ -49,7 +49,7 @@ CASES: Sequence[Case] = (
     Case("x-max-length, reject-publish", "plain", _arguments(max_length=_NEVER, overflow="reject-publish")),
     Case("x-max-length-bytes", "plain", _arguments(max_length_bytes=_NEVER)),
     Case("x-dead-letter-exchange", "plain", _arguments(dead_letter_exchange="amq.fanout")),
-    Case("x-max-priority, all the same", "plain", _arguments(max_priority=10)),
+    Case("x-max-priority, one priority", "plain", _arguments(max_priority=10)),
     Case("x-max-priority, mixed", "plain", {**_arguments(max_priority=10), "priorities": 10}),
     Case("x-single-active-consumer", "plain", _arguments(single_active_consumer=True)),
     Case("x-queue-mode=lazy", "plain", _arguments(queue_mode="lazy")),
@@ -108,7 +108,7 @@ class FeatureCost(msgspec.Struct, frozen=True, kw_only=True):
     targeted: bool
     rate: float
     cost_ratio: float
-    """How many times the baseline's cost a message costs: the median of the rounds."""
+    """The cost of a message relative to the baseline: the median of the rounds."""
     broker_cpu_us: float | None
     error: str = ""
     measurements: list[Measurement]
@@ -127,7 +127,7 @@ def measure_features(
     pid: int | None = None,
     put: Callable[[Load, Show, int | None], Measurement] = measure,
 ) -> FeaturesResult:
-    """Runs all cases; one that the broker refuses is reported with its error and no figure."""
+    """Runs all cases; a case that the broker refuses is reported with its error and without a figure."""
     found: dict[str, list[Measurement]] = {case.name: [] for case in CASES}
     errors: dict[str, str] = {}
     for number in range(rounds):
@@ -164,7 +164,7 @@ def _cost(case: Case, found: dict[str, list[Measurement]], errors: dict[str, str
 
 
 def _cpu_us(measurements: list[Measurement], rates: list[float]) -> float | None:
-    """The broker's processor time for one of the messages that the case counts."""
+    """The broker's processor time for one counted message."""
     known = [
         item.broker_cpu_us * item.processed_rate / max(rate, 1.0)
         for item, rate in zip(measurements, rates, strict=True)

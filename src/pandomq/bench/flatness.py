@@ -1,6 +1,6 @@
-"""Does the cost of a message stay flat while there are more bindings, or more queues?
+"""Measures whether the cost of a message stays constant with more bindings, or more queues.
 
-The same load runs at each count, several rounds, the counts taking turns; medians are compared.
+The same load runs at each count, in several rounds over all counts; medians are compared.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from pandomq.bench.run import Show, measure, show_nothing
 class FlatnessPoint(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     rate: float
-    """Messages a second, the median of the rounds."""
+    """Messages per second, the median of the rounds."""
     cost_ratio: float
-    """Cost of a message against the first count's."""
+    """Cost of a message relative to the first count's."""
     broker_cpu_us: float | None
     measurements: list[Measurement]
 
@@ -33,7 +33,7 @@ class FlatnessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bindings_load(base: Load, exchange_type: str, count: int) -> Load:
-    """All bindings lead to one queue with different keys, and messages go through the keys in turn."""
+    """All bindings lead to one queue with different keys, and messages use the keys in turn."""
     return msgspec.structs.replace(base, exchange_type=exchange_type, bindings=count)
 
 

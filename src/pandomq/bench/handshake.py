@@ -1,10 +1,11 @@
-"""A connection that is being opened without waiting for it: from connect to the answer that makes it usable.
+"""Opens a connection without blocking: from connect to the answer that makes it usable.
 
-An endpoint of the event loop. What it is opened for is said by two things: the bytes that follow the broker's
-`open-ok`, and the method whose arrival makes it ready. Afterwards only its socket matters.
+An endpoint of the event loop. The caller passes the bytes to send after the broker's `open-ok`, and the method whose
+arrival makes it ready. Afterwards only its socket is used.
 """
 
 import errno
+import os
 import socket
 import struct
 
@@ -19,7 +20,7 @@ class Handshake:
     def __init__(
         self, url: BrokerUrl, where: Address, family: socket.AddressFamily, request: bytes, answer: wire.Method
     ) -> None:
-        """Raises OSError, here or later, if nobody listens there; BrokerRefused later, if the broker does not want."""
+        """Raises OSError, here or later, if there is no listener; BrokerRefused later, if the broker rejects it."""
         self.connection = socket.socket(family, socket.SOCK_STREAM)
         self.connection.setblocking(False)
         self._url = url
@@ -27,14 +28,18 @@ class Handshake:
         self._answer = answer
         self._connecting = True
         self.rest = b""
-        """What was read beyond the answer."""
+        """Bytes read after the answer."""
         self.ready = False
         self.server = ""
         self.frame_bytes_max = limits.FRAME_BYTES_MAX
         outcome = self.connection.connect_ex(where)
         if outcome not in (0, errno.EINPROGRESS):
             self.connection.close()
-            raise OSError(outcome, "cannot connect")
+            raise self._cannot_connect(outcome)
+
+    def _cannot_connect(self, outcome: int) -> OSError:
+        url = self._url
+        return OSError(outcome, f"cannot connect to {url.host}:{url.port}: {os.strerror(outcome)}")
 
     def fileno(self) -> int:
         return self.connection.fileno()
@@ -48,7 +53,7 @@ class Handshake:
             return
         outcome = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if outcome:
-            raise OSError(outcome, "cannot connect")
+            raise self._cannot_connect(outcome)
         self._connecting = False
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection.send(wire.PROTOCOL_HEADER)

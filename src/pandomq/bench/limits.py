@@ -1,7 +1,7 @@
-"""The bounds of the load generator itself: buffers, samples, time."""
+"""The limits of the load generator itself: buffers, samples, time."""
 
 FRAME_BYTES_MAX = 131_072
-"""What we propose at tune; the broker may go lower."""
+"""Our proposal at tune; the broker may choose less."""
 
 BATCH_BYTES_AIM = 256 * 1024
 """Pre-encoded publishes are repeated up to about this size: large enough that a system call is cheap per message,
@@ -20,10 +20,10 @@ BULK_TIMEOUT_S = 600.0
 """Setting up 100,000 bindings takes some brokers minutes."""
 
 DRAIN_TIMEOUT_S = 10.0
-FAREWELL_TIMEOUT_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
 OPENING_AT_ONCE_MAX = 128
-"""Connections under way at once while many are opened."""
+"""Connections that are opened at once, when many are opened."""
 
 FILES_SPARE = 256
 ROTATED_KEYS_MAX = 4096
-"""Routing keys that one batch of publishes goes through."""
+"""Routing keys that one batch of publishes uses."""

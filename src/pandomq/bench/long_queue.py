@@ -1,7 +1,7 @@
-"""A long queue: filled, weighed, restarted with, drained. What it costs in memory, time and processor.
+"""A long queue: filling, memory, restart, draining. Its cost in memory, time and processor time.
 
-Messages are published with confirms, so that the broker holds every one of them when it is weighed. What is said of the
-first and the last tenth tells whether the cost of a message depends on how many there are.
+Messages are published with confirms, so that the broker holds every one of them when its memory is measured. The
+figures of the first and the last tenth show whether the cost of a message depends on their number.
 """
 
 import time
@@ -11,15 +11,15 @@ from functools import partial
 import msgspec
 
 from pandomq.bench import limits, process, wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.batch import encode_batch
-from pandomq.bench.consuming import Consumer
-from pandomq.bench.farewell import say_farewell
+from pandomq.bench.closing import close_connections
+from pandomq.bench.consuming import LoadConsumer
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.publishing import FloodPublisher
 from pandomq.bench.run import Show, show_nothing
-from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.session import CHANNEL, LoadSession
 from pandomq.bench.url import BrokerUrl, parse_url
 
 QUEUE = "bench.long"
@@ -30,7 +30,7 @@ KINDS: dict[str, dict[str, object]] = {
     "ttl": {"queue_arguments": {"x-message-ttl": 24 * 3600 * 1000}},
     "holes": {},
 }
-"""What the messages and their queue are like. In a queue with holes a tenth is acknowledged out of order."""
+"""The kinds of messages and queues. In a queue with holes a tenth is acknowledged out of order."""
 
 _CONFIRM_WINDOW = 2000
 _PREFETCH = 2000
@@ -38,7 +38,7 @@ _HOLES_WINDOW = 20_000
 _STALLED_S = 60.0
 
 
-class Phase(msgspec.Struct, frozen=True, kw_only=True):
+class LongQueuePhase(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     seconds: float
     rate: float
@@ -54,25 +54,25 @@ class LongQueueResult(msgspec.Struct, kw_only=True):
     messages: int
     size_bytes: int
     resident_before_bytes: int
-    fill: Phase
+    fill: LongQueuePhase
     queued: int = 0
     """Messages in the queue when it was full."""
     resident_full_bytes: int = 0
     resident_peak_bytes: int = 0
-    """The most that the process ever took, until it was full."""
+    """The maximum memory of the process until it was full."""
     stop_s: float | None = None
     start_s: float | None = None
-    """Until a client is served again; None if it was not restarted."""
+    """Time until a client is served again; None if it was not restarted."""
     resident_restarted_bytes: int | None = None
     kept: int | None = None
     """Messages in the queue after the restart."""
-    drain: Phase | None = None
+    drain: LongQueuePhase | None = None
     resident_drained_bytes: int = 0
 
 
 def load_of(kind: str, url: str, size_bytes: int) -> Load:
     if kind not in KINDS:
-        raise ValueError(f"{kind!r} is none of {', '.join(KINDS)}")
+        raise ValueError(f"{kind!r} is unknown: expected one of {', '.join(KINDS)}")
     settings = {"durable": True, "persistent": True, **KINDS[kind]}
     return msgspec.convert(
         {"url": url, "size_bytes": size_bytes, "confirm_window": _CONFIRM_WINDOW, **settings}, type=Load
@@ -87,7 +87,7 @@ class LongQueue:
         self._url: BrokerUrl = parse_url(load.url)
         self._pid = pid
         self._show = show
-        with Session(self._url) as session:
+        with LoadSession(self._url) as session:
             server = session.server_version
         before_bytes = process.resident_bytes(pid)
         self._declare()
@@ -107,7 +107,7 @@ class LongQueue:
         self.result.resident_peak_bytes = process.peak_resident_bytes(pid)
 
     def restart(self, restart: Callable[[], tuple[float, float, int, str]]) -> None:
-        """`restart` tells how long the end and the start took, and gives the new process and where it listens."""
+        """`restart` returns how long the end and the start took, and the new process and its URL."""
         result = self.result
         result.stop_s, result.start_s, self._pid, url = restart()
         self._url = parse_url(url)
@@ -121,7 +121,7 @@ class LongQueue:
             self._drain(count)
         process.wait_until_idle(self._pid)
         self.result.resident_drained_bytes = process.resident_bytes(self._pid)
-        with Session(self._url) as session:
+        with LoadSession(self._url) as session:
             session.wait_longer()
             session.call(wire.queue_delete(CHANNEL, QUEUE), wire.QUEUE_DELETE_OK)
         return self.result
@@ -132,28 +132,28 @@ class LongQueue:
             self.result.drain = self._watch("drain", consumer, count, lambda: consumer.counter.delivered)
             consumer.ack_rest()
         finally:
-            say_farewell([consumer.connection])
+            close_connections([consumer.connection])
 
     def _declare(self) -> int:
-        """Says how many messages are ready."""
+        """Returns the number of ready messages."""
         load = self._load
-        with Session(self._url) as session:
+        with LoadSession(self._url) as session:
             declare = wire.queue_declare(CHANNEL, QUEUE, load.queue_arguments, durable=load.durable)
             payload = session.call(declare, wire.QUEUE_DECLARE_OK)
         return int.from_bytes(payload[5 + payload[4] :][:4], "big")
 
-    def _fill(self, messages: int) -> Phase:
-        session = Session(self._url)
+    def _fill(self, messages: int) -> LongQueuePhase:
+        session = LoadSession(self._url)
         batch = encode_batch(self._load, "", [QUEUE], CHANNEL, session.frame_bytes_max)
         session.call(wire.confirm_select(CHANNEL), wire.CONFIRM_SELECT_OK)
-        publisher = FloodPublisher(session.release()[0], batch, self._load.confirm_window, Backlog(messages, 1))
+        publisher = FloodPublisher(session.release()[0], batch, self._load.confirm_window, BacklogLimit(messages, 1))
         try:
             return self._watch("fill", publisher, messages, lambda: publisher.confirms.acked)
         finally:
-            say_farewell([publisher.connection])
+            close_connections([publisher.connection])
 
     def _punch_holes(self, count: int) -> None:
-        """Takes as many messages at once as a client may, acknowledges every second one, and gives back the rest."""
+        """Takes as many messages at once as a client may, acknowledges every second one, and returns the rest."""
         while count > 0:
             window = min(_HOLES_WINDOW, 2 * count)
             consumer = self._open_consumer(window, ack_every=0)
@@ -163,26 +163,29 @@ class LongQueue:
                 consumer.connection.setblocking(True)
                 consumer.connection.sendall(acks)
             finally:
-                say_farewell([consumer.connection])
+                close_connections([consumer.connection])
             count -= window // 2
 
-    def _open_consumer(self, prefetch: int, ack_every: int) -> Consumer:
-        session = Session(self._url)
+    def _open_consumer(self, prefetch: int, ack_every: int) -> LoadConsumer:
+        session = LoadSession(self._url)
         session.call(wire.basic_qos(CHANNEL, prefetch), wire.BASIC_QOS_OK)
         session.send(wire.basic_consume(CHANNEL, QUEUE, "c", {}, auto_ack=False, no_wait=True))
         connection, read_before = session.release()
-        return Consumer(
+        return LoadConsumer(
             connection,
             read_before,
             ack_every=ack_every,
             message_bytes=self._load.size_bytes + 1024,
             receive_bytes=limits.RECEIVE_BYTES_MIN,
-            backlog=Backlog(0, 1),
+            backlog=BacklogLimit(0, 1),
             reader=None,
         )
 
-    def _watch(self, phase: str, endpoint: FloodPublisher | Consumer, messages: int, done: Callable[[], int]) -> Phase:
-        """Until so many are done. Raises BrokerRefused if nothing moves any more."""
+    def _watch(
+        self, phase: str, endpoint: FloodPublisher | LoadConsumer, messages: int, done: Callable[[], int]
+    ) -> LongQueuePhase:
+        """Watches the endpoint until this many messages are done. Raises BrokerRefused if there is no progress any
+        more."""
         loop = Loop()
         loop.add(endpoint)
         begun_s = moved_s = shown_s = time.monotonic()
@@ -198,7 +201,7 @@ class LongQueue:
                     if not marks[mark] and count >= mark:
                         marks[mark] = process.cpu_seconds(self._pid)
             elif now_s - moved_s > _STALLED_S:
-                raise wire.BrokerRefused(f"{phase}: nothing has moved for {_STALLED_S:.0f} s after {count:,} messages")
+                raise wire.BrokerRefused(f"{phase}: no progress for {_STALLED_S:.0f} s after {count:,} messages")
             if now_s - shown_s > 0.5:
                 self._show(phase, count / messages, count / (now_s - begun_s))
                 shown_s = now_s
@@ -206,7 +209,7 @@ class LongQueue:
         seconds = time.monotonic() - begun_s
         at = [marks[mark] or process.cpu_seconds(self._pid) for mark in sorted(marks)]
         tenth = max(1, messages // 10)
-        return Phase(
+        return LongQueuePhase(
             messages=messages,
             seconds=seconds,
             rate=messages / seconds,
@@ -216,5 +219,5 @@ class LongQueue:
         )
 
 
-def _delivered(consumer: Consumer) -> int:
+def _delivered(consumer: LoadConsumer) -> int:
     return consumer.counter.delivered

@@ -1,14 +1,14 @@
-"""An event loop of two pages: level-triggered epoll over endpoints that read and write their own sockets."""
+"""A small event loop: level-triggered epoll over endpoints that read and write their own sockets."""
 
 import select
 from typing import Protocol
 
 _COARSE_WAIT_S = 0.005
 _SELECT_DESCRIPTOR_END = 1024
-"""A select takes no descriptor from here on; then waits are coarse."""
+"""A select accepts no descriptor from here on; then waits are coarse."""
 
 
-class Endpoint(Protocol):
+class PolledSocket(Protocol):
     @property
     def wants_write(self) -> bool: ...
 
@@ -22,22 +22,22 @@ class Endpoint(Protocol):
 class Loop:
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._endpoints: dict[int, Endpoint] = {}
+        self._endpoints: dict[int, PolledSocket] = {}
         self._writing: dict[int, bool] = {}
 
-    def add(self, endpoint: Endpoint) -> None:
+    def add(self, endpoint: PolledSocket) -> None:
         descriptor = endpoint.fileno()
         self._endpoints[descriptor] = endpoint
         self._writing[descriptor] = endpoint.wants_write
         self._epoll.register(descriptor, _interest(endpoint.wants_write))
 
-    def remove(self, endpoint: Endpoint) -> None:
+    def remove(self, endpoint: PolledSocket) -> None:
         descriptor = endpoint.fileno()
         self._epoll.unregister(descriptor)
         del self._endpoints[descriptor], self._writing[descriptor]
 
-    def refresh(self, endpoint: Endpoint) -> None:
-        """Asks an endpoint anew whether it wants to write; needed when something else than its socket changed that."""
+    def refresh(self, endpoint: PolledSocket) -> None:
+        """Checks again whether an endpoint wants to write; needed when something other than its socket changed that."""
         descriptor, wanted = endpoint.fileno(), endpoint.wants_write
         if self._writing.get(descriptor, wanted) != wanted:
             self._writing[descriptor] = wanted

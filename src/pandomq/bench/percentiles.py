@@ -1,4 +1,4 @@
-"""Exact percentiles of latency samples, by nearest rank: each figure is a value that was really measured."""
+"""Exact percentiles of latency samples, by nearest rank: each figure is a measured value."""
 
 from array import array
 
@@ -26,10 +26,10 @@ class LatencySamples:
     def __init__(self) -> None:
         self._nanoseconds: array[int] = array("q")
         self.begun_after_ns = NEVER_NS
-        """What began earlier belongs to the warm-up and is left out; at first that is everything."""
+        """Samples that began earlier belong to the warm-up and are left out; at first that is everything."""
 
     def add_since(self, begun_ns: list[int], now_ns: int) -> None:
-        """Adds what began at these times and ended now."""
+        """Adds samples that began at these times and ended now."""
         room = limits.SAMPLES_MAX - len(self._nanoseconds)
         self._nanoseconds.extend([now_ns - begun for begun in begun_ns if begun >= self.begun_after_ns][:room])
 

@@ -1,4 +1,4 @@
-"""What /proc tells about a broker's process: memory and processor time. And our own limit on open files."""
+"""Reads a broker's process in /proc: memory and processor time. Also sets this process's limit of open files."""
 
 import os
 import resource
@@ -20,23 +20,23 @@ def resident_bytes(pid: int) -> int:
 
 
 def peak_resident_bytes(pid: int) -> int:
-    """The most it ever was."""
+    """The maximum so far."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "VmHWM":
             return int(value.split()[0]) * 1024
-    raise OSError(f"process {pid} does not tell its memory")
+    raise OSError(f"cannot read the memory usage of process {pid}")
 
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of the whole process so far."""
-    # The command name may hold spaces, so fields are counted from its closing parenthesis.
+    # The command name may contain spaces, so fields are counted from its closing parenthesis.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def wait_until_idle(*pids: int, timeout_s: float = limits.DRAIN_TIMEOUT_S) -> bool:
-    """Waits until each hardly uses the processor: after a load a process may still tidy up, or collect garbage."""
+    """Waits until each hardly uses the processor: after a load a process may still clean up, or collect garbage."""
     end = time.monotonic() + timeout_s
     used_s = [cpu_seconds(pid) for pid in pids]
     while time.monotonic() < end:
@@ -53,14 +53,14 @@ def group_pids(group: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                # The command name may hold spaces, so fields are counted from its closing parenthesis.
+                # The command name may contain spaces, so fields are counted from its closing parenthesis.
                 if int((entry / "stat").read_text().rpartition(")")[2].split()[2]) == group:
                     found.append(int(entry.name))
     return found
 
 
 def listening_pid(port: int) -> int | None:
-    """The process on this machine that listens on the TCP port, if we may see it."""
+    """The process on this machine that listens on the TCP port, if it is visible to this user."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     for entry in Path("/proc").iterdir():
         if sockets and entry.name.isdigit() and sockets & _open_files(entry):
@@ -84,12 +84,12 @@ def _open_files(process: Path) -> set[str]:
     try:
         return {os.readlink(file) for file in (process / "fd").iterdir()}
     except OSError:
-        # It ended meanwhile, or is not ours to look into.
+        # It ended in the meantime, or belongs to another user.
         return set()
 
 
 def allow_open_files(wanted: int) -> None:
-    """Raises our limit on open files; fails with a clear word rather than in the middle of a run."""
+    """Raises this process's limit of open files; fails with a clear message rather than in the middle of a run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + limits.FILES_SPARE
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -98,6 +98,6 @@ def allow_open_files(wanted: int) -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (needed, needed))
         except (ValueError, OSError) as error:
-            raise OSError(f"{needed} open files are needed, the limit is {hard}: raise it (ulimit -n)") from error
+            raise OSError(f"{needed} open files are needed, but the limit is {hard}: raise it (ulimit -n)") from error
         return
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

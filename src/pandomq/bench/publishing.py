@@ -5,7 +5,7 @@ import struct
 import time
 
 from pandomq.bench import limits, wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.batch import Batch
 from pandomq.bench.confirms import ConfirmCounter
 from pandomq.bench.percentiles import LatencySamples
@@ -15,9 +15,9 @@ _RECEIVE_BYTES = 65536
 
 
 class FloodPublisher:
-    """Sends one batch round and round, as far as the confirm window and the backlog allow."""
+    """Sends one batch repeatedly, as far as the confirm window and the backlog allow."""
 
-    def __init__(self, connection: socket.socket, batch: Batch, confirm_window: int, backlog: Backlog) -> None:
+    def __init__(self, connection: socket.socket, batch: Batch, confirm_window: int, backlog: BacklogLimit) -> None:
         self.connection = connection
         self._batch = batch
         self._window = confirm_window
@@ -36,7 +36,7 @@ class FloodPublisher:
 
     def _allowed_bytes(self) -> int:
         if self._stopping:
-            # What was begun is finished: a torn message could not be told from a lost one.
+            # A message that was begun is finished: a partial message could not be distinguished from a lost one.
             return -self._sent_bytes % self._batch.message_bytes
         room = self._backlog.room
         if self._window:
@@ -65,9 +65,9 @@ class FloodPublisher:
 
 
 class PacedPublisher:
-    """Sends messages at a steady rate; each carries the time at which it was due, not the time it got through.
+    """Sends messages at a steady rate; each contains the time at which it was due, not when it was sent.
 
-    So a broker that holds the publisher back for a while is charged for every message that had to wait.
+    So the latency includes the wait of every message while the broker holds the publisher back.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class PacedPublisher:
         body_bytes: int,
         interval_ns: int,
         start_ns: int,
-        backlog: Backlog,
+        backlog: BacklogLimit,
         samples: LatencySamples,
     ) -> None:
         self.connection = connection
@@ -124,7 +124,7 @@ class PacedPublisher:
     def readable(self) -> None:
         self.confirms.feed(_receive(self.connection))
         now_ns = time.monotonic_ns()
-        # Publish number n was due at a known time, so nothing has to be remembered for each message.
+        # Publish number n was due at a known time, so nothing has to be kept for each message.
         zeroth_due_ns = self._start_ns - self._interval_ns
         for numbers in self.confirms.newly_settled:
             self._samples.add_since([zeroth_due_ns + number * self._interval_ns for number in numbers], now_ns)

@@ -7,28 +7,28 @@ from collections.abc import Callable
 import msgspec
 
 from pandomq.bench import process, wire
-from pandomq.bench.crew import Crew, Totals
+from pandomq.bench.crew import Crew, LoadTotals
 from pandomq.bench.load import Load, Measurement
-from pandomq.bench.session import Session
+from pandomq.bench.session import LoadSession
 from pandomq.bench.topology import Topology
 from pandomq.bench.url import BrokerUrl, parse_url
 
 _SHOW_EVERY_NS = 500_000_000
 
 Show = Callable[[str, float, float], None]
-"""Told now and then: the phase, how much of it is done (0 to 1), and messages a second just now."""
+"""Called regularly: the phase, its progress (0 to 1), and the current messages per second."""
 
 
 def show_nothing(phase: str, done: float, rate: float) -> None:
-    """For runs that nobody watches."""
+    """For runs without a display."""
 
 
 def measure(load: Load, show: Show = show_nothing, pid: int | None = None) -> Measurement:
-    """Puts the load on its broker. With `pid`, or a broker on this machine, its processor time is measured too."""
+    """Runs the load on its broker. With `pid`, or a broker on this machine, it also measures the processor time."""
     url = parse_url(load.url)
     topology = Topology(load)
     show("set up", 0, 0)
-    with Session(url) as session:
+    with LoadSession(url) as session:
         try:
             topology.declare(session)
             with contextlib.closing(Crew(load, url, topology)) as crew:
@@ -90,14 +90,14 @@ def _go_on(load: Load, crew: Crew, show: Show, phase: str, seconds: float) -> No
             shown, shown_ns = totals, now_ns
 
 
-def _messages(load: Load, before: Totals, after: Totals) -> int:
-    """What the load is about, as `Measurement.processed_rate` counts it."""
+def _messages(load: Load, before: LoadTotals, after: LoadTotals) -> int:
+    """The number of messages, in the meaning of `Measurement.processed_rate`."""
     if load.consumers:
         return after.delivered - before.delivered
     return after.confirmed - before.confirmed if load.confirm_window else after.published - before.published
 
 
 def _clean_up(url: BrokerUrl, topology: Topology) -> None:
-    # A session of its own: the one that declared may have been closed by the broker for what went wrong.
-    with contextlib.suppress(OSError, wire.BrokerRefused), Session(url) as session:
+    # A session of its own: the broker may have closed the declaring one after an error.
+    with contextlib.suppress(OSError, wire.BrokerRefused), LoadSession(url) as session:
         topology.delete(session)

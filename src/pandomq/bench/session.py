@@ -1,6 +1,6 @@
 """One blocking AMQP connection with one channel: sets things up before a load runs, and cleans up after it.
 
-A session may be handed over to the event loop: `release` gives the socket and the bytes that were read too far.
+A session may be passed to the event loop: `release` returns the socket and the bytes after the last answer.
 """
 
 import socket
@@ -15,7 +15,7 @@ from pandomq.bench.url import BrokerUrl
 CHANNEL = 1
 
 
-class Session:
+class LoadSession:
     def __init__(self, url: BrokerUrl, timeout_s: float = limits.SETUP_TIMEOUT_S) -> None:
         try:
             self._socket = socket.create_connection((url.host, url.port), timeout_s)
@@ -73,7 +73,8 @@ class Session:
             self.expect(reply)
 
     def expect(self, wanted: wire.Method) -> bytes:
-        """The payload of the next method, which must be the wanted one; what a broker may say any time is skipped."""
+        """The payload of the next method, which must be the wanted one; methods that a broker may send at any time are
+        skipped."""
         while True:
             kind, payload = self._next_frame()
             if kind != wire.FRAME_METHOD:
@@ -92,7 +93,7 @@ class Session:
         end = size + wire.FRAME_OVERHEAD_BYTES
         self._fill(end)
         if self._read[end - 1] != wire.FRAME_END:
-            raise wire.BrokerRefused("a frame does not end where it says")
+            raise wire.BrokerRefused("a frame does not have its announced length")
         payload, self._read = self._read[wire.FRAME_HEAD.size : end - 1], self._read[end:]
         return kind, payload
 
@@ -104,11 +105,11 @@ class Session:
             self._read += data
 
     def wait_longer(self) -> None:
-        """Allows for answers that come only when a bulk of declarations is done."""
+        """Extends the timeout for answers that come only when many declarations are done."""
         self._socket.settimeout(limits.BULK_TIMEOUT_S)
 
     def release(self) -> tuple[socket.socket, bytes]:
-        """Gives up the socket, now non-blocking, and what was read from it beyond the last answer."""
+        """Returns the socket, now non-blocking, and the bytes that were read after the last answer."""
         self._socket.setblocking(False)
         return self._socket, self._read
 
@@ -117,19 +118,25 @@ class Session:
             self.send(wire.connection_close())
             self.expect(wire.CONNECTION_CLOSE_OK)
         except (OSError, wire.BrokerRefused):
-            # It is closed either way, and nothing was left to be said.
+            # It is closed either way, and nothing was left to send.
             pass
         finally:
             self._socket.close()
 
 
 def server_version(start_payload: bytes) -> str:
-    """Product and version out of a connection.start, found by name: the rest of the table does not matter here."""
+    """Product and version from a connection.start, found by name: the rest of the table is not needed. Our brokers
+    announce RabbitMQ's there, and their own beside them."""
+    own = _properties(start_payload, b"implementation", b"pandomq_version")
+    return " ".join(own if len(own) > 1 else _properties(start_payload, b"product", b"version"))
+
+
+def _properties(start_payload: bytes, *names: bytes) -> list[str]:
     words = []
-    for name in (b"product", b"version"):
+    for name in names:
         at = start_payload.find(bytes([len(name)]) + name + b"S")
         if at >= 0:
             at += len(name) + 2
             (length,) = struct.unpack_from(">I", start_payload, at)
             words.append(start_payload[at + 4 : at + 4 + length].decode(errors="replace"))
-    return " ".join(words)
+    return words

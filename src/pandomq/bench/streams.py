@@ -1,7 +1,7 @@
-"""A stream, filled once and read from its beginning: what a message costs that enters it, and one that is read.
+"""A stream, filled once and read from its beginning: the cost of a published message, and of one that is read.
 
-It is published with confirms, and read by one consumer that acknowledges by count, as RabbitMQ wants it as well. Each
-delivery has another offset in its headers, so the kernel's scanner counts them.
+It is published with confirms, and read by one consumer that acknowledges by count, as RabbitMQ requires. Each delivery
+has another offset in its headers, so the kernel's scanner counts them.
 """
 
 import time
@@ -11,14 +11,14 @@ import msgspec
 
 from pandomq import kernel
 from pandomq.bench import limits, process, wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.batch import encode_batch
-from pandomq.bench.farewell import say_farewell
+from pandomq.bench.closing import close_connections
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.publishing import FloodPublisher
 from pandomq.bench.run import Show, show_nothing
-from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.session import CHANNEL, LoadSession
 from pandomq.bench.url import BrokerUrl, parse_url
 
 STREAM = "bench.stream"
@@ -49,7 +49,7 @@ def measure_stream(
 ) -> StreamResult:
     place = parse_url(url)
     load = Load(url=url, size_bytes=size_bytes, persistent=True, confirm_window=_CONFIRM_WINDOW)
-    with Session(place) as session:
+    with LoadSession(place) as session:
         server = session.server_version
         session.call(
             wire.queue_declare(CHANNEL, STREAM, {"x-queue-type": "stream"}, durable=True), wire.QUEUE_DECLARE_OK
@@ -75,10 +75,10 @@ def _measured(messages: int, pid: int | None, work: Callable[[], None]) -> Strea
 
 
 def _fill(place: BrokerUrl, load: Load, messages: int, show: Show) -> None:
-    session = Session(place)
+    session = LoadSession(place)
     batch = encode_batch(load, "", [STREAM], CHANNEL, session.frame_bytes_max)
     session.call(wire.confirm_select(CHANNEL), wire.CONFIRM_SELECT_OK)
-    publisher = FloodPublisher(session.release()[0], batch, load.confirm_window, Backlog(messages, 1))
+    publisher = FloodPublisher(session.release()[0], batch, load.confirm_window, BacklogLimit(messages, 1))
     loop = Loop()
     loop.add(publisher)
     begun_s = moved_s = time.monotonic()
@@ -91,14 +91,14 @@ def _fill(place: BrokerUrl, load: Load, messages: int, show: Show) -> None:
                 before, moved_s = count, now_s
                 show("fill", count / messages, count / (now_s - begun_s))
             elif now_s - moved_s > limits.SETUP_TIMEOUT_S:
-                raise wire.BrokerRefused(f"fill: nothing has moved for {limits.SETUP_TIMEOUT_S:.0f} s")
+                raise wire.BrokerRefused(f"fill: no progress for {limits.SETUP_TIMEOUT_S:.0f} s")
     finally:
         loop.close()
-        say_farewell([publisher.connection])
+        close_connections([publisher.connection])
 
 
 def _read(place: BrokerUrl, messages: int, prefetch: int) -> None:
-    session = Session(place)
+    session = LoadSession(place)
     session.call(wire.basic_qos(CHANNEL, prefetch), wire.BASIC_QOS_OK)
     arguments = {"x-stream-offset": "first"}
     session.call(wire.basic_consume(CHANNEL, STREAM, "c", arguments, auto_ack=False), wire.BASIC_CONSUME_OK)
@@ -111,7 +111,7 @@ def _read(place: BrokerUrl, messages: int, prefetch: int) -> None:
         while delivered < messages:
             for output in scanner.feed(data):
                 if not isinstance(output, kernel.DeliveryRun):
-                    raise wire.BrokerRefused(f"instead of a delivery: {output}")
+                    raise wire.BrokerRefused(f"expected a delivery, got {output}")
                 delivered += len(output)
             if delivered - acked >= every:
                 acked = delivered

@@ -1,10 +1,10 @@
-"""Counts deliveries in the bytes of one channel without looking at each of them.
+"""Counts deliveries in the bytes of one channel without parsing each of them.
 
-Deliveries of one load are equally long: the same consumer tag length, exchange, key length, properties, body size.
-So, once two in a row were parsed and found to be of equal length (the stride), a read holds bytes ÷ stride of them.
-That is verified for every read, not assumed: delivery tags rise by one, so if the first delivery in the read bears the
-expected tag, and the last whole one, found by stride alone, bears the tag that the division says, then nothing else
-stood in between. If it does not fit, this read's frames are walked one by one: slower, and always right.
+Deliveries of one load are equally long: the same consumer tag length, exchange, key length, properties, body size. So,
+once two in a row were parsed and found to be of equal length (the stride), a read holds bytes ÷ stride of them. That is
+verified for every read, not assumed: delivery tags rise by one, so if the first delivery in the read has the expected
+tag, and the last whole one, found by the stride, has the tag that the division gives, then there is nothing else in
+between. Otherwise this read's frames are walked one by one: slower, and always right.
 """
 
 import struct
@@ -19,7 +19,7 @@ _HEADER_FIXED_BYTES = 12
 """Of a content header: class, weight, and body size."""
 
 
-class Span(NamedTuple):
+class DeliverySpan(NamedTuple):
     """Whole deliveries of equal length, one after another in a buffer."""
 
     start: int
@@ -31,9 +31,9 @@ class DeliveryCounter:
     def __init__(self) -> None:
         self.delivered = 0
         self.walked = 0
-        """Deliveries that had to be counted frame by frame: next to none in a sound run."""
-        self.spans: list[Span] = []
-        """Where the deliveries of the last call were; for those who want to look into the bodies."""
+        """Deliveries that had to be counted frame by frame: nearly none in a correct run."""
+        self.spans: list[DeliverySpan] = []
+        """The positions of the last call's deliveries, for readers of the bodies."""
         self._stride = 0
         self._head = b""
         self._tag_at = 0
@@ -41,14 +41,14 @@ class DeliveryCounter:
         self._header_at = 0
 
     def count(self, buffer: bytearray, start: int, end: int) -> int:
-        """Counts the whole deliveries in buffer[start:end]; returns where the first unfinished one begins."""
+        """Counts the whole deliveries in buffer[start:end]; returns the start of the first unfinished one."""
         self.spans.clear()
         stride = self._stride
         if stride:
             whole = (end - start) // stride
             if whole and self._fits(buffer, start, whole):
                 self.delivered += whole
-                self.spans.append(Span(start, whole, stride))
+                self.spans.append(DeliverySpan(start, whole, stride))
                 start += whole * stride
         # The rest is shorter than a stride: nearly always the beginning of a delivery, but maybe another frame.
         return self._walk(buffer, start, end)
@@ -60,7 +60,8 @@ class DeliveryCounter:
             buffer[last + stride - 1] == wire.FRAME_END
             and buffer.startswith(self._head, start)
             and buffer.startswith(self._head, last)
-            # Only both heads fix the length: a longer body would pass where one of its frames ends by chance.
+            # Only both heads together fix the length: otherwise a longer body would pass if one of its frames happens
+            # to end there.
             and buffer.startswith(self._header, last + self._header_at)
             and _TAG.unpack_from(buffer, start + tag_at)[0] == self.delivered + 1
             and _TAG.unpack_from(buffer, last + tag_at)[0] == self.delivered + whole
@@ -83,7 +84,7 @@ class DeliveryCounter:
             length = done - start
             self.delivered += 1
             self.walked += 1
-            self.spans.append(Span(start, 1, length))
+            self.spans.append(DeliverySpan(start, 1, length))
             if length == previous:
                 self._learn(buffer, start, length)
             previous = length
@@ -92,7 +93,7 @@ class DeliveryCounter:
     def _check_tag(self, buffer: bytearray, start: int) -> None:
         (tag,) = _TAG.unpack_from(buffer, start + _tag_offset(buffer, start))
         if tag != self.delivered + 1:
-            raise wire.BrokerRefused(f"delivery tag {tag} came where {self.delivered + 1} was due")
+            raise wire.BrokerRefused(f"got delivery tag {tag}, expected {self.delivered + 1}")
 
     def _learn(self, buffer: bytearray, start: int, length: int) -> None:
         # The consumer tag's own text is left out of the comparison: several consumers may share the channel.
@@ -109,24 +110,24 @@ def _tag_offset(buffer: bytearray, start: int) -> int:
 
 
 def _whole_frame(buffer: bytearray, start: int, end: int) -> int:
-    """Where the frame at `start` ends, or 0 if it is not all there."""
+    """The end of the frame at `start`, or 0 if it is incomplete."""
     if end - start < wire.FRAME_OVERHEAD_BYTES:
         return 0
     after = start + int(wire.FRAME_HEAD.unpack_from(buffer, start)[2]) + wire.FRAME_OVERHEAD_BYTES
     if after > end:
         return 0
     if buffer[after - 1] != wire.FRAME_END:
-        raise wire.BrokerRefused("a frame does not end where it says")
+        raise wire.BrokerRefused("a frame does not have its announced length")
     return after
 
 
 def _whole_content(buffer: bytearray, start: int, end: int) -> int:
-    """Where the content that begins at `start` with its header ends, or 0 if it is not all there."""
+    """The end of the content that begins at `start` with its header, or 0 if it is incomplete."""
     at = _whole_frame(buffer, start, end)
     if not at:
         return 0
     if buffer[start] != wire.FRAME_HEADER:
-        raise wire.BrokerRefused(f"a frame of kind {buffer[start]} came where a content header was due")
+        raise wire.BrokerRefused(f"got a frame of type {buffer[start]}, expected a content header")
     (missing_bytes,) = _BODY_SIZE.unpack_from(buffer, start + wire.FRAME_HEAD.size + 4)
     while missing_bytes > 0:
         after = _whole_frame(buffer, at, end)

@@ -1,16 +1,16 @@
-"""Queues, exchange and bindings of a load: declared before it runs, deleted after it, under names nobody else has."""
+"""Queues, exchange and bindings of a load: declared before it runs, deleted after it, under unique names."""
 
 import secrets
 from collections.abc import Iterator, Sequence
 
 from pandomq.bench import limits, wire
 from pandomq.bench.load import Load
-from pandomq.bench.session import CHANNEL, Session
+from pandomq.bench.session import CHANNEL, LoadSession
 from pandomq.bench.url import BrokerUrl
 
 
 class Topology:
-    """Names are short, since the routing key travels with every message, and all equally long."""
+    """Names are short, since every message contains the routing key, and all equally long."""
 
     def __init__(self, load: Load) -> None:
         self.load = load
@@ -22,7 +22,7 @@ class Topology:
 
     @property
     def publish_keys(self) -> list[str]:
-        """Routing keys to publish with: all there are, or a sample evenly spread over them."""
+        """Routing keys to publish with: all of them, or a sample evenly spread over them."""
         match self.load.exchange_type:
             case "":
                 keys: Sequence[str] = self.queues
@@ -42,12 +42,13 @@ class Topology:
             case "fanout":
                 return ""
             case "topic":
-                # Both wildcards, in front and behind: a broker cannot do well by knowing only one shape of pattern.
+                # Both wildcards, in front and behind: a broker must not gain from an optimization for only one shape of
+                # pattern.
                 return f"stock.{number:06d}.*" if number % 2 else f"*.{number:06d}.#"
             case _:
                 return f"k{number:06d}"
 
-    def declare(self, session: Session) -> None:
+    def declare(self, session: LoadSession) -> None:
         load = self.load
         if self.exchange:
             session.call(
@@ -68,16 +69,16 @@ class Topology:
             queue = self.queues[number % len(self.queues)]
             yield wire.queue_bind(CHANNEL, queue, self.exchange, self.binding_key(number))
 
-    def open_consumer(self, url: BrokerUrl, number: int) -> Session:
+    def open_consumer(self, url: BrokerUrl, number: int) -> LoadSession:
         """A connection that consumes its share of the queues, all on one channel."""
         load = self.load
-        session = Session(url)
+        session = LoadSession(url)
         mine = [self.queues[at] for at in self._share(number)]
         if load.private_queues:
             self._declare_private(session, mine)
         if load.prefetch:
             session.call(wire.basic_qos(CHANNEL, load.prefetch), wire.BASIC_QOS_OK)
-        # Deliveries start while later consumers are being declared, so answers cannot be waited for: no-wait.
+        # Deliveries start while later consumers are being declared, so it cannot wait for answers: no-wait.
         for index, queue in enumerate(mine):
             session.send(
                 wire.basic_consume(
@@ -92,7 +93,7 @@ class Topology:
             return range(number % load.queues, number % load.queues + 1)
         return range(number, load.queues, load.consumers)
 
-    def _declare_private(self, session: Session, names: list[str]) -> None:
+    def _declare_private(self, session: LoadSession, names: list[str]) -> None:
         for name in names:
             session.call(
                 wire.queue_declare(CHANNEL, name, self.load.queue_arguments, exclusive=True), wire.QUEUE_DECLARE_OK
@@ -100,7 +101,7 @@ class Topology:
             if self.exchange:
                 session.call(wire.queue_bind(CHANNEL, name, self.exchange, self.binding_key(0)), wire.QUEUE_BIND_OK)
 
-    def delete(self, session: Session) -> None:
+    def delete(self, session: LoadSession) -> None:
         session.wait_longer()
         if not self.load.private_queues:
             session.call_all((wire.queue_delete(CHANNEL, name) for name in self.queues), wire.QUEUE_DELETE_OK)

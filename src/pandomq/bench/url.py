@@ -1,4 +1,4 @@
-"""Where a broker is: an AMQP URL taken apart."""
+"""The parts of an AMQP URL."""
 
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -17,10 +17,10 @@ class BrokerUrl(NamedTuple):
 
 
 def parse_url(text: str) -> BrokerUrl:
-    """Reads amqp://user:password@host:port/vhost; what is left out is as on a fresh broker."""
+    """Parses amqp://user:password@host:port/vhost; missing parts have the defaults of a new broker."""
     parts = urlsplit(text)
     if parts.scheme != "amqp":
-        raise ValueError(f"{parts.scheme or text!r}: only amqp:// is measured (no TLS)")
+        raise ValueError(f"{parts.scheme or text} is not supported: give an amqp:// URL (without TLS)")
     return BrokerUrl(
         host=parts.hostname or "127.0.0.1",
         port=parts.port or 5672,

@@ -1,7 +1,7 @@
-"""The little of AMQP 0-9-1 that a load generator has to write and read.
+"""The part of AMQP 0-9-1 that a load generator writes and reads.
 
-Every function returns bytes ready for the socket. Nothing here keeps state, and nothing is meant to be complete:
-the broker's own codec is another one, so that a mistake in the one is not hidden by the same mistake in the other.
+Every function returns bytes ready for the socket. Nothing here keeps state or is complete: it is independent of the
+broker's own codec, so that a mistake in one is not hidden by the same mistake in the other.
 """
 
 import struct
@@ -49,7 +49,7 @@ ACK_FRAME_BYTES = ACK_FRAME.size
 
 
 class BrokerRefused(Exception):
-    """The broker closed the channel or the connection, or said something that makes the measurement void."""
+    """The broker closed the channel or the connection, or sent something that makes the measurement invalid."""
 
 
 class MessageProperties(NamedTuple):
@@ -61,7 +61,7 @@ class MessageProperties(NamedTuple):
     headers: Arguments | None = None
 
     def encode(self) -> bytes:
-        """Property flags and values, as they stand in a content header after the body size."""
+        """Property flags and values, in the form of a content header after the body size."""
         flags, values = 0x1000, struct.pack(">B", 2 if self.persistent else 1)
         if self.headers is not None:
             flags |= 0x2000
@@ -85,7 +85,7 @@ def long_string(data: bytes) -> bytes:
 
 
 def field_value(value: ArgumentValue) -> bytes:
-    # A bool is an int in Python, so it has to be asked for first.
+    # A bool is an int in Python, so it must be checked first.
     match value:
         case bool():
             return b"t" + struct.pack(">B", value)
@@ -111,7 +111,7 @@ def method(channel: int, class_id: int, method_id: int, arguments: bytes = b"") 
 
 
 def start_ok(user: str, password: str) -> bytes:
-    # Without these a broker hangs up on a wrong password with no word, and does not tell of a cancelled consumer.
+    # Without these a broker closes the socket silently on a wrong password, and does not report a cancelled consumer.
     able = ("authentication_failure_close", "consumer_cancel_notify", "connection.blocked", "basic.nack")
     capabilities = table(dict.fromkeys(able, True))
     product = short_string("product") + field_value("pandomq bench")
@@ -121,7 +121,7 @@ def start_ok(user: str, password: str) -> bytes:
 
 
 def tune_ok(channel_max: int, frame_bytes_max: int) -> bytes:
-    # No heartbeats: a generator that is busy for a second must not be taken for dead.
+    # No heartbeats: a generator that is busy for a second must not count as lost.
     return method(0, 10, 31, struct.pack(">HIH", channel_max, frame_bytes_max, 0))
 
 
@@ -138,7 +138,7 @@ def channel_open(channel: int) -> bytes:
 
 
 def exchange_declare(channel: int, name: str, kind: str, arguments: Arguments) -> bytes:
-    # Auto-delete is not used: an exchange that nobody is bound to yet has to last until the bindings come.
+    # Auto-delete is not used: an exchange without bindings has to last until the bindings are declared.
     return method(channel, 40, 10, b"\0\0" + short_string(name) + short_string(kind) + b"\0" + table(arguments))
 
 

@@ -1,1 +1,2 @@
-"""What a broker means: exchanges, bindings, queues, channels, consumers. No I/O, no clock, no chance of its own."""
+"""The meaning of AMQP methods: exchanges, bindings, queues, channels, consumers. No I/O, no clock, no chance of its
+own."""

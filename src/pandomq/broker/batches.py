@@ -1,4 +1,4 @@
-"""What goes into a batch of a broker, and what comes out of it."""
+"""The input and the output of a batch of a broker."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 Input: TypeAlias = "kernel.PublishRun | kernel.SettleRun | MethodInput"
 
 
-class Outcome(NamedTuple):
+class BatchOutcome(NamedTuple):
     proposal: bytes | None
     closing: "tuple[tuple[Client, ConnectionFault], ...]"
     rest: "tuple[tuple[Client, Sequence[Input]], ...]" = ()
-    """What is not handled yet, because too much of what was answered waits to be written to these clients, or because
-    they wait for a message that is on the disk."""
+    """Inputs that are not handled yet, because too much output waits to be written to these clients, or because they
+    wait for a message that is on the disk."""
     prompt: bool = False
-    """Somebody waits for the proposal to be received."""
+    """A client waits for the proposal to be received."""

@@ -1,7 +1,7 @@
-"""The broker's side of a channel: what was agreed on it, and the order of what is said on it.
+"""The broker's side of a channel: its settings, and the order of its output.
 
-The kernel counts its publishes and keeps its unacked messages; here is the rest. A channel that the broker closed
-stays in the state `closing`, deaf to everything but close and close-ok, until the client has agreed.
+The kernel counts its publishes and keeps its unacked messages; this module has the rest. A channel that the broker
+closed stays in the state `closing`, and ignores everything but close and close-ok, until the client has confirmed.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,13 @@ from pandomq.errors import not_found
 
 if TYPE_CHECKING:
     from pandomq.broker.client import Client
-    from pandomq.broker.held_replies import HeldReply
-    from pandomq.broker.producers import Numbering
-    from pandomq.broker.queue import Queue
-    from pandomq.broker.transactions import Transaction
+    from pandomq.broker.log.held_replies import HeldReply
+    from pandomq.broker.publishing.producers import Numbering
+    from pandomq.broker.publishing.transactions import Transaction
+    from pandomq.broker.queues.queue import Queue
     from pandomq.methods import Method
 
+_NOTHING_HELD: Final[Mapping[str, int]] = MappingProxyType({})
 _NO_CONSUMERS: Final[Mapping[str, kernel.Consumer]] = MappingProxyType({})
 
 
@@ -27,6 +28,8 @@ class Channel:
         "_consumers",
         "client",
         "closing",
+        "held_after",
+        "held_before",
         "held_count",
         "kernel",
         "last_queue",
@@ -44,25 +47,30 @@ class Channel:
         self.kernel: kernel.Channel = kernel.Channel(client.session, number, self)
         self.closing = False
         self.last_queue = ""
-        """What an empty queue name means."""
+        """The meaning of an empty queue name."""
         self.prefetch_count = 0
-        """Of consumers yet to come."""
+        """For consumers that are added later."""
         self._consumers: dict[str, kernel.Consumer] | None = None
         self.transaction: Transaction | None = None
         self.numbering: Numbering | None = None
-        """Of clients of other brokers, if those named one."""
+        """For clients of other brokers, if those named one."""
         self.reply_queue: Queue | None = None
-        """Where the answers to amq.rabbitmq.reply-to come."""
+        """The queue for answers to amq.rabbitmq.reply-to."""
         self.timeout_ms = 0
-        """The shortest time that one of its consumers may take to acknowledge; 0 if there is no limit."""
+        """The shortest acknowledgement timeout of its consumers; 0 if there is no limit."""
         self.held_count = 0
+        """Replies that wait."""
+        self.held_after: int = 0
+        """The number of the last publish before the last of these replies."""
+        self.held_before: Mapping[str, int] = _NOTHING_HELD
+        """By the tag of the consumer: deliveries of earlier roots that the client has not settled."""
 
     @property
     def consumers(self) -> Mapping[str, kernel.Consumer]:
         return _NO_CONSUMERS if self._consumers is None else self._consumers
 
     def add_consumer(self, tag: str, consumer: kernel.Consumer) -> None:
-        # Most channels have none or one for all their life: the dictionary comes with the first.
+        # Most channels have at most one consumer: the dictionary is made with the first.
         if self._consumers is None:
             self._consumers = {}
         self._consumers[tag] = consumer
@@ -75,17 +83,17 @@ class Channel:
         return consumer
 
     def part_from_kernel(self) -> None:
-        """It is over. Cycles are broken where something ends: the collector hardly ever looks for any."""
+        """The channel has ended. Cycles are broken where something ends: the garbage collector hardly ever runs."""
         self.kernel.owner = None
 
     def queue_name(self, name: str) -> str:
-        """The name a client gave, or for an empty one the queue that was last declared here."""
+        """The name that a client gave, or for an empty one the queue that was last declared here."""
         name = name or self.last_queue
         if not name:
             raise not_found("no previously declared queue")
         return name
 
-    # What is said, in order.
+    # Output, in order.
 
     def reply(self, method: "Method") -> None:
         client = self.client
@@ -96,8 +104,7 @@ class Channel:
             client.session.write(octets)
 
     def reply_when_settled(self, method: "Method") -> None:
-        """A reply that speaks of shared state: it waits until the last change of that is committed, and in force
-        everywhere."""
+        """A reply about shared state: it waits until the last change of that is committed, and in force everywhere."""
         client = self.client
         broker = client.broker
         octets = broker.encode(self.number, method)
@@ -107,12 +114,12 @@ class Channel:
             client.session.write(octets)
 
     def reply_when_committed(self, method: "Method") -> None:
-        """A reply that promises what this batch did to messages."""
+        """A reply that promises the batch's effects on messages."""
         broker = self.client.broker
         broker.held.hold(self, broker.encode(self.number, method))
 
     def reply_with_content(self, method: "Method", message: kernel.Message, more: bytes = b"") -> None:
-        """More is for other brokers, behind the method's arguments."""
+        """`more` is for other brokers, behind the method's arguments."""
         broker = self.client.broker
         payload = broker.encode_payload(method) + more
         if self.held_count:

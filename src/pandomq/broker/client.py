@@ -7,19 +7,19 @@ from pandomq.broker.channel import Channel
 from pandomq.fieldtable import FieldTable, decode_table, encode_table
 
 if TYPE_CHECKING:
+    from pandomq.broker.administration.permissions import VhostAccess
+    from pandomq.broker.administration.quotas import Tally
     from pandomq.broker.broker import Broker
-    from pandomq.broker.named_producers import NamedProducer
-    from pandomq.broker.permissions import Access
-    from pandomq.broker.queue import Queue
-    from pandomq.broker.quotas import Tally
+    from pandomq.broker.publishing.named_producers import NamedProducer
+    from pandomq.broker.queues.queue import Queue
     from pandomq.broker.vhost import Vhost
 
 
 class Client:
-    """`session` is the kernel's; whoever drives the broker writes what it takes from it to the socket."""
+    """`session` is the kernel's; the driver of the broker writes what it takes from it to the socket."""
 
     proxied: ClassVar[bool] = False
-    """What it asks is answered by another broker."""
+    """Another broker answers its requests."""
 
     __slots__ = (
         "_private_queues",
@@ -57,7 +57,7 @@ class Client:
         *,
         user: str,
         vhost: "Vhost",
-        access: "Access",
+        access: "VhostAccess",
         tally: "Tally",
         counted: bool,
         origin: str | None,
@@ -77,14 +77,14 @@ class Client:
         self.tally = tally
         self.counted = counted
         self.origin = origin
-        """The broker that it is a client of; None: of this one."""
+        """The broker that it is a client of; None: this one."""
         self.trunk = trunk
-        """It is that broker itself: here it has an outlet, and the names of its private queues."""
+        """The client is that broker itself: here it has an outlet, and the names of its private queues."""
         self.identity = identity
-        """Tells its connection from all others, at this root and the next ones, and from older ones to the same broker;
-        0 until somebody has to know it."""
+        """Distinguishes its connection from all others, at this root and the next ones, and from older ones to the same
+        broker. It is 0 until it is needed."""
         self.named_producers: dict[bytes, NamedProducer] | None = None
-        """Those that it publishes as, by what it calls them; most are none."""
+        """The producers as which it publishes, by name; most clients are none."""
         self.peer = peer
         # Thousands of connections keep the same few properties: encoded they take a tenth of the room.
         self._properties = encode_table(client_properties)
@@ -96,16 +96,16 @@ class Client:
         self.failed = False
         """The connection is being closed for a fault: nothing it sends counts any more."""
         self.uncommitted_count = 0
-        """Transactions that the log does not have yet: what the client says next would not see them, so it waits."""
+        """Transactions that the log does not have yet: the client's next request would not see them, so it waits."""
         self.awaited_queue: kernel.Queue | None = None
-        """Where it asked for a message that is not in memory; it is asked again when it is."""
+        """The queue from which it requested a message that is not in memory; the request is repeated when it is."""
         self.awaited_channel: Channel | None = None
-        """On which it asked for a message while replies waited for the log; it is asked again when they are out."""
+        """The channel on which it requested a message while replies waited for the log; repeated when they are sent."""
         self.awaits_outlets = False
-        """It has published something while publishes wait."""
+        """Whether the client has published something while publishes wait."""
         self.gone = False
         self.held_bytes = 0
-        """Of replies that wait for the log."""
+        """The bytes of replies that wait for the log."""
         self.session = kernel.Session(
             broker.engine, self, access.routes_of(origin), frame_max, broker.limits.outgoing_bytes_max
         )
@@ -117,22 +117,22 @@ class Client:
         return decode_table(self._properties)[0]
 
     def follow_trace(self, trace: kernel.Trace | None) -> None:
-        """What it publishes is gathered there, and so is what it consumes, under its name."""
+        """The trace collects its publishes and its deliveries, under its name."""
         self.session.trace = trace
         self.session.label = self.peer.encode("utf-8", "surrogateescape")
 
     @property
     def asks_again(self) -> bool:
-        """What it has just asked cannot be answered yet."""
+        """Its last request cannot be answered yet."""
         return self.awaited_queue is not None or self.awaited_channel is not None
 
     def ask_again(self) -> None:
-        """With the next batch, whether there is a message for it or not."""
+        """Repeats the request with the next batch, whether there is a message for it or not."""
         self.awaited_queue = self.awaited_channel = None
 
     @property
     def waits(self) -> bool:
-        """What it says next is not for now."""
+        """Its next inputs must wait."""
         queue, channel = self.awaited_queue, self.awaited_channel
         return (
             bool(self.uncommitted_count)
@@ -143,7 +143,7 @@ class Client:
 
     @property
     def unwritten_bytes(self) -> int:
-        """What it was answered and has not been taken for writing."""
+        """Output that has not been taken for writing."""
         return self.session.pending_bytes + self.held_bytes
 
     def forget_channel(self, channel: Channel) -> None:

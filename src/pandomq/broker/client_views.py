@@ -1,4 +1,4 @@
-"""Frozen copies of who is there, for those outside: connections, channels and consumers; and the broker's counters."""
+"""Frozen copies of connections, channels and consumers, for outside readers; and the broker's counters."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pandomq import kernel
-from pandomq.broker.consumers import Wishes
+from pandomq.broker.queues.consumers import ConsumerOptions
 from pandomq.fieldtable import FieldTable
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
     from pandomq.broker.client import Client
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.queues.queue import Queue
 
 
 class ConnectionView(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class ConsumerView(msgspec.Struct, frozen=True):
 
 
 class CountersView(msgspec.Struct, frozen=True):
-    """Since the broker started; the last six are of now."""
+    """Since the broker started; the last six are current values."""
 
     published: int
     unroutable: int
@@ -134,7 +134,7 @@ def consumers(broker: "Broker") -> Iterator[ConsumerView]:
 def consumer_view(consumer: kernel.Consumer) -> ConsumerView:
     channel: Channel = consumer.channel.owner
     queue: Queue = consumer.queue.owner
-    wishes: Wishes = consumer.owner
+    options: ConsumerOptions = consumer.owner
     return ConsumerView(
         connection=channel.client.number,
         channel=channel.number,
@@ -142,11 +142,11 @@ def consumer_view(consumer: kernel.Consumer) -> ConsumerView:
         queue=queue.name,
         tag=consumer.tag.decode(),
         no_ack=consumer.no_ack,
-        exclusive=wishes.exclusive,
+        exclusive=options.exclusive,
         active=consumer.active,
         prefetch_count=consumer.prefetch_max,
         priority=consumer.priority,
-        arguments=dict(wishes.arguments),
+        arguments=dict(options.arguments),
         unacked=consumer.unacked_count,
         delivered=consumer.delivered,
     )

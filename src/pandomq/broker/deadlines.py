@@ -1,47 +1,47 @@
-"""What happens when a deadline has come. Of several that come together, one may have removed what the next is about."""
+"""Handles deadlines that have come. Of several that come together, one may have removed the subject of the next."""
 
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
-from pandomq.broker.consumers import renew_time_limits
-from pandomq.broker.outlets import apart
-from pandomq.broker.publishing import enqueue, route
-from pandomq.broker.removal import delete_queue
-from pandomq.broker.timers import Kind
+from pandomq.broker.publishing.publishing import enqueue, route
+from pandomq.broker.queues.consumers import renew_time_limits
+from pandomq.broker.queues.outlets import apart
+from pandomq.broker.queues.removal import delete_queue
+from pandomq.broker.timers import TimerKind
 from pandomq.errors import precondition_failed
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
-    from pandomq.broker.delayed import DelayedMessages
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.publishing.delayed import DelayedMessages
+    from pandomq.broker.queues.queue import Queue
     from pandomq.broker.vhost import Vhost
 
 
 def meet_deadlines(broker: "Broker", now_ms: int) -> None:
     for kind, subject in broker.timers.take_due(now_ms):
         match kind:
-            case Kind.MESSAGES:
+            case TimerKind.MESSAGES:
                 _expire_messages(broker, subject, now_ms)
-            case Kind.QUEUE:
+            case TimerKind.QUEUE:
                 _expire_queue(broker, subject, now_ms)
-            case Kind.DELAYED:
+            case TimerKind.DELAYED:
                 vhost, waiting = subject
                 _send_delayed(broker, vhost, waiting, now_ms)
-            case Kind.ACKS:
+            case TimerKind.ACKS:
                 _close_late_channels(broker, now_ms)
-            case Kind.RECEIPTS:
+            case TimerKind.RECEIPTS:
                 broker.receipts.overdue(now_ms)
-            case Kind.LEASES:
-                broker.leases.endings.overdue(now_ms)
-            case Kind.TRACES:
-                # What is due is written at the end of the batch.
+            case TimerKind.LEASES:
+                broker.leases.expiry.overdue(now_ms)
+            case TimerKind.TRACES:
+                # Due traces are written at the end of the batch.
                 pass
             case _:
                 assert_never(kind)
 
 
 def watch_changed(broker: "Broker") -> None:
-    """New queues, and those that follow another policy: what they say about time counts from now."""
+    """Sets timers for new queues, and for those that follow another policy: their time settings count from now."""
     queues, broker.state.changed_queues = broker.state.changed_queues, []
     for queue in queues:
         if queue.settings.expires_ms > 0:
@@ -80,8 +80,9 @@ def _send_delayed(broker: "Broker", vhost: "Vhost", waiting: "DelayedMessages", 
         if message.exchange == exchange.name:
             enqueue(broker, None, vhost, message, queues)
             continue
-        # It came here by way of another exchange. Other brokers route what comes out of their outlets from the exchange
-        # that it names; from that other one they would find queues that had their copies when it was published.
+        # The message came here through another exchange. Other brokers route the output of their outlets from the
+        # exchange that it names; from that other one they would find queues that had their copies when it was
+        # published.
         here, outlets = apart(queues)
         enqueue(broker, None, vhost, message, here)
         if outlets:

@@ -49,7 +49,7 @@ def type_name(value: Any) -> str:
 
 
 def term(value: Any) -> str:
-    """As Erlang's ~tp prints it."""
+    """The value as Erlang's ~tp prints it."""
     if value is None:
         return "undefined"
     if isinstance(value, bool):
@@ -70,7 +70,7 @@ def term(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A string as it is, anything else as a term: as the texts quote values."""
+    """A string as it is, anything else as a term: the form in which the texts quote values."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -79,7 +79,7 @@ def plain(value: Any) -> str:
 
 
 def name_of(value: str | OctetString) -> str:
-    """A long string as the name of something: as names are decoded from methods."""
+    """A long string as the name of something: decoded like the names in methods."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 

@@ -1,10 +1,10 @@
-"""Where the kernel asks the broker, in the middle of a run."""
+"""The questions that the kernel asks the broker, in the middle of a run."""
 
 from typing import TYPE_CHECKING, Any
 
 from pandomq import kernel
-from pandomq.broker.content_header import entries_of, spans_of, with_headers
-from pandomq.broker.publishing import publish, publish_numbered
+from pandomq.broker.publishing.content_header import entries_of, spans_of, with_headers
+from pandomq.broker.publishing.publishing import publish, publish_numbered
 from pandomq.errors import ChannelFault, ConnectionFault, channel_error, precondition_failed
 from pandomq.fieldtable import encode_table
 from pandomq.properties import read_headers
@@ -18,8 +18,7 @@ PUBLISH = 40
 
 
 class BrokerHooks:
-    """The kernel's `Hooks`. Faults end here: what they close stops counting at once, and is cleared away after the
-    run."""
+    """The kernel's `Hooks`. Faults end here: what they close stops counting at once, and is removed after the run."""
 
     __slots__ = ("_broker",)
 
@@ -28,6 +27,7 @@ class BrokerHooks:
 
     def publish(self, channel: kernel.Channel, message: kernel.Message, flags: int) -> None:
         owner: Channel = channel.owner
+        changes = self._broker.changes
         try:
             if _is_only_numbered(owner, message, flags) and publish_numbered(self._broker, owner, message, flags):
                 return
@@ -38,6 +38,8 @@ class BrokerHooks:
         except ConnectionFault as fault:
             fault.at(BASIC, PUBLISH)
             self._broker.faults.close_client(owner.client, fault)
+        except Exception as error:
+            self._broker.containment.close_in_run(owner.client, error, changes)
 
     def settle(self, channel: kernel.Channel, method_id: int, tag: int, multiple: bool, requeue: bool) -> None:
         owner: Channel = channel.owner
@@ -59,7 +61,7 @@ class BrokerHooks:
         self._broker.faults.close_client(session.owner, fault)
 
     def fan_out(self, owner: Any, message: kernel.Message) -> None:
-        raise AssertionError("only a broker that is not the root has something to fan out")
+        raise AssertionError("only a broker that is not the root fans out")
 
     def redelivered_copy(self, message: kernel.Message, delivery_count: int) -> kernel.Message:
         header = message.header
@@ -75,7 +77,7 @@ class BrokerHooks:
 
 
 def _is_only_numbered(channel: "Channel", message: kernel.Message, flags: int) -> bool:
-    """Nothing else is special about it."""
+    """The publisher's number is the only special property."""
     return (
         message.special == kernel.SPECIAL_PRODUCER
         and flags <= kernel.MANDATORY

@@ -1,4 +1,4 @@
-"""Names: those that the broker makes, and those that a client may give to what it declares.
+"""Names: those that the broker makes, and those that clients may give to what they declare.
 
 Made ones hold 128 bits of the injected chance, so nobody can guess another's and none comes twice.
 """
@@ -29,17 +29,17 @@ class NameMaker:
 
 
 def check_not_default(exchange: str) -> None:
-    """Raises ChannelFault (403): the default exchange is bound to everything, and that cannot be changed."""
+    """Raises ChannelFault (403): the bindings of the default exchange cannot be changed."""
     if not exchange:
         raise access_refused("operation not permitted on the default exchange")
 
 
 def check_not_reserved(kind: str, name: str) -> None:
-    """Raises ChannelFault (403): of a new name."""
+    """For a new name. Raises ChannelFault (403)."""
     if name.startswith("amq."):
         raise access_refused(f"{kind} name '{name}' contains reserved prefix 'amq.*'")
 
 
 def without_line_ends(name: str) -> str:
-    """RabbitMQ removes them."""
+    """RabbitMQ removes line ends."""
     return name.replace("\n", "").replace("\r", "") if "\n" in name or "\r" in name else name

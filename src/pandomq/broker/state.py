@@ -1,8 +1,8 @@
-"""What all brokers of a cluster share: users, vhosts, exchanges, shared queues and their bindings.
+"""The state that all brokers of a cluster share: users, vhosts, exchanges, shared queues and their bindings.
 
-It changes by `apply` only, and the same commands in the same order give the same state on every broker. Private
-queues, which no other broker knows, live in the same vhosts but come and go without commands; so whatever depends on
-them (whether an exchange lost its last binding) is decided where they are and written to the log as a command of its
+It changes by `apply` only, and the same commands in the same order give the same state on every broker. Private queues,
+which no other broker knows, live in the same vhosts but are made and deleted without commands; so whatever depends on
+them (whether an exchange lost its last binding) is decided on their broker and written to the log as a command of its
 own.
 """
 
@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, assert_never
 
 from pandomq import kernel
-from pandomq.broker.administration_effects import apply_administrative
-from pandomq.broker.binding import Binding
-from pandomq.broker.commands import (
+from pandomq.broker.administration.administration_effects import apply_administrative
+from pandomq.broker.administration.users import User
+from pandomq.broker.exchanges.binding import Binding
+from pandomq.broker.exchanges.catalogue import make_exchange
+from pandomq.broker.leases.table import LeaseTable
+from pandomq.broker.log.commands import (
     BindExchange,
     BindQueue,
     Command,
@@ -21,6 +24,7 @@ from pandomq.broker.commands import (
     DeleteExchange,
     DeleteQueue,
     LeaseCommand,
+    NoteHosts,
     NoteProducers,
     NoteSequences,
     StagingCommand,
@@ -30,16 +34,15 @@ from pandomq.broker.commands import (
     UnbindExchange,
     UnbindQueue,
 )
-from pandomq.broker.delayed import DelayedMessages
-from pandomq.broker.exchanges.catalogue import make_exchange
-from pandomq.broker.leases.table import LeaseTable
-from pandomq.broker.named_producers import NamedProducers
-from pandomq.broker.producers import ProducerTable
-from pandomq.broker.queue import Queue
+from pandomq.broker.log.term_starts import TermStarts
+from pandomq.broker.publishing.delayed import DelayedMessages
+from pandomq.broker.publishing.named_producers import NamedProducers
+from pandomq.broker.publishing.producers import ProducerTable
+from pandomq.broker.queues.queue import Queue
+from pandomq.broker.staging.attempts import StagingAttempts
 from pandomq.broker.staging.decisions import Decisions
-from pandomq.broker.streams.shelf import Shelf
-from pandomq.broker.term_starts import TermStarts
-from pandomq.broker.users import User
+from pandomq.broker.streams.chunk_cache import ChunkCache
+from pandomq.broker.streams.stored_offsets import OffsetCounts
 from pandomq.broker.vhost import Vhost
 from pandomq.fieldtable import decode_table
 
@@ -49,20 +52,24 @@ if TYPE_CHECKING:
     from pandomq.broker.limits import BrokerLimits
 
 
-class State:
+class ReplicatedState:
     __slots__ = (
         "_engine",
         "_limits",
         "_random",
         "archived_queues",
+        "attempts",
         "changed_queues",
+        "chunk_cache",
         "had_users",
+        "hosts",
         "leases",
         "logged",
         "named_producers",
         "next_queue_id",
+        "offset_counts",
+        "password_work_max",
         "producers",
-        "shelf",
         "staged",
         "term_starts",
         "users",
@@ -75,24 +82,37 @@ class State:
         self._limits = limits
         self.users: dict[str, User] = {}
         self.had_users = False
-        """Somebody was here before: the first user is not made again, even if all were deleted."""
-        self.shelf = Shelf()
-        self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits, self.shelf)}
+        """Whether there has ever been a user. If so, the first user is not created again, even if all users are
+        deleted."""
+        self.password_work_max = 0
+        """The work of the slowest password hash of all users; deleted ones count until this broker restarts."""
+        self.chunk_cache = ChunkCache()
+        self.offset_counts = OffsetCounts()
+        self.vhosts: dict[str, Vhost] = {"/": Vhost("/", engine, limits, self.chunk_cache, self.offset_counts)}
         self.logged: dict[int, tuple[Vhost, Queue | DelayedMessages]] = {}
-        """What the numbers in log records mean."""
+        """The queue of each id that log records contain."""
         self.next_queue_id = 1
         self.term_starts = TermStarts()
         self.leases = LeaseTable()
-        self.producers = ProducerTable()
-        self.named_producers = NamedProducers()
+        self.producers = ProducerTable(limits.tables)
+        self.named_producers = NamedProducers(limits.tables.fenced_connections_max)
         self.staged = Decisions()
+        self.hosts: set[str] = set()
+        """Brokers that may have clients of their own."""
+        self.attempts = StagingAttempts()
+        """The staged attempts that are not published."""
         self.archived_queues: list[Queue] = []
-        """Of streams whose archive has come further: at the end of the batch they drop what waited for that."""
+        """Streams whose archive has progressed: at the end of the batch they drop what waited for that."""
         self.changed_queues: list[Queue] = []
-        """New ones, and those whose policy changed, as far as time matters to them: the broker sets their timers."""
+        """New queues, and those whose policy changed a time setting: the broker sets their timers."""
+
+    @property
+    def tables_bytes(self) -> int:
+        """An estimate of the memory that clients' names and numbers take: named producers, stored offsets, leases."""
+        return self.named_producers.size_bytes + self.offset_counts.size_bytes + self.leases.size_bytes
 
     def next_sequences(self) -> Iterator[tuple[int, int]]:
-        """By queue id: the numbers that come next, where any was given."""
+        """By queue id: the next numbers, where any was given."""
         for queue_id, (_, owner) in self.logged.items():
             if owner.kernel.next_sequence > 1:
                 yield queue_id, owner.kernel.next_sequence
@@ -105,6 +125,9 @@ class State:
                 self.producers.note(producer, number, command.now_ms)
         elif isinstance(command, NoteSequences):
             self.named_producers.apply(command)
+        elif isinstance(command, NoteHosts):
+            self.hosts.update(command.added)
+            self.hosts.difference_update(command.removed)
         elif isinstance(command, StagingCommand):
             self.staged.apply(command)
         elif isinstance(command, StoreOffset):
@@ -121,6 +144,7 @@ class State:
             case DeleteQueue():
                 queue = (vhost.inner_queues if command.inner else vhost.queues)[command.name]
                 del self.logged[queue.kernel.queue_id]
+                self.attempts.remove(queue)
                 vhost.remove_queue(queue)
             case DeclareExchange():
                 self._declare_exchange(vhost, command)
@@ -141,12 +165,12 @@ class State:
         vhost = self.vhosts.get(command.vhost)
         queue = None if vhost is None else vhost.queues.get(command.stream)
         if queue is not None and queue.stream is not None:
-            queue.stream.offsets.store(command.name, command.offset, queue.stream.first_offset)
+            queue.stream.offsets.store(command.name, command.offset, queue.stream.oldest_offset, command.user)
             if command.name == queue.settings.archive:
                 self.archived_queues.append(queue)
 
     def unbind(self, vhost: Vhost, binding: Binding) -> None:
-        """By itself this is for bindings to private queues, which no other broker knows of."""
+        """Direct calls are for bindings to private queues, which no other broker knows."""
         if vhost.router.unbind(binding):
             source = vhost.router.exchanges[binding.source]
             if source.auto_delete and not source.binding_count:
@@ -164,9 +188,11 @@ class State:
             user=command.user,
             now_ms=command.now_ms,
             inner=command.inner,
+            honours_replicate=command.honours_replicate,
         )
         self._number(command.queue_id, vhost, queue)
         vhost.add_queue(queue)
+        self.attempts.add(queue)
         if queue.settings.expires_ms > 0:
             self.changed_queues.append(queue)
 
@@ -196,7 +222,7 @@ class State:
         vhost.orphans += vhost.router.remove(exchange)
 
     def make_vhost(self, name: str) -> Vhost:
-        vhost = self.vhosts[name] = Vhost(name, self._engine, self._limits, self.shelf)
+        vhost = self.vhosts[name] = Vhost(name, self._engine, self._limits, self.chunk_cache, self.offset_counts)
         return vhost
 
     def delete_vhost(self, name: str) -> None:
@@ -204,8 +230,9 @@ class State:
         self.named_producers.forget_vhost(name)
         self.staged.forget_vhost(name)
         for queue in (*vhost.queues.values(), *vhost.inner_queues.values()):
-            # Private ones have no number.
+            # Private queues have no number.
             self.logged.pop(queue.kernel.queue_id, None)
+            self.attempts.remove(queue)
         for exchange in vhost.router.exchanges.values():
             if exchange.waiting is not None:
                 del self.logged[exchange.waiting.kernel.queue_id]

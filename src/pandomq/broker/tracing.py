@@ -1,17 +1,17 @@
-"""Writes what happens to messages to a stream in their vhost, in batches (`trace_form`), while the vhost is traced.
+"""Writes the events of messages to a stream in their vhost, in batches (`trace_form`), while the vhost is traced.
 
-Whether it is, and of which part of its messages, is shared state (`PutTracing`). The kernel gathers events; here they
-are written: when there are enough of them, or when the first has waited for long. A batch is a message like others, in
-the log and on all brokers; it is lost if the root dies before that. What finds no room is dropped, and the next batch
-says how much that was.
+Whether it is, and for which part of its messages, is shared state (`PutTracing`). The kernel collects events; this
+module writes them: when there are enough of them, or when the first has waited for long. A batch is a message like
+others, in the log and on all brokers; it is lost if the root crashes before that. Events without room are dropped, and
+the next batch has their number.
 
-Only the root has events: whoever follows the log gathers nothing, and goes on with the next batch when it is root.
+Only the root has events: a backup collects nothing, and continues with the next batch when it is root.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import kernel
-from pandomq.broker.commands import Command, DeclareQueue, DeleteVhost, PutTracing
+from pandomq.broker.log.commands import Command, DeclareQueue, DeleteVhost, PutTracing
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import encode_table
 from pandomq.kernel import NEVER_MS
@@ -37,7 +37,7 @@ from pandomq.trace_form import (
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.queues.queue import Queue
     from pandomq.broker.vhost import Vhost
 
 _ARGUMENTS: Final = encode_table(
@@ -58,9 +58,9 @@ class TracedVhost:
         self.trace = trace
         self.notices: list[Event] = []
         self.dropped = 0
-        """Beside what the kernel has dropped."""
+        """Events dropped here, beside those that the kernel has dropped."""
         self.due_ms = NEVER_MS
-        """When what waits is to be written."""
+        """The time at which the waiting events are to be written."""
         self.uncommitted = 0
 
     @property
@@ -73,28 +73,29 @@ class TracedVhost:
 
 
 class Tracing:
-    __slots__ = ("_broker", "_fraction_us", "_numbers", "in_office", "traced")
+    __slots__ = ("_broker", "_fraction_us", "_numbers", "traced", "writes")
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self.in_office = True
-        """What happens to the brokers is this one's to write. Who has a log on disk is told when."""
+        self.writes = True
+        """Whether this broker writes the events of brokers. With a log on disk, the owner sets it: only a root does."""
         self._fraction_us = 0
-        """What is beyond the milliseconds that the broker is told."""
+        """The microseconds beyond the milliseconds that the broker gets."""
         self.traced: dict[str, TracedVhost] = {}
         """By the names of their vhosts."""
         self._numbers: dict[str, int] = {}
-        """Of the next batches. They outlive that a vhost is not traced for a while, and go with it."""
+        """The numbers of the next batches. They stay when a vhost is not traced for a while, and are deleted with
+        it."""
 
     def heard(self, command: Command) -> None:
-        """It was applied."""
+        """The command was applied."""
         if isinstance(command, PutTracing | DeleteVhost):
             self._follow(command.vhost)
         if isinstance(command, DeleteVhost):
             self._numbers.pop(command.vhost, None)
 
     def _follow(self, name: str) -> None:
-        """The vhost is to be traced, no longer, or in another way; or it is gone."""
+        """The vhost is to be traced, no longer, or in another way; or it was deleted."""
         vhost = self._broker.state.vhosts.get(name)
         sample = 0.0 if vhost is None else vhost.trace_sample
         before = self.traced.pop(name, None)
@@ -109,8 +110,9 @@ class Tracing:
                     client.follow_trace(trace)
 
     def note(self, event: str, **facts: Any) -> None:
-        """Something happened to the brokers. It may be said at any time; who is not root lets others write it."""
-        if not self.in_office:
+        """An event of the brokers. It may be noted at any time; on a broker that is not root, it is left to others to
+        write."""
+        if not self.writes:
             return
         notice = cluster_event(self._broker.engine.time_us, event, facts)
         for traced in self.traced.values():
@@ -118,11 +120,11 @@ class Tracing:
                 traced.notices.append(notice)
             else:
                 traced.dropped += 1
-        # An idle broker has no batch in which somebody would look.
+        # An idle broker has no batch in which this would be noticed.
         self.watch()
 
     def in_ms(self, now_us: int) -> int:
-        """The time as the broker is told it, by who has a finer clock; the rest is kept for what is traced."""
+        """The time in the broker's unit, from a caller with a finer clock; the rest is kept for traced events."""
         now_ms, self._fraction_us = divmod(now_us, 1000)
         return now_ms
 
@@ -131,14 +133,14 @@ class Tracing:
         self._broker.engine.time_us = now_ms * 1000 + self._fraction_us
 
     def note_time(self, now_ms: int) -> None:
-        """As the broker is told it, of what happens between batches."""
+        """Takes the broker's time for events between batches."""
         if self.traced:
             engine = self._broker.engine
             now_us = (now_ms - self._broker.clock_ahead_ms) * 1000 + self._fraction_us
             engine.time_us = max(engine.time_us, now_us)
 
     def turn(self) -> None:
-        """In a batch: what is due is written."""
+        """Writes the events that are due, in a batch."""
         now_ms = self._broker.now_ms
         for traced in self.traced.values():
             # Most of the time it is neither.
@@ -148,7 +150,7 @@ class Tracing:
                 self._watch(traced)
 
     def watch(self) -> None:
-        """Between batches something may have happened: it is written in time."""
+        """Between batches there may have been events: they are written in time."""
         for traced in self.traced.values():
             if traced.due_ms == NEVER_MS and traced.waits:
                 self._watch(traced)
@@ -158,7 +160,7 @@ class Tracing:
         self._broker.timers.watch_traces(traced.due_ms)
 
     def declare(self, vhost: "Vhost") -> "Queue":
-        """The stream, made if it is missing. Raises ChannelFault (406) if there is no room for it."""
+        """Returns the stream, made if it is missing. Raises ChannelFault (406) if there is no room for it."""
         broker = self._broker
         queue = vhost.queues.get(TRACE_STREAM)
         if queue is None:
@@ -181,7 +183,7 @@ class Tracing:
         except ChannelFault:
             stream = None
         if stream is None or stream.stream is None:
-            # There is no room for it, or somebody has taken its name.
+            # There is no room for it, or its name is taken.
             traced.dropped = dropped + count + len(notices)
             return
         number = self._numbers.get(vhost.name, 0)

@@ -1,20 +1,21 @@
-"""A vhost: queues and exchanges by name, the policies they follow, and who may do what there."""
+"""A vhost: queues and exchanges by name, the policies they follow, and the users' rights."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.outlets import Outlet, Stub
-from pandomq.broker.permissions import ALL_RIGHTS, Access
-from pandomq.broker.policies import Change, Policies
-from pandomq.broker.queue import Queue
-from pandomq.broker.routing import Router
+from pandomq.broker.administration.permissions import ALL_RIGHTS, VhostAccess
+from pandomq.broker.administration.policies import Policies, PolicyChange
+from pandomq.broker.publishing.routing import Router
+from pandomq.broker.queues.outlets import Outlet, Stub
+from pandomq.broker.queues.queue import Queue
 from pandomq.errors import not_found
 
 if TYPE_CHECKING:
     from pandomq.broker.exchanges.exchange import Exchange
     from pandomq.broker.limits import BrokerLimits
-    from pandomq.broker.streams.shelf import Shelf
+    from pandomq.broker.streams.chunk_cache import ChunkCache
+    from pandomq.broker.streams.stored_offsets import OffsetCounts
 
 
 class Vhost:
@@ -22,76 +23,87 @@ class Vhost:
         "_access_of_brokers",
         "_route_plans_max",
         "access",
+        "chunk_cache",
         "connection_count",
         "description",
         "engine",
         "inner_queues",
         "limits",
         "name",
+        "offset_counts",
         "orphans",
         "outlets",
         "policies",
         "queues",
         "reply_queues",
         "router",
-        "shelf",
+        "stored_offsets_max",
         "tags",
         "trace",
         "trace_sample",
     )
 
-    def __init__(self, name: str, engine: kernel.Engine, limits: "BrokerLimits", shelf: "Shelf") -> None:
+    def __init__(
+        self,
+        name: str,
+        engine: kernel.Engine,
+        limits: "BrokerLimits",
+        chunk_cache: "ChunkCache",
+        offset_counts: "OffsetCounts",
+    ) -> None:
         self.name = name
         self.description = ""
         self.tags: tuple[str, ...] = ()
         self.limits: Mapping[str, int] = {}
         self.trace_sample = 0.0
-        """The part of its messages that is to be traced."""
+        """The fraction of its messages that is to be traced."""
         self.trace: kernel.Trace | None = None
-        """Where that is gathered, on a broker that does so."""
+        """The collection of traced events, on a broker that traces."""
         self.engine = engine
-        self.shelf = shelf
-        """Where the chunks of streams are."""
+        self.chunk_cache = chunk_cache
+        """The store of the chunks of streams."""
+        self.offset_counts = offset_counts
         self.queues: dict[str, Queue] = {}
         self.reply_queues: dict[str, Queue] = {}
         """Reachable through the default exchange only, and in no listing."""
         self.inner_queues: dict[str, Queue] = {}
-        """What the broker keeps for its own purposes: nobody finds them by name, and no policy is for them."""
+        """The broker's own queues: clients do not find them by name, and no policy applies to them."""
         self.outlets: dict[str, Outlet] = {}
-        """By the broker that they lead to; they are among the queues, too."""
+        """The outlets by the broker that they lead to; they are among the queues, too."""
         self.router = Router(self.find_destination, limits.route_plans_max)
         self.orphans: list[Exchange] = []
         """Auto-delete exchanges that lost their last binding: `removal` deletes them."""
         self.policies = Policies()
-        self.access: dict[str, Access] = {}
-        """By user: of those who may enter."""
-        self._access_of_brokers: Access | None = None
+        self.access: dict[str, VhostAccess] = {}
+        """By user, for the users that may enter."""
+        self._access_of_brokers: VhostAccess | None = None
         self.connection_count = 0
         self._route_plans_max = limits.route_plans_max
+        self.stored_offsets_max = limits.tables.stored_offsets_max
 
-    def access_of(self, user: str) -> Access:
-        """Made when it is missing; then it allows nothing."""
+    def access_of(self, user: str) -> VhostAccess:
+        """The user's access, made when it is missing; then it allows nothing."""
         access = self.access.get(user)
         if access is None:
-            access = self.access[user] = Access(user, self.name, self._route_plans_max)
+            access = self.access[user] = VhostAccess(user, self.name, self._route_plans_max)
         return access
 
-    def access_of_brokers(self) -> Access:
-        """Of the other brokers of the cluster, which may do everything; it is in no listing."""
+    def access_of_brokers(self) -> VhostAccess:
+        """The access of the other brokers of the cluster, which may do everything; it is in no listing."""
         if self._access_of_brokers is None:
-            self._access_of_brokers = Access("", self.name, self._route_plans_max)
+            self._access_of_brokers = VhostAccess("", self.name, self._route_plans_max)
             self._access_of_brokers.grant(ALL_RIGHTS)
         return self._access_of_brokers
 
     def revoke(self, user: str) -> None:
-        """Whatever the user was allowed here."""
+        """Revokes all rights of the user here."""
         access = self.access.pop(user, None)
         if access is not None:
             access.revoke()
             access.revoke_topic("")
 
-    def policies_changed(self, change: Change) -> list[Queue]:
-        """Queues and exchanges follow at once. Returns the queues whose settings are others now."""
+    def policies_changed(self, change: PolicyChange) -> list[Queue]:
+        """Queues and exchanges follow at once. Returns the queues whose settings have changed."""
         changed: list[Queue] = []
         for queue in self.queues.values():
             effect = self.policies.after(change, queue.policy, queue.matched_by)
@@ -104,7 +116,7 @@ class Vhost:
         return changed
 
     def follow_trace(self, trace: kernel.Trace | None) -> None:
-        """From now on what happens in it is gathered there."""
+        """From now on the trace collects its events."""
         self.trace = trace
         for queue in self.queues.values():
             queue.follow_trace(trace)
@@ -112,24 +124,24 @@ class Vhost:
     # Queues.
 
     def find_destination(self, name: str) -> Queue | None:
-        """For the default exchange."""
+        """The destination of the default exchange for this name."""
         queue = self.queues.get(name) or self.reply_queues.get(name)
         if isinstance(queue, Stub):
             return None if queue.outlet.kernel.deleted else queue.outlet
         return queue
 
     def outlet_to(self, broker: str | None) -> kernel.Queue | None:
-        """None if it has none here."""
+        """The outlet of the broker; None if it has none here."""
         outlet = None if broker is None else self.outlets.get(broker)
         return None if outlet is None else outlet.kernel
 
     @property
     def queue_count(self) -> int:
-        """Of those that are listed."""
+        """The number of listed queues."""
         return len(self.queues) - len(self.outlets)
 
     def listed_queues(self) -> list[Queue]:
-        """Those that somebody has declared for their own sake."""
+        """Queues that clients have declared for their own use."""
         queues = self.queues.values()
         return [queue for queue in queues if not isinstance(queue, Outlet)] if self.outlets else list(queues)
 
@@ -156,7 +168,7 @@ class Vhost:
         self.router.queue_declared(queue.name)
 
     def remove_queue(self, queue: Queue) -> None:
-        """With its messages, consumers and bindings."""
+        """Removes it with its messages, consumers and bindings."""
         named = next(known for known in self._names() if known.get(queue.name) is queue)
         del named[queue.name]
         queue.kernel.delete()
@@ -164,7 +176,7 @@ class Vhost:
             queue.stream.close()
         orphans = self.router.queue_deleted(queue)
         if isinstance(queue, Outlet):
-            # The private queues behind it may be alive, and are bound again by the next one.
+            # The private queues behind it may exist, and are bound again by the next one.
             self._outlet_gone(queue)
         else:
             self.orphans += orphans
@@ -180,7 +192,7 @@ class Vhost:
                 self.router.queue_declared(queue.name)
 
     def close(self) -> None:
-        """It was deleted: whoever still holds it finds it empty."""
+        """The vhost was deleted: code that still holds it finds it empty."""
         for named in self._names():
             for queue in named.values():
                 queue.kernel.delete()

@@ -1,21 +1,21 @@
-"""Frozen copies of what there is, for those outside: queues, exchanges and bindings."""
+"""Frozen copies for outside readers: queues, exchanges and bindings."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from pandomq.broker.binding import DestinationKind
+from pandomq.broker.exchanges.binding import DestinationKind
 from pandomq.broker.leases.lease import LeaseView
-from pandomq.broker.levels import level_of
-from pandomq.broker.outlets import Outlet
+from pandomq.broker.queues.levels import level_of
+from pandomq.broker.queues.outlets import Outlet
 from pandomq.fieldtable import FieldTable
 
 if TYPE_CHECKING:
-    from pandomq.broker.binding import Binding
     from pandomq.broker.broker import Broker
+    from pandomq.broker.exchanges.binding import Binding
     from pandomq.broker.exchanges.exchange import Exchange
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.queues.queue import Queue
     from pandomq.broker.streams.stream import Stream
 
 
@@ -24,14 +24,14 @@ _NO_DEFINITION: Final[Mapping[str, Any]] = {}
 
 class StreamView(msgspec.Struct, frozen=True):
     first_offset: int
-    """Of the oldest message; the next one's if there is none."""
+    """The offset of the oldest message; the next one's if there is none."""
     committed_end: int
     """The offset after the last message."""
     first_time_us: int
     last_time_us: int
     segments: int
     open_bytes: int
-    """What is in memory of it in any case."""
+    """The bytes of it that are always in memory."""
     stored_offsets: Mapping[str, int]
 
 
@@ -47,9 +47,9 @@ class QueueView(msgspec.Struct, frozen=True):
     operator_policy: str | None
     effective_policy_definition: Mapping[str, Any]
     level: str
-    """Of persistent messages in it."""
+    """The level of persistent messages in it."""
     transient_level: str
-    """Of the others."""
+    """The level of the others."""
     user: str
     owner: str | None
     """The peer an exclusive queue belongs to."""
@@ -94,7 +94,7 @@ def queues(broker: "Broker") -> Iterator[QueueView]:
 
 
 def queue_view(broker: "Broker", queue: "Queue") -> QueueView:
-    place, effect, replicated = queue.kernel, queue.policy, broker.has_copies
+    place, effect, replicated, is_alone = queue.kernel, queue.policy, broker.has_copies, not broker.replicated
     leases = broker.leases.of_queue(queue)
     return QueueView(
         vhost=queue.vhost.name,
@@ -107,8 +107,8 @@ def queue_view(broker: "Broker", queue: "Queue") -> QueueView:
         policy=None if effect is None else effect.policy_name,
         operator_policy=None if effect is None else effect.operator_name,
         effective_policy_definition=_NO_DEFINITION if effect is None else effect.definition,
-        level=level_of(queue, persistent=True, replicated=replicated),
-        transient_level=level_of(queue, persistent=False, replicated=replicated),
+        level=level_of(queue, persistent=True, is_alone=is_alone, replicated=replicated),
+        transient_level=level_of(queue, persistent=False, is_alone=is_alone, replicated=replicated),
         user=queue.user,
         owner=None if queue.owner is None else queue.owner.peer,
         ready=queue.message_count,
@@ -157,7 +157,7 @@ def exchange_view(vhost: str, exchange: "Exchange") -> ExchangeView:
 
 
 def bindings(broker: "Broker") -> Iterator[BindingView]:
-    """With each queue's implicit one from the default exchange first, as RabbitMQ lists them."""
+    """Each queue's implicit binding from the default exchange comes first, as RabbitMQ lists them."""
     for vhost in broker.state.vhosts.values():
         for queue in vhost.listed_queues():
             yield BindingView(vhost.name, "", queue.name, DestinationKind.QUEUE.value, queue.name, {}, queue.name)
@@ -167,7 +167,7 @@ def bindings(broker: "Broker") -> Iterator[BindingView]:
 
 
 def listed_bindings(exchange: "Exchange") -> "list[Binding]":
-    """Without those that stand for bindings of private queues elsewhere."""
+    """The bindings without those that represent bindings of private queues on other brokers."""
     return [binding for binding in exchange.bindings() if not isinstance(binding.destination, Outlet)]
 
 

@@ -1,3 +1,1 @@
-"""What a person types: `pandomq start`, `pandomq bench`, …; reads options and environment, prints, and calls the rooms
-below.
-"""
+"""The commands: `pandomq start`, `pandomq bench`, …; they read options and environment, print, and call lower rooms."""

@@ -1,7 +1,8 @@
-"""A broker's HTTP API, as the commands see it: JSON in, JSON out, or an error that ends the command with its code.
+"""The client of a broker's HTTP API for the commands: JSON in, JSON out, or an error that ends the command with its
+code.
 
-A request has a connection of its own: commands are short, and `top` may pause for longer than a broker keeps one open.
-Errors never show the password that the URL may hold.
+Each request has its own connection: commands are short, and `top` may pause for longer than a broker keeps one open.
+Errors never show the password that the URL may contain.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import typer
 
 from pandomq.admin.key_login import authorization
 from pandomq.cli.config.sources import read_secret
-from pandomq.cli.failures import NoBroker, Refused, WrongUse
+from pandomq.cli.failures import NoBroker, RequestRejected, WrongUse
+from pandomq.cli.missing import UNNAMED, missing
 from pandomq.runtime.logs import printable
 
 URL_DEFAULT: Final = "http://guest:guest@127.0.0.1:15672"
@@ -36,11 +38,14 @@ Url = Annotated[
     typer.Option(
         metavar="URL",
         envvar="PANDOMQ_URL",
-        help="The broker's HTTP address: http://user:password@host:15672. Without a password you are asked for it.",
+        help=(
+            "Address of the broker's HTTP API, as http://user:password@host:15672. Without a password, the command "
+            "prompts for it."
+        ),
         show_default="guest at 127.0.0.1:15672",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the broker's answer as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the broker's response as JSON.")]
 
 
 KeyFile = Annotated[
@@ -48,7 +53,7 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="Log in by the cluster's key: also while no broker knows its users.",
+        help="Log in with this cluster key, or with the file own.key of a broker's data directory. No user is needed.",
         show_default=False,
     ),
 ]
@@ -56,7 +61,8 @@ KeyFile = Annotated[
 
 class Api:
     def __init__(self, url: str, timeout_s: float | None = None, key: bytes = b"") -> None:
-        """Raises ValueError if that is not the URL of an HTTP API. A key is the login, in place of the URL's."""
+        """Raises ValueError if that is not the URL of an HTTP API. A key is used as the login, in place of the
+        URL's."""
         self._key = key
         self._timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
         parts = urlsplit(url)
@@ -73,7 +79,7 @@ class Api:
         self._prefix = parts.path.rstrip("/")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self.address = f"{parts.scheme}://{host}:{self._port}{self._prefix}"
-        """Without the login: fit to be shown."""
+        """Without the login, so that it may be shown."""
 
     @classmethod
     def at(cls, url: str | None, key_file: Path | None = None) -> Api:
@@ -86,12 +92,15 @@ class Api:
             raise WrongUse(str(error)) from None
         if api._password is None and not key:
             if not sys.stdin.isatty():
-                raise WrongUse(f"the URL has no password for {api.user}, and nobody is there to be asked")
+                raise WrongUse(
+                    f"the URL has no password for user {api.user}, and there is no terminal to ask for it: write "
+                    "the password in the URL"
+                )
             api._password = str(typer.prompt(f"Password of {api.user}", hide_input=True, err=True))
         return api
 
     def fetch(self, *segments: str, **query: str) -> bytes:
-        """The answer as it came."""
+        """The body of the answer, unchanged."""
         return self._ask("GET", segments, query=query)
 
     def get(self, *segments: str, **query: str) -> Any:
@@ -100,14 +109,16 @@ class Api:
     def exists(self, *segments: str) -> bool:
         try:
             self._ask("GET", segments)
-        except Refused as refused:
+        except RequestRejected as refused:
             if refused.status == http.client.NOT_FOUND:
                 return False
             raise
         return True
 
-    def put(self, *segments: str, body: object, timeout_s: float | None = None) -> None:
-        self._ask("PUT", segments, body=_encoded(body), timeout_s=timeout_s)
+    def put(
+        self, *segments: str, body: dict[str, Any], query: dict[str, str] | None = None, timeout_s: float | None = None
+    ) -> None:
+        self._ask("PUT", segments, query=query, body=_encoded(body), timeout_s=timeout_s)
 
     def post(self, *segments: str, body: bytes, timeout_s: float | None = None) -> bytes:
         return self._ask("POST", segments, body=body, timeout_s=timeout_s)
@@ -143,7 +154,9 @@ class Api:
         finally:
             connection.close()
         if len(content) > RESPONSE_BYTES_MAX:
-            raise Refused(f"the answer of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes", response.status)
+            raise RequestRejected(
+                f"the response of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes", response.status
+            )
         return self._checked(response, content, segments)
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
@@ -170,29 +183,33 @@ class Api:
             reason = f"{response.status} {response.reason}"
         if response.status == http.client.UNAUTHORIZED:
             if self._key:
-                raise Refused(f"{self.address} refused the cluster's key: {reason or 'login failed'}", 401)
-            advice = "Give another login by --url http://user:password@host:15672 or PANDOMQ_URL."
-            raise Refused(f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401)
+                raise RequestRejected(f"{self.address} refused the key: {reason or 'login failed'}", 401)
+            advice = "Give other credentials with --url http://user:password@host:15672 or PANDOMQ_URL."
+            raise RequestRejected(
+                f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401
+            )
         if reason is None:
             raise NoBroker(
-                f"what answers at {self.address} is not a broker's API ({response.status} {response.reason}). {_ADVICE}"
+                f"the server at {self.address} does not serve a broker's HTTP API ({response.status} "
+                f"{response.reason}). {_ADVICE}"
             )
-        about = f"{' '.join(segments)}: " if response.status == http.client.NOT_FOUND else ""
-        raise Refused(about + reason, response.status)
+        if reason in UNNAMED:
+            reason = missing(segments)
+        raise RequestRejected(reason, response.status)
 
     def _silence(self, error: Exception, timeout_s: float) -> str:
         match error:
             case TimeoutError():
-                why = f"silent for {timeout_s:.0f} s"
+                why = f"no response for {timeout_s:.0f} s"
             case http.client.HTTPException():
-                why = "what listens there does not speak HTTP: is it the AMQP port?"
+                why = "the response is not HTTP; is it the AMQP port?"
             case ssl.SSLError():
                 why = error.reason or str(error)
             case socket.gaierror():
                 why = str(error.strerror)
             case _:
                 why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        return f"no broker answers at {self.address} ({why}). {_ADVICE}"
+        return f"no broker responds at {self.address} ({why}). {_ADVICE}"
 
 
 _ADVICE: Final = (
@@ -201,19 +218,21 @@ _ADVICE: Final = (
 
 
 def path_of(segments: tuple[str, ...]) -> str:
-    """Every name is one segment, whatever is in it; bytes that are no UTF-8 go out as they were typed."""
+    """Every name is one segment, whatever it contains; bytes that are not UTF-8 are sent as they were typed."""
     return "/".join(quote(segment.encode("utf-8", "surrogateescape"), safe="") for segment in segments)
 
 
-def _encoded(body: object) -> bytes:
+def _encoded(body: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        raise WrongUse("what was typed is not UTF-8") from None
+    except UnicodeEncodeError as error:
+        # The value is not shown: it may be a password.
+        wrong = [name for name, value in body.items() if error.object in (value, name)]
+        raise WrongUse(f"{wrong[0] if wrong else 'an argument'} is not valid UTF-8") from None
 
 
 def _reason(content: bytes) -> str | None:
-    """What the broker says in its error, on one line."""
+    """The reason in the broker's error, on one line."""
     try:
         answer = msgspec.json.decode(content)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""`pandomq config`: what holds, and where it came from."""
+"""`pandomq config`: the effective values, and their origins."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def show_config(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     check: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Only say whether a broker would start with this file.")
+        Path | None, typer.Option(metavar="FILE", help="Only check whether a broker would start with this file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Shows what `pandomq start` would do with the same options, and where each value comes from.
+    """Show the configuration that `pandomq start` would use with the same options, and the source of each value.
 
-    An option beats the environment, which beats the file, which beats the default.
+    An option overrides the environment, which overrides the file, which overrides the default.
     """
     if check is not None and config is not None:
-        raise WrongUse("--check names a file, and --config another")
+        raise WrongUse(f"--check {check} and --config {config} both name a file: give one of them")
     options = StartOptions(
         config=check or config,
         name=name,

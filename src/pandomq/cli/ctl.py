@@ -1,7 +1,7 @@
-"""`pandomq ctl`: rabbitmqctl's words, over HTTP.
+"""`pandomq ctl`: rabbitmqctl's commands, over HTTP.
 
-Options stand before or behind the word, as there. A pipe gets what `rabbitmqctl --quiet` prints: a line of headers, and
-tabs between the cells; `--silent` leaves the headers out.
+Options come before or after the command, as there. A pipe gets the output of `rabbitmqctl --quiet`: a line of headers,
+and tabs between the cells; `--silent` leaves the headers out.
 """
 
 from __future__ import annotations
@@ -19,30 +19,48 @@ from pandomq.cli.output import cell, print_lines
 
 ELSEWHERE: Final = {
     "environment": "pandomq config",
-    "stop": "SIGTERM to the broker's process, whose number is in its data directory, in the file pid",
-    "shutdown": "SIGTERM to the broker's process, whose number is in its data directory, in the file pid",
+    "stop": "send SIGTERM to the broker's process; its process id is in the file pid in its data directory",
+    "shutdown": "send SIGTERM to the broker's process; its process id is in the file pid in its data directory",
     "start_app": "pandomq start",
     "help": "pandomq ctl",
 }
-"""Words that mean something here that is not asked over HTTP."""
+"""Commands with a meaning here that need no HTTP request."""
 
 
 def ctl(
-    words: Annotated[list[str] | None, typer.Argument(metavar="WORD [ARGUMENT]…", show_default=False)] = None,
-    vhost: Annotated[str, typer.Option("--vhost", "-p", help="The vhost.")] = "/",
-    formatter: Annotated[str, typer.Option(help=f"{', '.join(FORMATTERS)}.")] = "table",
-    json: Annotated[bool, typer.Option("--json", help="The same as --formatter json.")] = False,
-    silent: Annotated[bool, typer.Option("--silent", "-s", help="No headers.")] = False,
-    no_table_headers: Annotated[bool, typer.Option("--no-table-headers", help="No headers.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="It always is: no banners.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", "-t", min=0, help="For await_startup, in seconds.")] = 300.0,
-    priority: Annotated[int, typer.Option(help="For set_policy and set_operator_policy.")] = 0,
-    apply_to: Annotated[str | None, typer.Option(help="For set_policy and set_operator_policy.")] = None,
-    if_empty: Annotated[bool, typer.Option("--if-empty", "-e", help="For delete_queue.")] = False,
-    if_unused: Annotated[bool, typer.Option("--if-unused", "-u", help="For delete_queue.")] = False,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND [ARGUMENT]…", help="The command of rabbitmqctl, and its arguments.", show_default=False
+        ),
+    ] = None,
+    vhost: Annotated[str, typer.Option("--vhost", "-p", help="Name of the vhost.")] = "/",
+    formatter: Annotated[str, typer.Option(help=f"Format of the output: {', '.join(FORMATTERS)}.")] = "table",
+    json: Annotated[bool, typer.Option("--json", help="Short form of --formatter json.")] = False,
+    silent: Annotated[bool, typer.Option("--silent", "-s", help="Print no table headers.")] = False,
+    no_table_headers: Annotated[bool, typer.Option("--no-table-headers", help="Print no table headers.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Accepted for compatibility. No banners are ever printed.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", "-t", min=0, help="Time for await_startup to wait, in seconds.")
+    ] = 300.0,
+    priority: Annotated[int, typer.Option(help="Priority of a policy, for set_policy and set_operator_policy.")] = 0,
+    apply_to: Annotated[
+        str | None, typer.Option(help="Kind of objects of a policy, for set_policy and set_operator_policy.")
+    ] = None,
+    if_empty: Annotated[
+        bool, typer.Option("--if-empty", "-e", help="Delete the queue only if it is empty, for delete_queue.")
+    ] = False,
+    if_unused: Annotated[
+        bool, typer.Option("--if-unused", "-u", help="Delete the queue only if it has no consumers, for delete_queue.")
+    ] = False,
     url: Url = None,
 ) -> None:
-    """rabbitmqctl's words: list_queues name messages, add_user, set_permissions, …; without one it lists them all."""
+    """Run a command of rabbitmqctl, for example `list_queues name messages`, `add_user` or `set_permissions`.
+
+    Without a command, it lists all of them.
+    """
     if not words:
         print_lines([], [[f"{word} {known.usage}".strip()] for word, known in WORDS.items()], with_headers=False)
         return
@@ -53,7 +71,7 @@ def ctl(
     if not known.takes(len(arguments)):
         raise WrongUse(f"expected: pandomq ctl {word} {known.usage}".rstrip())
     if formatter not in FORMATTERS:
-        raise WrongUse(f"'{cell(formatter)}' is not a formatter: expected {', '.join(FORMATTERS)}")
+        raise WrongUse(f"'{cell(formatter)}' is not a formatter: expected one of {', '.join(FORMATTERS)}")
     known.run(
         Order(
             api=Api.at(url),
@@ -73,7 +91,7 @@ def ctl(
 
 def _unknown(word: str) -> str:
     if word in ELSEWHERE:
-        return f"{word} is no word for a broker's API: {ELSEWHERE[word]}"
+        return f"{word} is not available over the HTTP API; use instead: {ELSEWHERE[word]}"
     nearest = difflib.get_close_matches(word, WORDS, n=1)
     meant = f": did you mean {nearest[0]}?" if nearest else "."
-    return f"{cell(word)} is not a word of rabbitmqctl that is known here{meant} `pandomq ctl` lists them"
+    return f"{cell(word)} is not a supported command of rabbitmqctl{meant} `pandomq ctl` lists all of them"

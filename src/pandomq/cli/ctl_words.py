@@ -1,4 +1,5 @@
-"""What each of rabbitmqctl's words does. A word is one line of a table; most are lists, told by their columns."""
+"""The implementation of rabbitmqctl's commands. A command is one line of a table; most are lists, defined by their
+columns."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ AWAIT_INTERVAL_S: Final = 0.5
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One use of a word."""
+    """One use of a command."""
 
     api: Api
     arguments: list[str]
@@ -59,7 +60,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 class Word(msgspec.Struct, frozen=True):
     usage: str
-    """NAME for what has to be there, [NAME] for what may be, … behind what may come again."""
+    """NAME is required, [NAME] is optional, … may be repeated."""
     run: Callable[[Order], None]
 
     def takes(self, count: int) -> bool:
@@ -69,13 +70,13 @@ class Word(msgspec.Struct, frozen=True):
 
 
 def _text(value: object) -> str:
-    """As rabbitmqctl writes it: lists in brackets, names in them without quotes."""
+    """In rabbitmqctl's form: lists in brackets, names in them without quotes."""
     text = cell(value)
     return f"[{text}]" if isinstance(value, list) and not text.startswith("[") else text
 
 
 def _lists(noun: Noun, columns: str, *, of_vhost: bool = True, fixed: bool = False) -> Word:
-    """Lists a noun by the columns that were asked for, or else by these."""
+    """Lists a noun by the requested columns, or else by these."""
 
     def run(order: Order) -> None:
         wanted = order.arguments or columns.split()
@@ -111,7 +112,7 @@ def _authenticate_user(order: Order) -> None:
     login = f"{quote(user, safe='')}:{quote(password or read_password(None, user), safe='')}"
     scheme, _, place = order.api.address.partition("://")
     Api(f"{scheme}://{login}@{place}").get("whoami")
-    say(f"user '{user}' is who it says it is")
+    say(f"the password of user '{user}' is correct")
 
 
 def _set_policy(operator: bool) -> Callable[[Order], None]:
@@ -126,7 +127,7 @@ def _set_policy(operator: bool) -> Callable[[Order], None]:
 def _purge_queue(order: Order) -> None:
     (queue,) = order.arguments
     order.api.delete("queues", order.vhost, queue, "contents")
-    say(f"queue '{queue}' in vhost '{order.vhost}' is empty")
+    say(f"queue '{queue}' in vhost '{order.vhost}' is purged")
 
 
 def _delete_queue(order: Order) -> None:
@@ -149,7 +150,7 @@ def _close_all_connections(order: Order) -> None:
 
 
 def _close(api: Api, name: str, reason: str) -> None:
-    # A header holds no newline, and nothing but Latin-1.
+    # A header contains no newline, and only Latin-1.
     api.delete("connections", name, headers={"X-Reason": cell(reason).encode("ascii", "replace").decode()})
     say(f"connection {name} is closed")
 

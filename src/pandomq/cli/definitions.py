@@ -1,5 +1,5 @@
-"""`pandomq definitions`: all that was declared, as one JSON file: users, vhosts, permissions, policies, exchanges,
-queues, bindings. No messages.
+"""`pandomq definitions`: all declarations, as one JSON file: users, vhosts, permissions, policies, exchanges, queues,
+bindings. No messages.
 """
 
 from __future__ import annotations
@@ -16,30 +16,46 @@ from pandomq.cli.api import Api, Url
 from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import say
 
-definitions_app = typer.Typer(name="definitions", help="All that was declared, as one JSON file.", no_args_is_help=True)
+definitions_app = typer.Typer(
+    name="definitions", help="Export and import the definitions of a broker as a JSON file.", no_args_is_help=True
+)
 
 FILE_BYTES_MAX: Final = 512 * 1024 * 1024
 STANDARD: Final = Path("-")
-OnlyVhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Only of this vhost, without users.")]
+OnlyVhost = Annotated[
+    str | None,
+    typer.Option(
+        "--vhost",
+        "-p",
+        help=(
+            "Only policies, parameters, exchanges, queues and bindings of this vhost; no users, vhosts or permissions."
+        ),
+    ),
+]
 
 
 @definitions_app.command("export")
 def export(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="- is standard output.")] = STANDARD,
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write. - is standard output.")] = STANDARD,
     vhost: OnlyVhost = None,
     url: Url = None,
 ) -> None:
-    """Writes the definitions to a file that only you may read: it holds the hashes of passwords."""
+    """Export the definitions. Only the owner can read the file, because it contains password hashes."""
     export_definitions(Api.at(url), file, vhost)
 
 
 @definitions_app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="- is standard input.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File to read. - is standard input.", show_default=False)
+    ],
     vhost: OnlyVhost = None,
     url: Url = None,
 ) -> None:
-    """Declares what a file has and the broker lacks. Nothing is deleted."""
+    """Import definitions. Users, vhosts, permissions, policies and limits of the file replace those of the same name,
+    including passwords. Exchanges, queues and bindings that the broker lacks are declared; one that exists with other
+    properties is an error. Nothing is deleted.
+    """
     import_definitions(Api.at(url), file, vhost)
 
 
@@ -63,7 +79,7 @@ def import_definitions(api: Api, file: Path, vhost: str | None) -> None:
     except msgspec.DecodeError as error:
         raise WrongUse(f"{file} is not JSON: {error}") from None
     if not isinstance(definitions, dict):
-        raise WrongUse(f"{file} holds no definitions: expected a JSON object")
+        raise WrongUse(f"{file} does not contain definitions: expected a JSON object")
     api.post(*_path(vhost), body=content)
     counted = ", ".join(f"{len(items)} {kind}" for kind, items in definitions.items() if isinstance(items, list))
     say(f"definitions imported: {counted or 'nothing'}")

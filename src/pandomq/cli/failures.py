@@ -1,6 +1,6 @@
-"""How a command ends when it cannot do what was asked: one line on standard error, and a code that scripts may rely on.
+"""How a failed command ends: one line on standard error, and an exit code for scripts.
 
-0 is success, 1 is a broker's or the machine's no, 2 is wrong use, 3 means that no broker answered.
+0 is success, 1 is a rejection by a broker or an error on this machine, 2 is wrong use, 3 means that no broker answered.
 """
 
 
@@ -8,8 +8,8 @@ class Failure(Exception):
     exit_code = 1
 
 
-class Refused(Failure):
-    """The answer is no: a broker's, with HTTP's status, or this machine's."""
+class RequestRejected(Failure):
+    """The request was rejected: by a broker, with HTTP's status, or by this machine."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -17,7 +17,7 @@ class Refused(Failure):
 
 
 class WrongUse(Failure):
-    """What was typed or configured cannot be meant."""
+    """An invalid command line or configuration."""
 
     exit_code = 2
 

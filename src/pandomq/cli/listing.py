@@ -1,4 +1,4 @@
-"""`pandomq queues`, `exchanges`, `bindings`, …: what a broker has, as tables."""
+"""`pandomq queues`, `exchanges`, `bindings`, …: a broker's objects, as tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pandomq.cli.failures import WrongUse
 from pandomq.cli.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, STREAMS, Noun
 from pandomq.cli.output import cell, print_json, print_table
 
-Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Only of this vhost.")]
+Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Limit the list to this vhost.")]
 Columns = Annotated[
-    str | None, typer.Option(metavar="A,B,…", help="These columns, by their names here or in the HTTP API.")
+    str | None, typer.Option(metavar="A,B,…", help="Columns to show, by their names in this table or in the HTTP API.")
 ]
 
 
@@ -60,11 +60,11 @@ def _command(noun: Noun, about: str) -> Callable[..., None]:
 
 
 LISTINGS = {
-    "queues": _command(QUEUES, "Queues: what waits in them, who consumes, how fast."),
-    "streams": _command(STREAMS, "Streams: from which offset to which, how large, who reads."),
-    "exchanges": _command(EXCHANGES, "Exchanges and their types."),
-    "bindings": _command(BINDINGS, "Bindings: from which exchange, by which key, to which queue or exchange."),
-    "connections": _command(CONNECTIONS, "Connections: who, from where, how busy."),
-    "channels": _command(CHANNELS, "Channels and what they have not settled yet."),
-    "consumers": _command(CONSUMERS, "Consumers and the queues they are at."),
+    "queues": _command(QUEUES, "List queues with their messages, consumers and rates."),
+    "streams": _command(STREAMS, "List streams with their offsets, sizes and readers."),
+    "exchanges": _command(EXCHANGES, "List exchanges and their types."),
+    "bindings": _command(BINDINGS, "List bindings with their source, routing key and destination."),
+    "connections": _command(CONNECTIONS, "List client connections with their users, addresses and rates."),
+    "channels": _command(CHANNELS, "List channels and their unacknowledged and unconfirmed messages."),
+    "consumers": _command(CONSUMERS, "List consumers and their queues."),
 }

@@ -1,7 +1,7 @@
-"""What a broker lists: where, and the columns by which people know it.
+"""The objects that a broker lists: their paths, and the names of their columns.
 
-A column is a field of the API's answer, by a dotted path, or one of the names that this page gives to such a path:
-shorter ones for tables, and those of rabbitmqctl where they differ from the API's.
+A column is a field of the API's answer, by a dotted path, or a name that this module gives to such a path: shorter ones
+for tables, and those of rabbitmqctl where they differ from the API's.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Below /api."""
     vhosts_first: bool = False
-    """Of one vhost it is at vhosts/VHOST/PATH, as in RabbitMQ; otherwise at PATH/VHOST."""
+    """The path for one vhost is vhosts/VHOST/PATH, as in RabbitMQ; otherwise PATH/VHOST."""
     shown: tuple[str, ...]
-    """The columns of a table, unless others are asked for."""
+    """The columns of a table, unless others are requested."""
     names: Mapping[str, str] = {}
-    """Columns that are called otherwise in the API."""
+    """Columns with another name in the API."""
     constants: Mapping[str, str] = {}
     """Columns that the API does not have because they are always the same."""
     of_type: str = ""
-    """If it is said, only items of this type are meant."""
+    """The type of the items that are listed; all if it is empty."""
 
     def value(self, item: Mapping[str, Any], column: str) -> object:
         """The column of one item; None if it has no such field."""
@@ -38,7 +38,7 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
         return value
 
     def unknown_columns(self, items: list[dict[str, Any]], columns: list[str]) -> list[str]:
-        """Those that neither this page nor any item knows; without items nothing can be said."""
+        """Columns that neither this module nor any item has; without items it is unknown."""
         known = {*self.shown, *self.names, *self.constants}
         unknown = [column for column in columns if column not in known]
         return [column for column in unknown if items and not any(column.partition(".")[0] in item for item in items)]

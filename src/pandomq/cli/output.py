@@ -1,32 +1,32 @@
-"""What the commands print: a table to a person, lines with tabs to a pipe, JSON to who asks for it.
+"""The output of commands: a table at a terminal, lines with tabs in a pipe, JSON on request.
 
-Whatever came from a broker is made harmless first: a name may hold a newline, a tab or a terminal's control sequence.
+Data from a broker is escaped first: a name may contain a newline, a tab or a terminal's control sequence.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pandomq.runtime.logs import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Rich is imported by the functions that use it: `pandomq start` needs only `say`.
 
 Row = Sequence[object]
 
 RICH_ROWS_MAX: Final = 500
-"""Longer lists are laid out plainly: fitting 10,000 rows to a terminal takes Rich ten seconds."""
+"""Longer lists are printed plainly: laying out 10,000 rows takes Rich ten seconds."""
 
 
 def print_json(document: bytes) -> None:
-    """The document as it came, indented."""
+    """The document unchanged, indented."""
     sys.stdout.write(msgspec.json.format(document, indent=2).decode() + "\n")
 
 
@@ -36,6 +36,8 @@ def print_table(headers: Sequence[str], rows: Sequence[Row], *, with_headers: bo
     elif len(rows) > RICH_ROWS_MAX:
         sys.stdout.write(aligned(headers, rows))
     else:
+        from rich.console import Console
+
         Console().print(rich_table(headers, rows))
 
 
@@ -48,6 +50,10 @@ def print_lines(headers: Sequence[str], rows: Sequence[Row], *, with_headers: bo
 
 
 def rich_table(headers: Sequence[str], rows: Sequence[Row]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     numeric = [all(_is_number(row[index]) for row in rows) for index in range(len(headers))]
     for header, is_number in zip(headers, numeric, strict=True):
@@ -59,6 +65,8 @@ def rich_table(headers: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def aligned(headers: Sequence[str], rows: Sequence[Row]) -> str:
+    from rich.cells import cell_len
+
     lines = [list(headers), *([cell(value) for value in row] for row in rows)]
     widths = [max(cell_len(line[index]) for line in lines) for index in range(len(headers))]
     return "".join(
@@ -69,7 +77,7 @@ def aligned(headers: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def cell(value: object) -> str:
-    """A value on one line: texts as they are, lists of names with commas, other structures as JSON."""
+    """A value on one line: texts unchanged, lists of names with commas, other structures as JSON."""
     match value:
         case None:
             return ""
@@ -88,7 +96,7 @@ def cell(value: object) -> str:
 
 
 def say(text: str) -> None:
-    """A word to the person, beside what a program would read."""
+    """A message for the person, separate from the output for programs."""
     typer.echo(printable(text), err=True)
 
 

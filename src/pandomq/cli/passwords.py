@@ -1,6 +1,6 @@
-"""Where a password comes from: a file, standard input, or the person at the terminal; never from the command line.
+"""Reads a password from a file, standard input, or the terminal; never from the command line.
 
-A command line is seen by everybody on the machine, and stays in the shell's history.
+All users of the machine can see a command line, and it stays in the shell's history.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ STDIN: Final = Path("-")
 PasswordFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Read the password from this file; - is standard input. Otherwise you are asked."
+        metavar="FILE",
+        help="Read the password from this file; - is standard input. Without the option, the command prompts for it.",
     ),
 ]
 
@@ -36,5 +37,5 @@ def read_password(file: Path | None, user: str) -> str:
     else:
         password = sys.stdin.readline(SECRET_BYTES_MAX).rstrip("\r\n")
     if not password:
-        raise WrongUse("the password is empty")
+        raise WrongUse("the password is empty: enter at least one character")
     return password

@@ -9,58 +9,100 @@ from typing import Annotated
 
 import typer
 
-from pandomq.cli.api import Api, AsJson, Url
+from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.listing import Vhost, list_noun
 from pandomq.cli.nouns import PERMISSIONS, TOPIC_PERMISSIONS
 from pandomq.cli.output import say
 
-permissions_app = typer.Typer(name="permissions", help="What users may do in a vhost.", no_args_is_help=True)
-topic_app = typer.Typer(name="topic", help="Which routing keys users may write and read.", no_args_is_help=True)
+permissions_app = typer.Typer(
+    name="permissions", help="Manage the permissions of users in a vhost.", no_args_is_help=True
+)
+topic_app = typer.Typer(
+    name="topic", help="Restrict the routing keys that users may write and read.", no_args_is_help=True
+)
 permissions_app.add_typer(topic_app, name="topic")
 
-User = Annotated[str, typer.Argument(metavar="USER", show_default=False)]
-InVhost = Annotated[str, typer.Option("--vhost", "-p", help="The vhost.")]
-Exchange = Annotated[str, typer.Argument(metavar="EXCHANGE", show_default=False)]
+User = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.", show_default=False)]
+InVhost = Annotated[str, typer.Option("--vhost", "-p", help="Name of the vhost.")]
+Exchange = Annotated[str, typer.Argument(metavar="EXCHANGE", help="Name of the exchange.", show_default=False)]
 Configure = Annotated[
-    str, typer.Argument(metavar="CONFIGURE", help="What it may declare and delete: '.*' is all, '^$' nothing.")
+    str,
+    typer.Argument(
+        metavar="CONFIGURE",
+        help="Regular expression for names that the user may declare and delete. '.*' allows all, '^$' none.",
+    ),
 ]
-Write = Annotated[str, typer.Argument(metavar="WRITE", help="Where it may publish.")]
-Read = Annotated[str, typer.Argument(metavar="READ", help="From where it may consume.")]
+Write = Annotated[
+    str,
+    typer.Argument(
+        metavar="WRITE",
+        help=(
+            "Regular expression for the names of exchanges to which the user may publish, and of queues that the user "
+            "may bind."
+        ),
+    ),
+]
+Read = Annotated[
+    str,
+    typer.Argument(
+        metavar="READ",
+        help=(
+            "Regular expression for the names of queues from which the user may consume, and of exchanges to which the "
+            "user may bind."
+        ),
+    ),
+]
+WriteKeys = Annotated[
+    str, typer.Argument(metavar="WRITE", help="Regular expression for routing keys with which the user may publish.")
+]
+ReadKeys = Annotated[
+    str, typer.Argument(metavar="READ", help="Regular expression for routing keys with which the user may bind queues.")
+]
 
 
 @permissions_app.command("list")
 def list_permissions(vhost: Vhost = None, json: AsJson = False, url: Url = None) -> None:
-    """Lists permissions."""
+    """List the permissions of users in vhosts."""
     list_noun(Api.at(url), PERMISSIONS, vhost, None, json)
 
 
 @permissions_app.command("set")
-def set_(user: User, configure: Configure, write: Write, read: Read, vhost: InVhost = "/", url: Url = None) -> None:
-    """Lets a user into a vhost, with these rights in place of those it had."""
-    set_permissions(Api.at(url), vhost, user, configure, write, read)
+def set_(
+    user: User,
+    configure: Configure,
+    write: Write,
+    read: Read,
+    vhost: InVhost = "/",
+    url: Url = None,
+    key_file: KeyFile = None,
+) -> None:
+    """Grant a user access to a vhost, and replace its permissions there."""
+    set_permissions(Api.at(url, key_file), vhost, user, configure, write, read)
 
 
 @permissions_app.command("clear")
 def clear(user: User, vhost: InVhost = "/", url: Url = None) -> None:
-    """Takes all rights in a vhost from a user."""
+    """Remove all permissions of a user in a vhost."""
     clear_permissions(Api.at(url), vhost, user)
 
 
 @topic_app.command("list")
 def list_topic_permissions(vhost: Vhost = None, json: AsJson = False, url: Url = None) -> None:
-    """Lists topic permissions."""
+    """List the topic permissions of users in vhosts."""
     list_noun(Api.at(url), TOPIC_PERMISSIONS, vhost, None, json)
 
 
 @topic_app.command("set")
-def set_topic(user: User, exchange: Exchange, write: Write, read: Read, vhost: InVhost = "/", url: Url = None) -> None:
-    """Limits a user to these routing keys at an exchange."""
+def set_topic(
+    user: User, exchange: Exchange, write: WriteKeys, read: ReadKeys, vhost: InVhost = "/", url: Url = None
+) -> None:
+    """Restrict a user to routing keys at an exchange."""
     set_topic_permissions(Api.at(url), vhost, user, exchange, write, read)
 
 
 @topic_app.command("clear")
 def clear_topic(user: User, vhost: InVhost = "/", url: Url = None) -> None:
-    """Takes the limits on routing keys from a user, at all exchanges of the vhost."""
+    """Remove the routing key restrictions of a user at all exchanges of a vhost."""
     clear_topic_permissions(Api.at(url), vhost, user)
 
 
@@ -71,7 +113,7 @@ def set_permissions(api: Api, vhost: str, user: str, configure: str, write: str,
 
 def clear_permissions(api: Api, vhost: str, user: str) -> None:
     api.delete("permissions", vhost, user)
-    say(f"user '{user}' has no rights in vhost '{vhost}'")
+    say(f"user '{user}' has no permissions in vhost '{vhost}'")
 
 
 def set_topic_permissions(api: Api, vhost: str, user: str, exchange: str, write: str, read: str) -> None:
@@ -81,4 +123,4 @@ def set_topic_permissions(api: Api, vhost: str, user: str, exchange: str, write:
 
 def clear_topic_permissions(api: Api, vhost: str, user: str) -> None:
     api.delete("topic-permissions", vhost, user)
-    say(f"user '{user}' has no limits on routing keys in vhost '{vhost}'")
+    say(f"user '{user}' has no restrictions on routing keys in vhost '{vhost}'")

@@ -1,6 +1,6 @@
 """`pandomq policies`: settings for queues and exchanges by the pattern of their names.
 
-With `--operator` those of the operator, which bound what others set.
+With `--operator` those of the operator, which limit the others.
 """
 
 from __future__ import annotations
@@ -16,40 +16,72 @@ from pandomq.cli.listing import Vhost, list_noun
 from pandomq.cli.nouns import OPERATOR_POLICIES, POLICIES
 from pandomq.cli.output import say
 
-policies_app = typer.Typer(name="policies", help="Settings for queues and exchanges by name.", no_args_is_help=True)
+policies_app = typer.Typer(
+    name="policies", help="Manage policies, which apply settings to queues and exchanges by name.", no_args_is_help=True
+)
 
-Operator = Annotated[bool, typer.Option("--operator", help="The operator's policies.")]
-InVhost = Annotated[str, typer.Option("--vhost", "-p", help="The vhost.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+SetsOperator = Annotated[
+    bool,
+    typer.Option(
+        "--operator",
+        help=(
+            "Set an operator policy, which takes precedence over ordinary policies. Of limits in both, the stricter "
+            "one applies."
+        ),
+    ),
+]
+ListsOperator = Annotated[bool, typer.Option("--operator", help="List operator policies instead of ordinary ones.")]
+ClearsOperator = Annotated[bool, typer.Option("--operator", help="Remove an operator policy, not an ordinary one.")]
+InVhost = Annotated[str, typer.Option("--vhost", "-p", help="Name of the vhost.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the policy.", show_default=False)]
 APPLY_TO: Final = "all"
 
 
 @policies_app.command("list")
-def list_policies(operator: Operator = False, vhost: Vhost = None, json: AsJson = False, url: Url = None) -> None:
-    """Lists policies."""
+def list_policies(operator: ListsOperator = False, vhost: Vhost = None, json: AsJson = False, url: Url = None) -> None:
+    """List the policies of vhosts."""
     list_noun(Api.at(url), OPERATOR_POLICIES if operator else POLICIES, vhost, None, json)
 
 
 @policies_app.command("set")
 def set_(
     name: Name,
-    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression on names: '^tmp\\.'.")],
-    definition: Annotated[str, typer.Argument(metavar="DEFINITION", help="""JSON: '{"max-length": 1000}'.""")],
-    priority: Annotated[int, typer.Option(help="Of those that match, the highest holds.")] = 0,
+    pattern: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATTERN", help="Regular expression that matches the names of queues or exchanges, as '^tmp\\.'."
+        ),
+    ],
+    definition: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEFINITION", help="Settings of the policy as JSON, for example '{\"max-length\": 1000}'."
+        ),
+    ],
+    priority: Annotated[
+        int,
+        typer.Option(
+            help="Priority of the policy. If several policies match, the one with the highest priority applies."
+        ),
+    ] = 0,
     apply_to: Annotated[
-        str | None, typer.Option(help="queues, exchanges, all, …", show_default="all; queues for operators'")
+        str | None,
+        typer.Option(
+            help="Kind of objects: queues, classic_queues, quorum_queues, streams, exchanges or all.",
+            show_default="all; queues for operator policies",
+        ),
     ] = None,
-    operator: Operator = False,
+    operator: SetsOperator = False,
     vhost: InVhost = "/",
     url: Url = None,
 ) -> None:
-    """Sets a policy, which holds at once."""
+    """Create or replace a policy, which applies at once."""
     set_policy(Api.at(url), operator, vhost, name, pattern, parse_definition(definition), priority, apply_to)
 
 
 @policies_app.command("clear")
-def clear(name: Name, operator: Operator = False, vhost: InVhost = "/", url: Url = None) -> None:
-    """Removes a policy."""
+def clear(name: Name, operator: ClearsOperator = False, vhost: InVhost = "/", url: Url = None) -> None:
+    """Remove a policy."""
     clear_policy(Api.at(url), operator, vhost, name)
 
 
@@ -73,7 +105,7 @@ def set_policy(
     priority: int,
     apply_to: str | None,
 ) -> None:
-    # An operator's policy concerns queues only, in RabbitMQ and here.
+    # An operator's policy applies to queues only, as in RabbitMQ.
     target = apply_to or ("queues" if operator else APPLY_TO)
     body = {"pattern": pattern, "definition": definition, "priority": priority, "apply-to": target}
     api.put(_path(operator), vhost, name, body=body)

@@ -1,4 +1,5 @@
-"""`pandomq sim`: simulated worlds from seeds. They take a whole broker, which is brought in when it is asked for."""
+"""`pandomq sim`: simulated worlds from seeds. They need a whole broker, which is imported only when the command
+runs."""
 
 from __future__ import annotations
 
@@ -9,32 +10,49 @@ import typer
 
 
 def sim(
-    seeds: Annotated[str, typer.Option(help="Which worlds: first and last seed, as 1..500.")] = "1..200",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
-    nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers, or logs, in each world; 0: one to five.")] = 1,
-    log: Annotated[bool, typer.Option("--log", help="The replicated log alone, without brokers on it.")] = False,
-    seed: Annotated[int | None, typer.Option(help="One world only.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="With --seed: tell everything that happens.")] = False,
-    traced: Annotated[bool, typer.Option("--traced", help="Brokers trace what happens to messages.")] = False,
-    mutant: Annotated[str, typer.Option(help="With this planted bug; see --mutants.")] = "",
-    mutants: Annotated[bool, typer.Option("--mutants", help="Plant one bug after the other and see it found.")] = False,
-    minutes: Annotated[float, typer.Option(help="Go on for so long, from the first of the seeds on.")] = 0,
-    record: Annotated[Path | None, typer.Option(help="Append a line about the run to this file, as JSON.")] = None,
+    seeds: Annotated[str, typer.Option(help="Range of seeds to simulate, as 1..500.")] = "1..200",
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes to run in parallel.")] = 2,
+    nodes: Annotated[
+        int, typer.Option(min=0, max=7, help="Number of brokers, or of logs, per world. 0 varies it from one to five.")
+    ] = 1,
+    log: Annotated[bool, typer.Option("--log", help="Simulate the replicated log alone, without brokers.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Simulate only the world of this seed.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Print every event. Used with --seed.")] = False,
+    traced: Annotated[bool, typer.Option("--traced", help="Trace messages in the simulated brokers.")] = False,
+    minutes: Annotated[
+        float,
+        typer.Option(help="Run for this number of minutes, from the first seed on. 0: run the seeds of --seeds."),
+    ] = 0,
+    record: Annotated[Path | None, typer.Option(help="Append a line of JSON about the run to this file.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Simulate only this part of the world, as features=…, clients=…, machines=…, strikes=3,7-9, "
+                "faults-ms=420. Used with --seed."
+            )
+        ),
+    ] = None,
+    shrink: Annotated[
+        bool, typer.Option(help="Shrink the first failing world for at most a minute, and show what is left of it.")
+    ] = True,
 ) -> None:
-    """Simulate brokers, clients, disks and clocks from seeds, and check every promise."""
-    # Imported here because it brings the whole broker with it, for which the other commands should not wait.
+    """Simulate brokers, clients, disks and clocks from seeds, and check every guarantee.
+
+    A world is one simulated run of brokers, clients and disks, determined by its seed.
+    """
+    # Imported here because it imports the whole broker, for which the other commands should not wait.
     from pandomq.cli import sim_worlds
+    from pandomq.sim.campaign import Job
 
     sim_worlds.run(
+        Job(0, nodes, log, traced=traced),
         seeds=seeds,
-        jobs=jobs,
-        nodes=nodes,
-        log=log,
+        processes=jobs,
         seed=seed,
         explain=explain,
-        traced=traced,
-        mutant=mutant,
-        mutants=mutants,
         minutes=minutes,
         record=record,
+        keep=keep or [],
+        shrink=shrink,
     )

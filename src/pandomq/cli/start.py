@@ -11,10 +11,11 @@ import typer
 
 from pandomq import __version__, kernel
 from pandomq.cli.config import data_port
+from pandomq.cli.config.cluster_section import ClusterTls
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
-from pandomq.cli.config.sections import ClusterTls, Configuration, Node, Tls
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.config.sections import Configuration, NodeSection, TlsSection
+from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.start_options import (
     ConfigFile,
     Data,
@@ -31,9 +32,11 @@ from pandomq.cli.start_options import (
     load_or_exit,
 )
 from pandomq.journal.faults import StoreFault
+from pandomq.node.clients.offers import announced_version
+from pandomq.node.containment import LifeOver
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.endpoints import Endpoints
-from pandomq.runtime.listen import Address, listening_sockets
+from pandomq.runtime.listen import ListenAddress, listening_sockets
 from pandomq.runtime.logs import set_up_logs
 from pandomq.runtime.tls import TlsFiles
 
@@ -53,12 +56,16 @@ def start(
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     bootstrap: Annotated[
-        bool, typer.Option("--bootstrap", help="Begin a cluster now, with the primaries of the configuration.")
+        bool,
+        typer.Option(
+            "--bootstrap",
+            help="Create a new cluster with the primaries of the configuration. Use it once, on one broker.",
+        ),
     ] = False,
 ) -> None:
-    """Starts a broker in the foreground; ^C or SIGTERM stops it, SIGHUP has it read its configuration again.
+    """Start a broker in the foreground. ^C or SIGTERM stops it; SIGHUP reloads its configuration.
 
-    Everything else is in the configuration: `pandomq config` shows all keys and what holds.
+    All other settings are configuration keys: `pandomq config` shows every key and its value.
     """
     options = StartOptions(
         config=config,
@@ -75,8 +82,10 @@ def start(
     )
     loaded = load_or_exit(options)
     if bootstrap and not loaded.configuration.cluster.primaries:
-        raise WrongUse("--bootstrap begins a cluster with cluster.primaries, and there are none")
-    # Imported here because it brings the whole broker with it, for which the other commands should not wait.
+        raise WrongUse(
+            "--bootstrap creates a cluster from cluster.primaries, which is empty: set it in the configuration"
+        )
+    # Imported here because it imports the whole broker, for which the other commands should not wait.
     from pandomq.admin.application import Application
     from pandomq.runtime.process import run
 
@@ -100,14 +109,19 @@ def start(
             loaded.journal_settings(),
         )
     except StoreFault as fault:
-        raise Refused(f"broker {node.name} with the store in {node.data} cannot go on: {fault}") from None
+        raise RequestRejected(f"broker {node.name} cannot use the store in {node.data}: {fault}") from None
+    except LifeOver as fault:
+        raise RequestRejected(
+            f"broker {node.name} stops, because it has no log on disk to recover its state from: {fault}. Start it "
+            "again, and report the traceback."
+        ) from None
     except OSError as error:
         places = " and ".join(place for place in _places(loaded.configuration).values() if place != OFF)
-        raise _cannot_start(node, places, error, "Look at --data and [node.tls].") from None
+        raise _cannot_start(node, places, error, "Check --data and [node.tls].") from None
 
 
 def _places(configuration: Configuration) -> dict[str, str]:
-    """Where to listen, by the option or key that says so."""
+    """Addresses to listen on, by their option or key."""
     node = configuration.node
     return {
         "--listen": node.listen,
@@ -120,19 +134,19 @@ def _places(configuration: Configuration) -> dict[str, str]:
 
 
 def _refuse_places_that_cannot_be_had(configuration: Configuration) -> None:
-    """Tries each by itself, so that what is said names the one at fault."""
+    """Tries each separately, so that the error names the one at fault."""
     node = configuration.node
     for option, place in _places(configuration).items():
         try:
-            for sock in listening_sockets(Address.parse(place)) if place != OFF else ():
+            for sock in listening_sockets(ListenAddress.parse(place)) if place != OFF else ():
                 sock.close()
         except OSError as error:
             raise _cannot_start(node, place, error, _advice(error, option)) from None
 
 
-def _cannot_start(node: Node, places: str, error: OSError, advice: str) -> Refused:
+def _cannot_start(node: NodeSection, places: str, error: OSError, advice: str) -> RequestRejected:
     file = f" ({error.filename})" if error.filename else ""
-    return Refused(f"cannot start broker {node.name} on {places}: {error.strerror or error}{file}. {advice}")
+    return RequestRejected(f"cannot start broker {node.name} on {places}: {error.strerror or error}{file}. {advice}")
 
 
 def _endpoints(configuration: Configuration) -> Endpoints:
@@ -152,11 +166,11 @@ def _endpoints(configuration: Configuration) -> Endpoints:
     )
 
 
-def _address(text: str) -> Address | None:
-    return None if text == OFF else Address.parse(text)
+def _address(text: str) -> ListenAddress | None:
+    return None if text == OFF else ListenAddress.parse(text)
 
 
-def _tls_files(tls: Tls) -> TlsFiles | None:
+def _tls_files(tls: TlsSection) -> TlsFiles | None:
     if tls.certificate is None or tls.key is None:
         return None
     return TlsFiles(
@@ -177,12 +191,14 @@ def _cluster_tls_files(tls: ClusterTls) -> TlsFiles | None:
 
 def _ready(loaded: Loaded, urls: list[str]) -> None:
     if loaded.file is not None:
-        log.info("the configuration is %s", loaded.file.absolute())
+        log.info("read the configuration file %s", loaded.file.absolute())
     log.info(
-        "PandoMQ %s ready on %s (kernel: %s); %s",
+        "PandoMQ %s ready on %s (kernel: %s), announced as %s %s; %s",
         __version__,
         ", ".join(urls),
         kernel.KIND,
+        product := loaded.configuration.node.compat_product,
+        announced_version(product),
         _where_state_is(loaded),
     )
 
@@ -190,13 +206,13 @@ def _ready(loaded: Loaded, urls: list[str]) -> None:
 def _where_state_is(loaded: Loaded) -> str:
     configuration = loaded.configuration
     if configuration.log.store == "memory":
-        return "state is in memory and ends with this process"
-    return f"state is in {configuration.node.data}, fsync: {configuration.log.fsync}"
+        return "state is kept in memory only and is lost when this process ends"
+    return f"state is stored in {configuration.node.data}, fsync: {configuration.log.fsync}"
 
 
 def _advice(error: OSError, option: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Another program listens there: stop it, or choose another {option}."
+        return f"Another program listens on this address: stop it, or choose another {option}."
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"Choose a port above 1023: {option}."
-    return f"That address is not one of this machine's: choose another {option}."
+        return f"This port needs privileges: choose a port above 1023 with {option}."
+    return f"This machine does not have that address: choose another {option}."

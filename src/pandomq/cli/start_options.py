@@ -1,4 +1,4 @@
-"""Options that set keys of the configuration: of `pandomq start`, and of `pandomq config`, which shows what they do.
+"""Options that set keys of the configuration: of `pandomq start`, and of `pandomq config`, which shows their effect.
 
 None means that an option was not given, so that the environment, the file or the default decides.
 """
@@ -21,56 +21,77 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="The configuration; also PANDOMQ_CONFIG in the environment.",
+        help="Read the configuration from this file. The environment variable PANDOMQ_CONFIG can name the file, too.",
         show_default="pandomq.toml, if there is one",
     ),
 ]
-Name = Annotated[str | None, typer.Option(help="The broker's name.", show_default="n1")]
+Name = Annotated[str | None, typer.Option(help="Name of the broker, unique in its cluster.", show_default="n1")]
 Listen = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.", show_default="127.0.0.1:5672"
+        metavar="HOST:PORT", help="Address for AMQP clients. Port 0 takes a free port.", show_default="127.0.0.1:5672"
     ),
 ]
 Http = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Where the HTTP API is; off: nowhere.", show_default="127.0.0.1:15672"),
+    typer.Option(
+        metavar="HOST:PORT", help="Address of the HTTP API. The value off disables it.", show_default="127.0.0.1:15672"
+    ),
 ]
 Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="The broker's directory.", show_default="pandomq-data/NAME")
+    Path | None, typer.Option(metavar="DIR", help="Data directory of the broker.", show_default="pandomq-data/NAME")
 ]
 Join = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT,…", help="Join the brokers there as a secondary; wants cluster.key.", show_default=False
+        metavar="HOST:PORT,…",
+        help=(
+            "Join the cluster of these brokers as a secondary, which has no vote. The cluster's key is needed as well "
+            "(cluster.key_file)."
+        ),
+        show_default=False,
     ),
 ]
 Memory = Annotated[
-    bool | None, typer.Option("--memory", help="Keep nothing on disk: all is lost when the broker stops.")
+    bool | None,
+    typer.Option(
+        "--memory", help="Keep the log in memory only. All messages and declarations are lost when the broker stops."
+    ),
 ]
 MemoryMb = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="MIB",
-        help="Hold publishers back while messages take more than this.",
+        help="Block publishing connections while messages take more memory than this, in MiB.",
         show_default="60 % of the memory",
     ),
 ]
 Heartbeat = Annotated[
     int | None,
     typer.Option(
-        min=0, max=65535, metavar="SECONDS", help="Heartbeat proposed to clients; 0: none.", show_default="60"
+        min=0,
+        max=65535,
+        metavar="SECONDS",
+        help="Propose this heartbeat interval to clients, in seconds. 0 disables heartbeats.",
+        show_default="60",
     ),
 ]
 LogLevel = Annotated[
-    str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default="info")
+    str | None,
+    typer.Option(
+        metavar="LEVEL",
+        help="Log messages of this severity and above: debug, info, warning or error.",
+        show_default="info",
+    ),
 ]
-LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json.", show_default="text")]
+LogFormat = Annotated[
+    str | None, typer.Option(metavar="FORMAT", help="Write log lines as text or as json.", show_default="text")
+]
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """As they were typed."""
+    """The options as they were typed."""
 
     config: Path | None
     name: str | None
@@ -85,7 +106,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_format: str | None
 
     def load(self) -> Loaded:
-        """What holds now: files and environment are read anew. Raises ConfigurationError."""
+        """The effective values now: files and environment are read again. Raises ConfigurationError."""
         return load(
             self.config,
             os.environ,
@@ -105,7 +126,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_or_exit(options: StartOptions) -> Loaded:
-    """What holds; ends the program with 2 and one line for each problem if something is wrong."""
+    """The effective values; ends the program with 2 and one line for each problem if there are any."""
     try:
         return options.load()
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""`pandomq status`: who is in the cluster, who leads it, and what is wrong."""
+"""`pandomq status`: the members of the cluster, its root, and problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ELECTIONS_SHOWN: Final = 5
 
 
 def status(json: AsJson = False, url: Url = None, key_file: KeyFile = None) -> None:
-    """Shows the brokers, their roles, links, the last elections, and alarms."""
+    """Show the brokers, their roles, links, the last elections, and alarms."""
     show_status(Api.at(url, key_file), json)
 
 
@@ -43,13 +43,14 @@ def status_lines(found: dict[str, Any], address: str) -> list[str]:
     lines = [
         f"PandoMQ {cell(found.get('version'))} at {address}, kernel: {cell(found.get('kernel'))}",
         f"cluster {cell(found.get('cluster'))}, term {cell(found.get('term'))}, "
-        + (f"root {cell(root)}" if root else "no root: nothing is confirmed until there is one"),
+        + (f"root {cell(root)}" if root else "no root: no message can be confirmed until one is elected"),
     ]
     if found.get("epoch"):
         lines.append(f"epoch {cell(found.get('epoch'))}: the last promotion was forced")
     if root and root != found.get("name", root):
         lines.append(
-            f"{cell(found.get('name'))} is a {cell(found.get('role'))}: how far the others are only the root knows"
+            f"{cell(found.get('name'))} is a {cell(found.get('role'))}: only the root knows the progress of the "
+            "other brokers"
         )
     alarms: list[Any] = found.get("alarms") or []
     texts: list[Any] = found.get("alarm_texts") or []
@@ -57,16 +58,19 @@ def status_lines(found: dict[str, Any], address: str) -> list[str]:
 
 
 def link_lines(found: dict[str, Any]) -> list[str]:
-    """Of links that are not as they should be."""
+    """For links with a problem."""
     broken = [link for link in found.get("links") or [] if not link.get("linked") or link.get("state") != "linked"]
     return [
-        f"LINK to {cell(link.get('name') or 'somebody')} at {cell(link.get('address'))}: {cell(link.get('state'))}"
+        (
+            f"LINK to {cell(link.get('name') or 'an unknown broker')} at {cell(link.get('address'))}: "
+            f"{cell(link.get('state'))}"
+        )
         for link in broken
     ]
 
 
 def election_lines(found: dict[str, Any]) -> list[str]:
-    """Of a cluster with more than one broker."""
+    """For a cluster with more than one broker."""
     elections = found.get("elections") or []
     if len(found.get("members") or []) < 2 or not elections:
         return []

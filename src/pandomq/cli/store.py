@@ -1,8 +1,8 @@
-"""`pandomq store`: looks into a broker's store, checks it, repairs it, and makes a copy of it.
+"""`pandomq store`: inspects a broker's store, checks it, repairs it, and copies it.
 
 `inspect` and `backup` also work beside a running broker. `inspect` reads what a restart would read, `verify` reads
-everything; neither changes anything. `repair` never drops anything in silence: what it cuts off is kept in a file that
-it names.
+everything; neither changes anything. `repair` never drops anything silently: it keeps removed data in a file, and names
+it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from pandomq.bench.journal import measure_journal
 from pandomq.journal import events
 from pandomq.journal.faults import StoreFault
-from pandomq.journal.inspection import StoreReport
-from pandomq.runtime.disk_bench import measure_journal
-from pandomq.runtime.disk_tools import Show, inspect_store, repair_store, store_in
-from pandomq.runtime.store_backup import back_up
+from pandomq.journal.recovery.offline_scan import StoreReport
+from pandomq.runtime.disk.disk_tools import Show, inspect_store, repair_store, store_in
+from pandomq.runtime.disk.store_backup import back_up
 
 store_app = typer.Typer(
-    name="store", help="Look into a broker's store, check it, repair it, back it up.", no_args_is_help=True
+    name="store", help="Inspect, verify, repair and back up the store of a broker.", no_args_is_help=True
 )
 _out = Console()
 _console = Console(stderr=True)
 
-Directories = Annotated[list[Path], typer.Argument(help="Data directories of brokers, or their stores.")]
-Directory = Annotated[Path, typer.Argument(help="The data directory of a broker, or its store.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Directories = Annotated[list[Path], typer.Argument(help="Data directories of brokers, for example pandomq-data/n1.")]
+Directory = Annotated[Path, typer.Argument(help="Data directory of a broker, for example pandomq-data/n1.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @store_app.command()
 def inspect(directories: Directories, json: Json = False) -> None:
-    """What is in stores, and which of several is the newest."""
+    """Show the contents of stores, and which of several is the newest. The broker may be running."""
     reports = {directory: _look(directory, json, deep=False) for directory in directories}
     newest = _newest(list(reports.values()))
     if json:
@@ -56,7 +56,7 @@ def inspect(directories: Directories, json: Json = False) -> None:
 
 @store_app.command()
 def verify(directories: Directories, json: Json = False) -> None:
-    """Read everything and name all damage. Ends with 1 if there is any."""
+    """Read the whole store and report all damage. The broker must be stopped. The exit status is 1 if there is any."""
     reports = {directory: _look(directory, json, deep=True) for directory in directories}
     if json:
         _print([{"directory": str(path), "sound": report.sound} | _plain(report) for path, report in reports.items()])
@@ -64,23 +64,25 @@ def verify(directories: Directories, json: Json = False) -> None:
         for path, report in reports.items():
             _print_troubles(path, report)
             if report.sound:
-                _say(f"{path}: sound; entries up to {report.last_index}, {_size(report.size_bytes)}")
+                _say(f"{path}: no damage; entries up to {report.last_index}, {_size(report.size_bytes)}")
     if not all(report.sound for report in reports.values()):
         raise typer.Exit(1)
 
 
 @store_app.command()
 def repair(directory: Directory, json: Json = False) -> None:
-    """Mend what can be mended; cut the log at the first damage and keep what is cut in a side file."""
+    """Repair a store: rebuild what can be rebuilt, cut the log at the first damage, and keep the cut part in a side
+    file. The broker must be stopped.
+    """
     with _complaining(), _progress(json) as show:
         done = repair_store(directory, show)
     if json:
         _print({"directory": str(directory)} | msgspec.to_builtins(done))
         return
     for flaw in done.mended:
-        _say(f"mended: {flaw}")
+        _say(f"repaired: {flaw}")
     if done.cut_from:
-        _say(f"cut off: entries {done.cut_from} to {done.cut_to}; kept in {store_in(directory) / done.aside}")
+        _say(f"cut off: entries {done.cut_from} to {done.cut_to}; they are kept in {store_in(directory) / done.aside}")
     if done.pages:
         kept = store_in(directory) / done.pages_aside
         _say(f"given up: {done.pages} damaged pages of messages; their bytes are kept in {kept}")
@@ -93,31 +95,36 @@ def repair(directory: Directory, json: Json = False) -> None:
 @store_app.command()
 def backup(
     directory: Directory,
-    target: Annotated[Path, typer.Argument(help="Where the copy goes: an empty directory, or one that is made.")],
+    target: Annotated[Path, typer.Argument(help="Target directory of the copy. It must be empty or not exist.")],
     json: Json = False,
 ) -> None:
-    """Copy a store, also that of a running broker, and check the copy: `pandomq start --data TARGET` starts from it.
+    """Copy a store, even that of a running broker, and verify the copy.
 
-    It holds all that was confirmed before. It has the broker's name and its cluster: start it in place of that broker,
-    not beside it.
+    The copy contains everything that was confirmed before the backup started. `pandomq start --data TARGET` starts
+    from it. It has the name and the cluster of the original broker: start it instead of that broker, not beside it.
     """
     with _complaining(), _progress(json) as show:
         report = back_up(directory, target, show)
     if json:
         _print({"directory": str(target)} | _plain(report))
         return
-    _say(f"{target}: sound; entries up to {report.last_index} of broker {report.node_name}, {_size(report.size_bytes)}")
+    _say(
+        f"{target}: no damage; entries up to {report.last_index} of broker {report.node_name}, "
+        f"{_size(report.size_bytes)}"
+    )
 
 
 @store_app.command()
 def bench(
-    directory: Annotated[Path, typer.Argument(help="On the disk to be measured; what is made there is removed.")],
-    entry_bytes: Annotated[int, typer.Option(min=1, help="Bytes of an entry.")] = 1024,
-    entries_per_batch: Annotated[int, typer.Option(min=1, help="Entries for one sync.")] = 2000,
-    total_mib: Annotated[int, typer.Option(min=16, help="How much to write and to recover.")] = 1024,
+    directory: Annotated[
+        Path, typer.Argument(help="Directory on the disk to measure. The files of the measurement are removed.")
+    ],
+    entry_bytes: Annotated[int, typer.Option(min=1, help="Size of an entry in bytes.")] = 1024,
+    entries_per_batch: Annotated[int, typer.Option(min=1, help="Number of entries per sync.")] = 2000,
+    total_mib: Annotated[int, typer.Option(min=16, help="Amount of data to write and to recover, in MiB.")] = 1024,
     json: Json = False,
 ) -> None:
-    """Measure how fast a log would be on this disk."""
+    """Measure the write and recovery speed of a log on this disk."""
     found = measure_journal(
         directory,
         lambda stage: None if json else _console.print(f"{stage} …"),
@@ -134,7 +141,7 @@ def bench(
     _out.print(table)
 
 
-# What was found.
+# The results.
 
 
 def _look(directory: Path, json: bool, *, deep: bool) -> StoreReport:
@@ -143,7 +150,7 @@ def _look(directory: Path, json: bool, *, deep: bool) -> StoreReport:
 
 
 def _newest(reports: list[StoreReport]) -> list[StoreReport]:
-    """The highest by epoch, term and index; several if they are equal, none if they cannot be compared."""
+    """The highest by epoch, term and index; several if they are equal, none if they are not comparable."""
     usable = [report for report in reports if not report.fault and not report.new]
     if len({report.cluster_id for report in usable}) != 1:
         return []
@@ -155,7 +162,7 @@ def _newest(reports: list[StoreReport]) -> list[StoreReport]:
 def _verdict(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> str:
     names = [str(path) for path, report in reports.items() if report in newest]
     if not names:
-        return "None is the newest: they belong to different clusters, or to different forced promotions."
+        return "No store is the newest: they belong to different clusters, or to different forced promotions."
     return f"Newest by (epoch, term, index): {', '.join(names)}"
 
 
@@ -173,7 +180,7 @@ def _overview(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> Ta
             report.node_name,
             report.cluster_id,
             str(report.epoch),
-            f"{report.known_term} (spoken: {report.term})",
+            f"{report.known_term} (announced: {report.term})",
             entries,
             ", ".join(map(str, report.snapshots)) or "-",
             str(len(report.files)),
@@ -190,14 +197,16 @@ def _print_troubles(path: Path, report: StoreReport) -> None:
         damage = report.damage
         _say(f"{path}: corrupt: {damage.file} at offset {damage.offset}: {damage.text}")
         further = "" if damage.end_known else " at least"
-        _say(f"  entries up to {report.last_index} are good; the log went on to {damage.known_index}{further}")
+        _say(f"  entries up to {report.last_index} are intact; the log continued to {damage.known_index}{further}")
     if report.torn is not None:
         torn = report.torn
-        _say(f"{path}: {torn.file} has {torn.cut_bytes} bytes from offset {torn.offset} on that were never finished")
+        _say(
+            f"{path}: {torn.file} ends with {torn.cut_bytes} bytes of an unfinished write, from offset {torn.offset} on"
+        )
     for flaw in report.flaws:
         _say(f"{path}: damaged: {flaw.file} at offset {flaw.offset}: {flaw.text}")
     for file in report.aside:
-        _say(f"{path}: {file} keeps what was cut off the log")
+        _say(f"{path}: {file} contains entries that were cut off the log")
 
 
 def _size(size_bytes: int) -> str:
@@ -222,7 +231,7 @@ def _print(value: object) -> None:
 
 @contextmanager
 def _complaining() -> Iterator[None]:
-    """A store that cannot be used is the user's to deal with: in words, not with a traceback."""
+    """Reports an unusable store as a message for the user, without a traceback."""
     try:
         yield
     except StoreFault as fault:
@@ -234,9 +243,9 @@ def _complaining() -> Iterator[None]:
 def _progress(quiet: bool) -> Iterator[Show]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
     with Progress(*columns, console=_console, transient=True, disable=quiet) as display:
-        tasks: dict[events.Stage, TaskID] = {}
+        tasks: dict[events.RecoveryStage, TaskID] = {}
 
-        def show(progress: events.Progress) -> None:
+        def show(progress: events.RecoveryProgress) -> None:
             if progress.stage not in tasks:
                 tasks[progress.stage] = display.add_task(progress.stage.value)
             display.update(tasks[progress.stage], completed=progress.done_bytes, total=progress.total_bytes)

@@ -1,6 +1,6 @@
 """`pandomq top`: a broker at work, refreshed in place.
 
-Rates are counted here, from one look at the counters to the next, so that they are of the interval that is shown.
+Rates are computed here, from one reading of the counters to the next, so that they are for the displayed interval.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ QUEUE_COLUMNS: Final = ("vhost", "name", "ready", "unacked", "messages", "consum
 Counters = dict[str, int]
 
 
-class Look(msgspec.Struct, frozen=True):
-    """What one look at a broker saw."""
+class TopSample(msgspec.Struct, frozen=True):
+    """One reading of a broker's state."""
 
     at_s: float
     overview: dict[str, Any]
@@ -48,16 +48,20 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def top(
-    interval: Annotated[float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Between two looks.")] = 1.0,
-    count: Annotated[int, typer.Option(min=0, help="End after so many looks; 0: never.")] = 0,
-    rows: Annotated[int, typer.Option(min=1, max=500, help="Queues to show.")] = 20,
-    sort: Annotated[str, typer.Option(help="The busiest queues by: messages, in, out.")] = "messages",
-    json: Annotated[bool, typer.Option("--json", help="A line of JSON for each look.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Seconds between two refreshes.")
+    ] = 1.0,
+    count: Annotated[int, typer.Option(min=0, help="End after this number of refreshes. 0 means no limit.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, max=500, help="Number of queues to show, one row per queue.")] = 20,
+    sort: Annotated[
+        str, typer.Option(help="Order of the queues: by messages, in (publish rate) or out (delivery rate).")
+    ] = "messages",
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per refresh.")] = False,
     url: Url = None,
 ) -> None:
-    """Shows rates and the busiest queues, refreshed in place; ^C ends it."""
+    """Show rates and the busiest queues, refreshed in place; ^C ends it."""
     if sort not in SORTS:
-        raise WrongUse(f"'{cell(sort)}' is none of {', '.join(SORTS)}")
+        raise WrongUse(f"--sort '{cell(sort)}' is unknown: expected one of {', '.join(SORTS)}")
     api = Api.at(url)
     looks = _looks(lambda: look(api, rows, sort), interval, count, patient=sys.stdout.isatty() and not json)
     if json:
@@ -68,33 +72,33 @@ def top(
         _print_looks(looks)
 
 
-def look(api: Api, rows: int, sort: str) -> Look:
+def look(api: Api, rows: int, sort: str) -> TopSample:
     overview: dict[str, Any] = api.get("overview")
     answer: Any = api.get("queues", page="1", page_size=str(rows), sort=SORTS[sort], sort_reverse="true")
-    # A broker that knows no pages answers with everything.
+    # A broker without paging of its lists returns everything.
     queues: list[dict[str, Any]] = answer["items"] if isinstance(answer, dict) else answer
     column = {"messages": "messages", "in": "in/s", "out": "out/s"}[sort]
     queues.sort(key=lambda queue: _number(QUEUES.value(queue, column)), reverse=True)
-    return Look(time.monotonic(), overview, queues[:rows], api.get("cluster"))
+    return TopSample(time.monotonic(), overview, queues[:rows], api.get("cluster"))
 
 
-def rates(before: Look | None, now: Look) -> dict[str, float]:
-    """Per second since the look before; without one, what the broker itself says."""
+def rates(before: TopSample | None, now: TopSample) -> dict[str, float]:
+    """Per second since the earlier reading; without one, the broker's own rates."""
     if before is None:
         stats = now.overview.get("message_stats") or {}
         return {name: _number((stats.get(f"{name}_details") or {}).get("rate")) for name in COUNTERS}
     elapsed_s = max(now.at_s - before.at_s, 0.001)
-    # A broker that was started anew counts from zero.
+    # A restarted broker counts from zero.
     return {name: max(now.counters[name] - before.counters[name], 0) / elapsed_s for name in COUNTERS}
 
 
-Sight = tuple[dict[str, float], Look] | Failure
-"""Rates and what they were counted from, or why there is nothing to see."""
+Sight = tuple[dict[str, float], TopSample] | Failure
+"""Rates and the reading they are from, or the failure."""
 
 
-def _looks(take: Callable[[], Look], interval_s: float, count: int, *, patient: bool) -> Iterator[Sight]:
-    """Looks until the count is reached. If patient, a broker that went away is waited for."""
-    before: Look | None = None
+def _looks(take: Callable[[], TopSample], interval_s: float, count: int, *, patient: bool) -> Iterator[Sight]:
+    """Reads the state until the count is reached. If patient, it waits for a broker that is gone."""
+    before: TopSample | None = None
     taken = 0
     while True:
         try:
@@ -122,7 +126,7 @@ def _show_in_place(api: Api, looks: Iterator[Sight]) -> None:
             return
 
 
-def _picture(api: Api, per_second: dict[str, float], now: Look) -> Group:
+def _picture(api: Api, per_second: dict[str, float], now: TopSample) -> Group:
     totals = now.overview.get("object_totals") or {}
     waiting = now.overview.get("queue_totals") or {}
     head = (
@@ -137,7 +141,7 @@ def _picture(api: Api, per_second: dict[str, float], now: Look) -> Group:
 
 
 def _place(cluster: dict[str, Any]) -> str:
-    """Among several brokers: who this one is, and who is root."""
+    """Among several brokers: the name of this one, and the root."""
     members = cluster.get("members") or []
     if len(members) < 2:
         return ""
@@ -167,7 +171,7 @@ def _print_json_lines(looks: Iterator[Sight]) -> None:
         sys.stdout.flush()
 
 
-def _queue_rows(now: Look) -> list[list[object]]:
+def _queue_rows(now: TopSample) -> list[list[object]]:
     return [[QUEUES.value(queue, column) for column in QUEUE_COLUMNS] for queue in now.queues]
 
 

@@ -1,4 +1,4 @@
-"""`pandomq users`: who may log in, and their tags."""
+"""`pandomq users`: the users that may log in, and their tags."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pandomq.cli.api import Api, AsJson, Url
-from pandomq.cli.failures import Refused
+from pandomq.cli.api import Api, AsJson, KeyFile, Url
+from pandomq.cli.failures import RequestRejected
 from pandomq.cli.listing import list_noun
 from pandomq.cli.nouns import USERS
 from pandomq.cli.output import say
 from pandomq.cli.passwords import PasswordFile, read_password
 
-users_app = typer.Typer(name="users", help="Who may log in, and their tags.", no_args_is_help=True)
+users_app = typer.Typer(name="users", help="Manage users and their tags.", no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(metavar="USER", show_default=False)]
-TAGS_HELP: Final = "administrator, monitoring, policymaker, management; none: AMQP only."
+User = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Allow the change even if no administrator is left.")]
+TAGS_HELP: Final = (
+    "Tags: administrator, monitoring, policymaker or management. Without tags, the user can use AMQP only."
+)
 
 
 @users_app.command("list")
-def list_users(json: AsJson = False, url: Url = None) -> None:
-    """Lists the users."""
-    list_noun(Api.at(url), USERS, None, None, json)
+def list_users(json: AsJson = False, url: Url = None, key_file: KeyFile = None) -> None:
+    """List the users."""
+    list_noun(Api.at(url, key_file), USERS, None, None, json)
 
 
 @users_app.command("add")
@@ -31,22 +34,23 @@ def add(
     tags: Annotated[str, typer.Option(metavar="A,B,…", help=TAGS_HELP)] = "",
     password_file: PasswordFile = None,
     url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
-    """Adds a user, who may do nothing until `pandomq permissions set`."""
-    api = Api.at(url)
+    """Add a user without permissions. `pandomq permissions set` grants them."""
+    api = Api.at(url, key_file)
     add_user(api, user, read_password(password_file, user), tags.split(","))
 
 
 @users_app.command("delete")
-def delete(user: User, url: Url = None) -> None:
-    """Deletes a user and its permissions."""
-    delete_user(Api.at(url), user)
+def delete(user: User, force: Force = False, url: Url = None, key_file: KeyFile = None) -> None:
+    """Delete a user and its permissions. The last administrator can be deleted only with --force."""
+    delete_user(Api.at(url, key_file), user, force=force)
 
 
 @users_app.command("password")
-def password(user: User, password_file: PasswordFile = None, url: Url = None) -> None:
-    """Gives a user another password."""
-    api = Api.at(url)
+def password(user: User, password_file: PasswordFile = None, url: Url = None, key_file: KeyFile = None) -> None:
+    """Change the password of a user."""
+    api = Api.at(url, key_file)
     change_password(api, user, read_password(password_file, user))
 
 
@@ -54,36 +58,42 @@ def password(user: User, password_file: PasswordFile = None, url: Url = None) ->
 def tags(
     user: User,
     tags: Annotated[list[str] | None, typer.Argument(metavar="[TAG]…", help=TAGS_HELP, show_default=False)] = None,
+    force: Force = False,
     url: Url = None,
+    key_file: KeyFile = None,
 ) -> None:
-    """Gives a user these tags in place of those it has."""
-    set_tags(Api.at(url), user, tags or [])
+    """Replace the tags of a user."""
+    set_tags(Api.at(url, key_file), user, tags or [], force=force)
 
 
 def add_user(api: Api, user: str, password: str, tags: list[str]) -> None:
     if api.exists("users", user):
-        raise Refused(f"user '{user}' exists already")
+        raise RequestRejected(f"user '{user}' exists already")
     api.put("users", user, body={"password": password, "tags": _joined(tags)})
     say(f"user '{user}' added")
 
 
-def delete_user(api: Api, user: str) -> None:
-    api.delete("users", user)
+def delete_user(api: Api, user: str, *, force: bool = False) -> None:
+    api.delete("users", user, query=_forced(force))
     say(f"user '{user}' deleted")
 
 
 def change_password(api: Api, user: str, password: str) -> None:
     known: dict[str, Any] = api.get("users", user)
     api.put("users", user, body={"password": password, "tags": _joined(_tags_of(known))})
-    say(f"user '{user}' has another password")
+    say(f"password of user '{user}' changed")
 
 
-def set_tags(api: Api, user: str, tags: list[str]) -> None:
-    """A user is written whole, so the hash of its password goes back as it came."""
+def set_tags(api: Api, user: str, tags: list[str], *, force: bool = False) -> None:
+    """The API replaces the whole user, so the hash of its password is sent back unchanged."""
     known: dict[str, Any] = api.get("users", user)
     kept: dict[str, Any] = {name: known[name] for name in ("password_hash", "hashing_algorithm") if name in known}
-    api.put("users", user, body={**kept, "tags": _joined(tags)})
+    api.put("users", user, body={**kept, "tags": _joined(tags)}, query=_forced(force))
     say(f"user '{user}' has the tags {_joined(tags)}" if any(tags) else f"user '{user}' has no tags")
+
+
+def _forced(force: bool) -> dict[str, str] | None:
+    return {"force": "true"} if force else None
 
 
 def _tags_of(known: dict[str, Any]) -> list[str]:

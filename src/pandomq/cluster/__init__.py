@@ -1,6 +1,6 @@
-"""One virtual broker out of many: the links between brokers, and what crosses them.
+"""One virtual broker out of many: the links between brokers, and their messages.
 
-Each broker dials every other one; on a connection that it dialed it publishes, on one that it accepted it listens. So
+Each broker dials every other one; it publishes on a connection that it dialed, and receives on one that it accepted. So
 two brokers are linked by two connections, one for each direction. Both ends prove that they have the cluster's key.
 Pure, like all rooms below the runtime: sockets and nonces come from outside.
 """

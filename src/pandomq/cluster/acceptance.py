@@ -1,9 +1,9 @@
-"""One broker that dialed this one, from its hello to its proof.
+"""The accepting end of a link, from the hello to the proof of the broker that dialed.
 
-    hello ─▶ welcome, with a hello and a proof of ours ─▶ its proof ─▶ accepted
+    hello ─▶ welcome, with a hello and a proof of this broker ─▶ its proof ─▶ accepted
 
-Any step may end in an objection, which the other end is told; both ends write it to their logs. Who has proven nothing
-learns no more than the names, versions and addresses of a hello.
+Any step may end in an objection, which is sent to the other end; both ends log it. A broker that has proven nothing
+learns only the names, versions and addresses of a hello.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pandomq.cluster.proof import Side, is_proven, prove
 
 
 class NotAccepted(Exception):
-    """There will be no link. `answer` is what the other end is to hear, if it can still hear anything."""
+    """The connection does not become a link. `answer` is to be sent to the other end, unless it can receive nothing."""
 
     def __init__(self, reason: str, answer: bytes | None = None) -> None:
         super().__init__(reason)
@@ -35,16 +35,16 @@ class Acceptance:
     __slots__ = ("_key", "_own_data", "_their_data", "own", "theirs")
 
     def __init__(self, key: bytes, own: Hello) -> None:
-        """`own` has a nonce that was drawn for this connection alone."""
+        """`own` has a nonce that was drawn only for this connection."""
         self._key = key
         self.own = own
         self._own_data = encode(own)
         self._their_data = b""
         self.theirs: Hello | None = None
-        """As it says; to be believed once it is proven."""
+        """The hello of the other end; trusted only once the other end has proven it."""
 
     def greet(self, data: bytes) -> bytes:
-        """The challenge for who said this hello. Raises NotAccepted."""
+        """The challenge for the sender of this hello. Raises NotAccepted."""
         try:
             self.theirs = decode_hello(data)
         except BadHello as bad:
@@ -56,7 +56,7 @@ class Acceptance:
         return encode(Welcome(self._own_data, prove(self._key, Side.DIALED, data, self._own_data)))
 
     def accept(self, data: bytes) -> Hello:
-        """Who it is, proven by this answer to the challenge. Raises NotAccepted."""
+        """The identity that this answer to the challenge proves. Raises NotAccepted."""
         assert self.theirs is not None
         try:
             answer = decode_answer(data)
@@ -67,5 +67,5 @@ class Acceptance:
         if not isinstance(answer, Proven) or not is_proven(
             answer.proof, self._key, Side.DIALING, self._their_data, self._own_data
         ):
-            raise NotAccepted(f"{self.theirs.name} has not proven that it has the key of this cluster")
+            raise NotAccepted(f"{self.theirs.name} has not proven that it knows the key of this cluster")
         return self.theirs

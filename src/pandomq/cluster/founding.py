@@ -1,21 +1,21 @@
-"""How brokers with new stores become a cluster: once, all together, and never twice.
+"""How brokers with new stores form a cluster: once, all together, and never twice.
 
-A store is *new* until it belongs to a cluster. Each has an id of its own, drawn when it was made, so that one that was
-lost and made again is known to be another. When all primaries are linked, have new stores and the same list of
+A store is *new* until it belongs to a cluster. Each has a random id from its creation, so that a store that was lost
+and created again is recognized as another. When all primaries are linked, have new stores and the same list of
 primaries, the first of them by name draws a cluster id and proposes it as an *attempt* that names every store. Each
-saves the attempt and says so; when all have, the first begins. Who hears from a broker that has begun with an attempt
-that names its own store begins, too: as a voter, since this store never voted for anything. Everybody else who hears of
-a cluster joins it as a learner.
+saves the attempt and reports that; when all have, the first begins. A broker that receives the report of one that has
+begun, with an attempt that names its own store, begins, too: as a voter, since this store never voted. Every other
+broker that learns of a cluster joins it as a learner.
 
-Why no two clusters begin: an attempt begins only when every store in it has saved it, and no store that has begun
-saves another. Who has saved a later attempt than the one it hears of trusts the news only from a store that is in the
-later one as well: that store has begun, so the later one never will. What a lost store once said does not count.
+Why no two clusters begin: an attempt begins only when every store in it has saved it, and no store that has begun saves
+another. A broker that has saved a later attempt than the one in a report accepts the report only from a store that is
+in the later one as well: that store has begun, so the later one never will. Reports of a lost store do not count.
 
-A person may found a cluster alone (`bootstrap`). Then the other primaries' stores are not known; the first store of
-each that is heard of is noted, once, by the one who founded it, and is a voter. Later ones are learners.
+An operator may form a cluster with one broker alone (`bootstrap`). Then the other primaries' stores are unknown; that
+broker records the first store of each that connects, once, as a voter. Later ones are learners.
 
-Pure: links and messages go in, effects come out, to be carried out in order. Of the whole only the last attempt
-outlives a crash, and that is saved before it is spoken of.
+Pure: links and messages go in, effects come out, to be carried out in order. Only the last attempt survives a crash,
+and it is saved before it is sent.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Final, NamedTuple
 
 from pandomq.cluster.founding_messages import (
     ATTEMPT_BYTES_MAX,
-    Attempt,
     Founder,
+    FoundingAttempt,
     FoundingMessage,
     Prepare,
     Tell,
@@ -34,7 +34,7 @@ from pandomq.cluster.founding_messages import (
 )
 
 TELL_MS: Final = 1_000
-"""How often a broker without a cluster says where it stands."""
+"""How often a broker without a cluster sends its state."""
 
 
 class Primary(NamedTuple):
@@ -42,32 +42,32 @@ class Primary(NamedTuple):
     address: str
 
 
-class Send(NamedTuple):
+class SendFounding(NamedTuple):
     peer: str
     message: FoundingMessage
 
 
 class Save(NamedTuple):
-    """To be synced; `Founding.saved` tells."""
+    """To be synced; answered by `Founding.saved`."""
 
-    attempt: Attempt
+    attempt: FoundingAttempt
 
 
 class Begin(NamedTuple):
     """The store belongs to this attempt's cluster from now on, with its founders as the voters. To be synced; then the
-    broker begins again, with that store. It is the last effect."""
+    broker restarts with that store. It is the last effect."""
 
-    attempt: Attempt
+    attempt: FoundingAttempt
 
 
 class Join(NamedTuple):
-    """The same, but as a learner; with what the cluster began with, if that is known."""
+    """Join the cluster as a learner; with the cluster's first attempt, if that is known."""
 
     cluster_id: str
-    attempt: Attempt | None
+    attempt: FoundingAttempt | None
 
 
-FoundingEffect = Send | Save | Begin | Join
+FoundingEffect = SendFounding | Save | Begin | Join
 
 
 class Founding:
@@ -78,13 +78,13 @@ class Founding:
         primaries: Sequence[Primary],
         *,
         cluster_id: str,
-        attempt: Attempt | None,
+        attempt: FoundingAttempt | None,
         draw_id: Callable[[], str],
         bootstrap: bool = False,
         joins: bool = False,
     ) -> None:
-        """`cluster_id` and `attempt` are what the store has. `joins`: it is to be a learner of a cluster that is there
-        already, whatever else might be."""
+        """`cluster_id` and `attempt` are those in the store. `joins`: it must become a learner of an existing cluster
+        in any case."""
         self._name = name
         self._store = store
         self._primaries = tuple(sorted(primaries))
@@ -95,11 +95,11 @@ class Founding:
         self._bootstrap = bootstrap
         self._joins = joins or name not in self._names
         self._peers: dict[str, Tell | None] = {}
-        """Who is linked, and where it stands."""
+        """The linked brokers, and their states."""
         self._outlived: dict[str, str] = {}
-        """The store that a peer had before the one it has."""
+        """The store that a peer had before its current one."""
         self._proposed_to: set[str] = set()
-        """Who was asked to prepare since the last tick."""
+        """The brokers that got a Prepare since the last tick."""
         self._saves_awaited = 0
         self._over = False
         self._effects: list[FoundingEffect] = []
@@ -116,7 +116,7 @@ class Founding:
             founders = [
                 Founder(name, address, self._store if name == self._name else "") for name, address in self._primaries
             ]
-            self._end(Begin(Attempt(1, self._draw_id(), tuple(founders), self._name)))
+            self._end(Begin(FoundingAttempt(1, self._draw_id(), tuple(founders), self._name)))
         self._decide()
 
     def tick(self, now_ms: int) -> None:
@@ -127,7 +127,7 @@ class Founding:
             self._decide()
 
     def connected(self, peer: str) -> None:
-        """There is a link, or another one than before."""
+        """To be called when there is a new link, possibly in place of an older one."""
         if not self._over:
             self._peers[peer] = None
             self._proposed_to.discard(peer)
@@ -146,13 +146,13 @@ class Founding:
         self._decide()
 
     def saved(self) -> None:
-        """What a Save asked for would outlive a crash; in the order of asking."""
+        """The state of a Save would survive a crash; called in the order of the Saves."""
         self._saves_awaited -= 1
         if not self._over and not self._saves_awaited:
             self._tell_all()
             self._decide()
 
-    # What was heard.
+    # Messages.
 
     def _heard(self, peer: str, tell: Tell) -> None:
         before = self._peers[peer]
@@ -164,18 +164,18 @@ class Founding:
         if self._cluster_id:
             self._enter(peer, tell)
         if before is None or (self._cluster_id and not tell.cluster_id):
-            # The first that is heard of somebody: what it was told before it may not have been ready for.
+            # The first message of this broker: it may not have been ready for earlier ones.
             self._tell(peer)
 
     def _enter(self, peer: str, tell: Tell) -> None:
-        """The first store that a founder comes with is noted by who founded the cluster without it."""
+        """The broker that formed the cluster alone records the first store of each founder."""
         attempt = self._attempt
         if attempt is None or attempt.by != self._name or attempt.store_of(self._name) != self._store:
             return
         if not tell.cluster_id and attempt.store_of(peer) == "":
             self._save(attempt.with_store(peer, tell.store))
 
-    def _asked(self, peer: str, attempt: Attempt) -> None:
+    def _asked(self, peer: str, attempt: FoundingAttempt) -> None:
         if self._cluster_id or self._joins or self._saves_awaited:
             self._tell(peer)
             return
@@ -204,7 +204,7 @@ class Founding:
         return {tell.cluster_id for tell in self._peers.values() if tell is not None and tell.cluster_id}
 
     def _follow(self, cluster_id: str) -> None:
-        """There is a cluster. One who tells of it may know more than another."""
+        """Follows a cluster that exists. Another report may contain more about it."""
         if self._attempt is not None and self._attempt.cluster_id == cluster_id and not self._joins:
             self._end(Begin(self._attempt))
             return
@@ -218,7 +218,7 @@ class Founding:
         if attempt is None or self._joins or not (named == "" or self._is_named(named)):
             self._end(Join(tell.cluster_id, attempt))
         elif named == "":
-            # Who founded it will note this store, unless it has lost its own.
+            # The broker that formed it will record this store, unless it has lost its own.
             founder = self._peers.get(attempt.by)
             if founder is None or founder.store == attempt.store_of(attempt.by):
                 return False
@@ -226,18 +226,18 @@ class Founding:
         elif attempt.by or (self._attempt is not None and self._is_in(tell, self._attempt)):
             self._end(Begin(attempt))
         elif self._attempt is None:
-            # It was saved here once, and is gone: so may be a vote.
+            # It was saved here once, and is gone: a vote may be lost as well.
             self._end(Join(tell.cluster_id, attempt))
         else:
             return False
         return True
 
     def _is_named(self, store: str | None) -> bool:
-        """One that was made since it was named could have voted before it was lost."""
+        """A store that was created after it was named could have voted before it was lost."""
         return store == self._store
 
-    def _is_in(self, tell: Tell, attempt: Attempt) -> bool:
-        """Its sender's store is among the attempt's; then, having begun, it is why that one never will."""
+    def _is_in(self, tell: Tell, attempt: FoundingAttempt) -> bool:
+        """The sender's store is in the attempt; if it has begun another one, that attempt never will begin."""
         sender = next(name for name, told in self._peers.items() if told is tell)
         return attempt.store_of(sender) == tell.store
 
@@ -253,19 +253,19 @@ class Founding:
         attempt = self._attempt
         if attempt is None or attempt.number < number or any(attempt.store_of(name) != stores[name] for name in stores):
             founders = tuple(Founder(name, address, stores[name]) for name, address in self._primaries)
-            self._save(Attempt(max(number, self._number) + 1, self._draw_id(), founders))
+            self._save(FoundingAttempt(max(number, self._number) + 1, self._draw_id(), founders))
             return
         behind = [peer for peer, tell in tells.items() if tell.attempt != attempt]
         for peer in behind:
             if peer not in self._proposed_to:
                 self._proposed_to.add(peer)
-                self._effects.append(Send(peer, Prepare(attempt)))
+                self._effects.append(SendFounding(peer, Prepare(attempt)))
         if not behind:
             self._end(Begin(attempt))
 
     # Effects.
 
-    def _save(self, attempt: Attempt) -> None:
+    def _save(self, attempt: FoundingAttempt) -> None:
         self._attempt = attempt
         self._saves_awaited += 1
         self._proposed_to.clear()
@@ -280,35 +280,35 @@ class Founding:
             self._tell(peer)
 
     def _tell(self, peer: str) -> None:
-        # What is not saved yet is not spoken of; who asks hears when it is.
+        # An attempt is not sent before it is saved; a broker that asks gets it afterwards.
         if not self._saves_awaited:
             self._effects.append(self._said(peer))
 
-    def _said(self, peer: str) -> Send:
+    def _said(self, peer: str) -> SendFounding:
         names = () if self._joins else self._names
-        return Send(peer, Tell(self._store, names, self._cluster_id, self._attempt))
+        return SendFounding(peer, Tell(self._store, names, self._cluster_id, self._attempt))
 
     # For people.
 
     @property
     def waiting(self) -> str:
-        """For what this broker waits before it belongs to a cluster; empty if for nothing."""
+        """The brokers that this broker waits for before it belongs to a cluster, in words; empty if there are none."""
         if self._cluster_id:
             return ""
         ids = self._clusters()
         if len(ids) > 1:
-            return f"it hears of different clusters: {', '.join(sorted(ids))}"
+            return f"connected to brokers of different clusters: {', '.join(sorted(ids))}"
         if self._joins:
-            return "" if ids else "it waits for a broker of the cluster that it is to join"
+            return "" if ids else "waiting for a broker of the cluster that it joins"
         absent = [name for name in self._names if name != self._name and self._peers.get(name) is None]
         if absent:
-            return f"it waits for {', '.join(absent)}"
+            return f"waiting for {', '.join(absent)}"
         for name in self._names:
             tell = self._peers.get(name)
             if tell is not None and not tell.cluster_id and tell.primaries != self._names:
-                return f"{name} is configured with other primaries: {', '.join(tell.primaries) or 'none'}"
-        if len(encode_attempt(Attempt(0, "", self._founders_at_most))) > ATTEMPT_BYTES_MAX:
-            return "names and addresses of the primaries are too long"
+                return f"{name} is configured with different primaries: {', '.join(tell.primaries) or 'none'}"
+        if len(encode_attempt(FoundingAttempt(0, "", self._founders_at_most))) > ATTEMPT_BYTES_MAX:
+            return "the names and addresses of the primaries are too long"
         return ""
 
     @property

@@ -1,10 +1,10 @@
-"""How a broker comes into another one: the dialing end of a connection, up to connection.open-ok.
+"""How a broker logs in at another one: the dialing end of a connection, up to connection.open-ok.
 
-    STARTING ─ start ─▶ SECURING ─ secure ─▶ TUNING ─ tune ─▶ OPENING ─ open-ok ─▶ (who derives from it) ─▶ OPEN ─▶ OVER
+    STARTING ─ start ─▶ SECURING ─ secure ─▶ TUNING ─ tune ─▶ OPENING ─ open-ok ─▶ (the subclass) ─▶ OPEN ─▶ OVER
 
-Octets in, octets out. The other end proves itself first; only then does this one. What becomes of the connection then
-is the matter of who derives from this: a link publishes (`dialer`), a tunnel is a client like others (`tunnel_end`).
-`LinkRefused` says why there is no connection, or none any more; its text is for people.
+Octets in, octets out. The other end proves itself first; only then does this one. Subclasses define the further use of
+the connection: a link publishes (`dialer`), a tunnel is a client like others (`tunnel_end`). `LinkRefused` contains the
+reason why there is no connection, or none any more; its text is for people.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from pandomq.methods import Method
 
 
-GOOD_BYE: Final = "it says good-bye: "
-"""With which a broker is quoted that goes for a reason."""
+CLOSED_WITH_REASON: Final = "the peer closed with a reason: "
+"""A prefix for the reason with which a broker closed the link."""
 _SUCCESS: Final = 200
 
 
-class Stage(Enum):
+class IntroductionStage(Enum):
     STARTING = auto()
     SECURING = auto()
     TUNING = auto()
@@ -65,10 +65,10 @@ class Stage(Enum):
 
 
 class LinkRefused(Exception):
-    """By either end; or what the other end says makes no sense."""
+    """Rejected by either end; or the other end's octets are malformed."""
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
-        """`lasting`: trying again soon will not help."""
+        """`lasting`: another attempt soon will not help."""
         super().__init__(reason)
         self.reason = reason
         self.lasting = lasting
@@ -78,32 +78,33 @@ class Introduction(Pulse):
     __slots__ = ("_data", "_held", "_key", "_out", "_until_ms", "agreed", "own", "stage", "theirs")
 
     def __init__(self, key: bytes, own: Hello, wanted: Agreed, now_ms: int) -> None:
-        """The connection is there. `own` has a nonce that was drawn for it alone; `wanted` is what is asked for, of
-        which the other end may offer less."""
+        """The connection is established. `own` has a nonce that was drawn only for it; `wanted` are the requested
+        limits, of which the other end may offer less."""
         self._key = key
         self.own = own
         self._data = encode(own)
         self.theirs: Hello | None = None
-        """Once it is proven."""
+        """The hello of the other end, once it is proven."""
         self.agreed = wanted
-        self.stage = Stage.STARTING
+        self.stage = IntroductionStage.STARTING
         self._held = b""
         self._out: list[bytes] = [PROTOCOL_HEADER]
         self._until_ms = now_ms + DIAL_MS_MAX
         self._begin_pulse(now_ms)
 
-    # For who derives from this.
+    # For subclasses.
 
     @property
     def _vhost(self) -> str:
         raise NotImplementedError
 
     def _suits(self, offered: Agreed) -> Agreed:
-        """What to answer to this offer. Raises LinkRefused."""
+        """The answer to this offer. Raises LinkRefused."""
         raise NotImplementedError
 
     def _let_in(self) -> None:
-        """connection.open-ok has come; what is `_held` came after it, and nothing more is heard here."""
+        """connection.open-ok has arrived; the octets in `_held` came after it, and the subclass handles everything
+        else."""
         raise NotImplementedError
 
     # Octets.
@@ -126,33 +127,33 @@ class Introduction(Pulse):
                 if payload is not None:
                     self._hear_method(decode_method(payload))
             except ConnectionFault as fault:
-                raise self._end(f"what answers there is not a broker of this kind: {fault}") from None
+                raise self._end(f"the server at that address is not a PandoMQ broker: {fault}") from None
 
     @property
     def _is_outside(self) -> bool:
-        return self.stage not in (Stage.OPEN, Stage.OVER)
+        return self.stage not in (IntroductionStage.OPEN, IntroductionStage.OVER)
 
     def tick(self, now_ms: int) -> None:
         """Raises LinkRefused if the other end is silent for too long."""
-        if self.stage is not Stage.OPEN:
+        if self.stage is not IntroductionStage.OPEN:
             if now_ms >= self._until_ms:
-                raise self._end("it did not finish the handshake in time", lasting=False)
+                raise self._end("the peer did not finish the handshake in time", lasting=False)
             return
         asked = self._beat(self.agreed.heartbeat_s, now_ms)
         if asked is Tick.DROP:
-            raise self._end("no sign of life from it for two heartbeats", lasting=False)
+            raise self._end("nothing was received from the peer for two heartbeat intervals", lasting=False)
         if asked is Tick.SEND:
             self._out.append(HEARTBEAT)
 
     def close(self, reason: str) -> None:
-        """Says good-bye, if it was welcome."""
-        if self.stage is Stage.OPEN:
+        """Sends a close, if the connection was accepted."""
+        if self.stage is IntroductionStage.OPEN:
             text = reason.encode()[:REPLY_TEXT_BYTES_MAX].decode(errors="ignore")
             self._send(ConnectionClose(_SUCCESS, text, 0, 0))
-        self.stage = Stage.OVER
+        self.stage = IntroductionStage.OVER
 
     def _end(self, reason: str, *, lasting: bool = True) -> LinkRefused:
-        self.stage = Stage.OVER
+        self.stage = IntroductionStage.OVER
         return LinkRefused(reason, lasting=lasting)
 
     def _send(self, method: Method, channel: int = 0) -> None:
@@ -164,39 +165,41 @@ class Introduction(Pulse):
         match self.stage, method:
             case _, ConnectionClose(_, reply_text):
                 self._send(ConnectionCloseOk())
-                raise self._end(f"{GOOD_BYE}{reply_text}", lasting=False)
-            case Stage.STARTING, ConnectionStart():
+                raise self._end(f"{CLOSED_WITH_REASON}{reply_text}", lasting=False)
+            case IntroductionStage.STARTING, ConnectionStart():
                 self._start(method)
-            case Stage.SECURING, ConnectionSecure(challenge):
+            case IntroductionStage.SECURING, ConnectionSecure(challenge):
                 self._secure(challenge)
-            case Stage.SECURING, ConnectionTune():
-                raise self._end("it let this broker in without a proof of its own")
-            case Stage.TUNING, ConnectionSecure(challenge):
-                # The proof was good, and there is something else.
+            case IntroductionStage.SECURING, ConnectionTune():
+                raise self._end("the peer accepted this broker without proving its own key")
+            case IntroductionStage.TUNING, ConnectionSecure(challenge):
+                # The proof was right, but there is another objection.
                 raise self._objected(challenge)
-            case Stage.TUNING, ConnectionTune(channel_max, frame_max, heartbeat):
+            case IntroductionStage.TUNING, ConnectionTune(channel_max, frame_max, heartbeat):
                 self.agreed = self._suits(Agreed(channel_max, frame_max, heartbeat))
                 self._send(ConnectionTuneOk(*self.agreed))
                 self._send(ConnectionOpen(self._vhost))
-                self.stage = Stage.OPENING
-            case Stage.OPENING, ConnectionOpenOk():
+                self.stage = IntroductionStage.OPENING
+            case IntroductionStage.OPENING, ConnectionOpenOk():
                 self._let_in()
             case _:
-                raise self._end(f"it said {method.amqp_name}, which has no place there")
+                raise self._end(f"the peer sent {method.amqp_name}, which is not expected here")
 
     def _start(self, start: ConnectionStart) -> None:
         if CLUSTER.encode() not in start.mechanisms.split():
-            raise self._end("it takes no other brokers at this address: it has no cluster key, or takes them elsewhere")
+            raise self._end(
+                "the peer accepts no brokers at this address: it has no cluster key, or listens for brokers elsewhere"
+            )
         properties: dict[str, object] = {
             "product": "PandoMQ",
             "version": self.own.version,
             "connection_name": self.own.name,
         }
         if self.own.purpose != LINK:
-            # Links are never held back.
+            # Links are never blocked.
             properties["capabilities"] = {"connection.blocked": True}
         self._send(ConnectionStartOk(properties, CLUSTER, self._data, "en_US"))
-        self.stage = Stage.SECURING
+        self.stage = IntroductionStage.SECURING
 
     def _secure(self, challenge: bytes) -> None:
         try:
@@ -208,7 +211,7 @@ class Introduction(Pulse):
             raise self._end(str(bad)) from None
         reason = objection(self.own, theirs)
         if not is_proven(answer.proof, self._key, Side.DIALED, self._data, answer.hello):
-            # Said first: nothing else that it says is to be believed.
+            # This reason replaces any other: without the proof nothing else in the message can be trusted.
             reason = f"{self.own.name} and {theirs.name} have different cluster keys"
         if reason is not None:
             self._send(ConnectionSecureOk(encode(Objection(reason))))
@@ -216,7 +219,7 @@ class Introduction(Pulse):
         self.theirs = theirs
         proof = prove(self._key, Side.DIALING, self._data, answer.hello)
         self._send(ConnectionSecureOk(encode(Proven(proof))))
-        self.stage = Stage.TUNING
+        self.stage = IntroductionStage.TUNING
 
     def _objected(self, challenge: bytes) -> LinkRefused:
         try:
@@ -225,4 +228,4 @@ class Introduction(Pulse):
             return self._end(str(bad))
         if isinstance(answer, Objection):
             return self._end(answer.reason, lasting=answer.lasting)
-        return self._end("it asks for a proof that makes no sense")
+        return self._end("the peer's challenge is malformed")

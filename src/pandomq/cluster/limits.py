@@ -1,4 +1,4 @@
-"""What links between brokers may hold and how long they wait, by name."""
+"""The limits of links between brokers: sizes and times."""
 
 from typing import Final
 
@@ -15,69 +15,80 @@ from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, MEMBERS_MAX, SNAPSHOT_PI
 
 # The handshake.
 BROKERS_COMING_MAX: Final = 64
-"""Connections beyond those that clients may have, for brokers that have yet to say that they are some."""
+"""Connections beyond the limit for clients, for brokers that have not identified themselves yet."""
 NAME_BYTES_MAX: Final = 255
-"""Of a broker's name, an address, an id: whatever a hello says."""
+"""Size of a broker's name, an address, an id: each text in a hello."""
 NONCE_BYTES: Final = 32
 HELLO_BYTES_MAX: Final = 6 * KIB
 INTRODUCED_MAX: Final = 2 * MEMBERS_MAX
 """Members that a hello names."""
 INTRODUCED_BYTES_MAX: Final = 4 * KIB
-"""What their names and addresses take; those that do not fit are not named."""
+"""Size of their names and addresses; those that do not fit are left out."""
 VOUCHED_PROPERTIES_BYTES_MAX: Final = 3 * KIB
-"""What a client says of itself, as the broker that vouches for it passes it on; what is longer is left out."""
+"""Size of a client's properties in the hello of its broker; longer ones are left out."""
 REASON_BYTES_MAX: Final = 2 * KIB
-"""Of a refusal, as the other end gives it."""
+"""Size of the other end's reason for a rejection."""
 
-# What crosses a link.
+# Messages on a link.
 LINK_FRAME_BYTES_MAX: Final = FRAME_BYTES_MAX
 LINK_MESSAGE_BYTES_MAX: Final = TRANSACTION_BYTES_MAX + MESSAGE_BYTES_MAX
-"""One message between brokers: an append carries at least one entry, however large the batch was that it holds."""
+"""Size of one message between brokers: an append has at least one entry, however large its batch was."""
 WAITING_BYTES_MAX: Final = 64 * MIB
-"""For one broker that does not take it; what comes on top is lost, as any message between brokers may be."""
+"""Bytes that wait for one broker that does not read; further messages are lost, as any message between brokers may
+be."""
 EARLY_MESSAGES_MAX: Final = 64
 EARLY_BYTES_MAX: Final = 1 * MIB
-"""What the other end may send before this one knows that both directions are up; more is lost."""
+"""Messages and bytes that the other end may send before this one knows that both directions are up; more are lost."""
+PASSED_PART_BYTES_MAX: Final = 64 * KIB
+"""Size of one part of a forwarded request or answer; heartbeats wait behind it."""
+PASSED_BYTES_MAX: Final = 512 * MIB
+"""Total size of such a request or answer."""
+PASSED_UNDER_WAY_MAX: Final = 256
+"""Requests of one broker that another one handles at a time."""
 PEERS_MAX: Final = 288
-"""Brokers that one is linked to: members of both sets of a change, learners, secondaries."""
+"""Linked brokers: members of both sets of a change, learners, secondaries."""
 
 # Tunnels.
 TUNNEL_FRAME_BYTES_MAX: Final = 1 * MIB
-"""What an end takes. Bodies come in frames no larger than on links; but a header cannot be split, and that of a message
-that has died often is longer than any client may send."""
+"""The frame limit of each end. Bodies come in frames no larger than on links; but a header cannot be split, and the
+header of a message with many dead-letterings is longer than any client may send."""
 TUNNELS_DIALED_MAX: Final = 64
-"""Under way at a time: after the root has gone those of all clients are dialed anew."""
+"""Tunnels being dialed at a time: after the loss of the root those of all clients are dialed again."""
 
 # Passages.
 RELAYS_MAX: Final = 2_048
-"""Connections that a broker passes on for those who do not reach each other; who asks for more is refused."""
+"""Connections that a broker relays for others that cannot reach each other; further ones are rejected."""
 RELAY_SILENT_MS_MAX: Final = 60_000
-"""A connection on which nothing was passed on for so long is given up. Those at its ends do so long before."""
+"""A connection without relayed data for this time is closed. Its ends detect silence long before."""
 DIRECT_ATTEMPTS_MIN: Final = 2
-"""So many have to fail before another broker is asked for a passage; one, if it got no answer at all."""
+"""Direct attempts that have to fail before another broker is asked for a passage; one, if it got no answer at all."""
 KNOCK_MS: Final = 10_000
-"""How often a broker looks whether the direct way is open again; it waits up to twice as long, so that not all go back
-at the same moment."""
+"""How often a broker checks whether the direct connection works again; it waits up to twice as long, so that not all
+return at the same moment."""
+ASK_AGAIN_MS: Final = 2_000
+"""How often a broker without a known root asks the linked brokers for the primaries."""
 
 TOLD_BYTES_MAX: Final = 2 * KIB
-"""Addresses of brokers that clients are told of; those that do not fit are not named."""
+"""Size of the brokers' addresses that are sent to clients; those that do not fit are left out."""
 
 # Time.
 LINK_HEARTBEAT_S: Final = 2
-"""A safety net: a link on which nothing came for twice as long is given up. That a root is silent its backups notice
-long before."""
-TUNNEL_HEARTBEAT_S: Final = 10
-"""That the root has moved is known long before a tunnel falls silent."""
+"""A safety net: a link without data for twice as long is closed. The backups detect a silent root long before."""
+TUNNEL_HEARTBEAT_S: Final = 5
+"""A new root is known long before a tunnel falls silent. But a tunnel may lose everything while the root and the link
+to it work: it is closed after at most two and a half intervals, so that clients receive their answers in time."""
 DIAL_MS_MAX: Final = 2_000
-"""For a connection to come about, and for its handshake after that."""
+"""Time for establishing a connection, and as much again for its handshake."""
 REDIAL_MS_MIN: Final = 50
 REDIAL_MS_MAX: Final = 1_000
-"""How long to wait before the next attempt; doubled after each that fails."""
+"""Shortest and longest time before the next attempt to connect; the time doubles after each failure."""
 REFUSED_REDIAL_MS: Final = 5_000
-"""After a refusal: it takes a person to change that."""
+"""Time before the next attempt after the other broker has rejected this one, for example because of its key: only an
+operator can change that."""
 
+assert PASSED_PART_BYTES_MAX < LINK_FRAME_BYTES_MAX
 assert HELLO_BYTES_MAX + 1 * KIB < HANDSHAKE_FRAME_BYTES_MAX, "a hello and its proof fit into a frame of the handshake"
-assert INTRODUCED_BYTES_MAX + 8 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "a hello can be said, whatever is in it"
+assert INTRODUCED_BYTES_MAX + 8 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "every hello fits into its limit"
 assert VOUCHED_PROPERTIES_BYTES_MAX + 11 * NAME_BYTES_MAX < HELLO_BYTES_MAX, "that of a tunnel names no members"
 assert TOLD_BYTES_MAX + 1 * KIB < FRAME_BYTES_MIN, "a client need not take larger frames"
 assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX

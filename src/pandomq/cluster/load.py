@@ -1,6 +1,6 @@
-"""What a broker tells the others of its load, so that they can tell clients: one byte of version, then msgpack.
+"""A broker's report of its load to the others, which pass it to clients: one byte of version, then msgpack.
 
-What is of another version is not heard: it is of no importance, and the next version may say more.
+Reports of another version are ignored: they are not important, and the next version may contain more.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ import msgspec
 VERSION: Final = 1
 
 
-class Load(msgspec.Struct, frozen=True, array_like=True):
+class ClientLoad(msgspec.Struct, frozen=True, array_like=True):
     connections: Annotated[int, msgspec.Meta(ge=0)]
-    """Of clients, let in or not."""
+    """Of clients, logged in or not."""
 
 
 class BadLoadMessage(ValueError):
-    """A peer sent bytes that are no message of this version; its link is to be closed."""
+    """A peer sent bytes that are no message of this version; its link must be closed."""
 
 
-_decoder: msgspec.msgpack.Decoder[Load] = msgspec.msgpack.Decoder(Load)
+_decoder: msgspec.msgpack.Decoder[ClientLoad] = msgspec.msgpack.Decoder(ClientLoad)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode_load(load: Load) -> bytes:
+def encode_load(load: ClientLoad) -> bytes:
     return bytes((VERSION,)) + _encoder.encode(load)
 
 
-def decode_load(data: bytes) -> Load | None:
-    """None if it is of another version. Raises BadLoadMessage."""
+def decode_load(data: bytes) -> ClientLoad | None:
+    """The report in a message; None if the message is of another version. Raises BadLoadMessage."""
     if not data:
-        raise BadLoadMessage("an empty message")
+        raise BadLoadMessage("the message is empty")
     if data[0] != VERSION:
         return None
     try:

@@ -1,10 +1,11 @@
-"""How a broker gets to one that it does not reach: another one passes on what it says; and how it tries the direct way.
+"""How a broker connects to one that it cannot reach directly: another one relays its messages; and how it tries the
+direct connection again.
 
-A *passage* is asked for as everything is asked for between brokers (`introduction`); the hello says whom it is to lead
-to. connection.tune says that it is open: there is a connection to who is beyond, and what follows is for that one,
-octet for octet, in both directions. So they shake hands as if nobody stood between them.
+A *passage* is requested like any connection between brokers (`introduction`); the hello names the broker at its other
+end. connection.tune reports that it is open: there is a connection to that broker, and all further octets are relayed
+unchanged in both directions. So the two perform their handshake as on a direct connection.
 
-A *knock* goes no further than the other end's proof that it is there.
+A *knock* ends with the other end's proof that it is there.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from __future__ import annotations
 import msgspec
 
 from pandomq.cluster.hello import PASSAGE, Hello
-from pandomq.cluster.introduction import Introduction, Stage
+from pandomq.cluster.introduction import Introduction, IntroductionStage
 from pandomq.cluster.vouching import TUNNEL_AGREED
 from pandomq.methods import ConnectionTune, Method
 
 
 def ask_for_passage(hello: Hello, beyond: str) -> Hello:
-    """A hello for a passage, from one for a link with who is asked for it."""
+    """A hello for a passage, from one for a link with the relaying broker."""
     return msgspec.structs.replace(hello, members=(), purpose=PASSAGE, beyond=beyond)
 
 
@@ -29,18 +30,18 @@ class Passage(Introduction):
         super().__init__(key, own, TUNNEL_AGREED, now_ms)
 
     def receive(self, data: bytes | memoryview) -> bool:
-        """Whether it is open now. Raises LinkRefused, after which there may still be something to send."""
+        """Returns whether it is open now. Raises LinkRefused, after which there may still be something to send."""
         self._shake_hands(data)
-        return self.stage is Stage.OPEN
+        return self.stage is IntroductionStage.OPEN
 
     def take_rest(self) -> bytes:
-        """What came from beyond right after it was opened."""
+        """Octets from the other end that arrived right after it was opened."""
         rest, self._held = self._held, b""
         return rest
 
     def _hear_method(self, method: Method) -> None:
-        if self.stage is Stage.TUNING and isinstance(method, ConnectionTune):
-            self.stage = Stage.OPEN
+        if self.stage is IntroductionStage.TUNING and isinstance(method, ConnectionTune):
+            self.stage = IntroductionStage.OPEN
         else:
             super()._hear_method(method)
 
@@ -52,6 +53,6 @@ class Knock(Introduction):
         super().__init__(key, own, TUNNEL_AGREED, now_ms)
 
     def receive(self, data: bytes | memoryview) -> bool:
-        """Whether the other end has proven who it is: then nothing more is to be said. Raises LinkRefused."""
+        """Whether the other end has proven its identity: then nothing more is to be sent. Raises LinkRefused."""
         self._shake_hands(data)
-        return self.stage is Stage.TUNING
+        return self.stage is IntroductionStage.TUNING

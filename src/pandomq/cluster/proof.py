@@ -1,8 +1,8 @@
-"""That both ends of a link have the cluster's key, without saying it.
+"""Proves that both ends of a link have the cluster's key, without sending it.
 
-A proof is an HMAC-SHA256 over the two hellos as they were sent. Each holds a nonce that its sender drew for this one
-connection, so a proof is good for no other; the side is named in it, so that none can be sent back to its maker. It
-says who is at the other end, and nothing about what comes afterwards: where octets could be changed on the way, links
+A proof is an HMAC-SHA256 over the two hellos as they were sent. Each has a nonce that its sender drew for this one
+connection, so a proof is valid for no other; it includes the side, so that it cannot be sent back to its sender. It
+proves the identity of the other end, and nothing about later messages: where octets could be changed on the way, links
 need TLS.
 """
 

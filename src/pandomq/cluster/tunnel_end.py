@@ -1,15 +1,15 @@
-"""The dialing end of a tunnel: logs in as a broker (`introduction`) that vouches for a client, and is one from then on.
+"""The dialing end of a tunnel: logs in as a broker (`introduction`) that vouches for a client, and acts as that client
+from then on.
 
-What the root says is given as inputs: runs of deliveries, confirms and contents as the kernel's inward scanner finds
-them, other methods decoded. What this end says beside heartbeats is written by its owner, frame by frame, without a
-detour through here (`wrote` tells of it).
+It returns the root's messages as inputs: runs of deliveries, confirms and contents as the kernel's inward scanner finds
+them, other methods decoded. Its owner writes all frames except heartbeats directly, and reports that with `wrote`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pandomq.cluster.introduction import Introduction, Stage
+from pandomq.cluster.introduction import Introduction, IntroductionStage
 from pandomq.cluster.limits import LINK_MESSAGE_BYTES_MAX
 from pandomq.cluster.vouching import TUNNEL_AGREED
 from pandomq.errors import ConnectionFault
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """The root holds publishers back for this reason, or, if that is empty, no longer."""
+    """The root holds publishers back for this reason, or, if it is empty, no longer."""
 
     reason: str
 
 
 class ClosedByRoot(NamedTuple):
-    """The root has ended the tunnel, and has its answer; nothing follows."""
+    """The root has closed the tunnel, and has the close-ok; nothing follows."""
 
     reply_code: int
     reply_text: str
@@ -54,7 +54,8 @@ class TunnelEnd(Introduction):
     __slots__ = ("_name", "_scanner")
 
     def __init__(self, key: bytes, own: Hello, vhost: str, now_ms: int) -> None:
-        """The connection is there. `own` has a nonce that was drawn for it alone, and says for whom it vouches."""
+        """The connection is established. `own` has a nonce that was drawn only for it, and names the client for which
+        it vouches."""
         super().__init__(key, own, TUNNEL_AGREED, now_ms)
         self._name = vhost
         self._scanner: Scanner | None = None
@@ -66,18 +67,18 @@ class TunnelEnd(Introduction):
 
     @property
     def due_ms(self) -> int:
-        """When `tick` is wanted next, if it was just called, or the handshake has just begun."""
+        """The time at which the next `tick` is due, if it was just called, or the handshake has just begun."""
         match self.stage:
-            case Stage.OPEN:
-                return next_beat_ms(self.agreed.heartbeat_s, max(self._heard_ms, self._wrote_ms))
-            case Stage.OVER:
+            case IntroductionStage.OPEN:
+                return next_beat_ms(self.agreed.heartbeat_s, self._ticked_ms)
+            case IntroductionStage.OVER:
                 return NEVER_MS
             case _:
                 return self._until_ms
 
     def receive(self, data: bytes | memoryview) -> list[TunnelInput]:
-        """What these octets mean. Raises LinkRefused, after which there may still be something to send."""
-        if self.stage is Stage.OVER:
+        """The inputs in these octets. Raises LinkRefused, after which there may still be something to send."""
+        if self.stage is IntroductionStage.OVER:
             return []
         if self._scanner is not None:
             self._heard = True
@@ -86,7 +87,7 @@ class TunnelEnd(Introduction):
         return self._take_held()
 
     def _take_held(self) -> list[TunnelInput]:
-        """What came right behind connection.open-ok."""
+        """The octets right behind connection.open-ok."""
         if self._scanner is None:
             return []
         held, self._held = self._held, b""
@@ -101,26 +102,26 @@ class TunnelEnd(Introduction):
     def _suits(self, offered: Agreed) -> Agreed:
         frame_max = min(offered.frame_max or TUNNEL_AGREED.frame_max, TUNNEL_AGREED.frame_max)
         if frame_max < FRAME_BYTES_MIN:
-            raise self._end(f"it takes frames of {frame_max} bytes only")
+            raise self._end(f"the root accepts frames of at most {frame_max} bytes, which is too small")
         return Agreed(offered.channel_max, frame_max, offered.heartbeat_s or TUNNEL_AGREED.heartbeat_s)
 
     def _let_in(self) -> None:
         self._scanner = Scanner(self.agreed.frame_max, LINK_MESSAGE_BYTES_MAX, inward=True)
-        self.stage = Stage.OPEN
+        self.stage = IntroductionStage.OPEN
 
-    # What the root says.
+    # The root's messages.
 
     def _scan(self, scanner: Scanner, data: bytes | memoryview) -> list[TunnelInput]:
         inputs: list[TunnelInput] = []
         for item in scanner.feed(data):
             match item:
                 case Frame():
-                    if item.kind != HEARTBEAT_FRAME and self.stage is Stage.OPEN:
+                    if item.kind != HEARTBEAT_FRAME and self.stage is IntroductionStage.OPEN:
                         self._hear(item, inputs)
                 case ScanFault():
-                    raise self._end(f"it sent what cannot be read: {item.reply_text}", lasting=False)
+                    raise self._end(f"the root sent malformed content: {item.reply_text}", lasting=False)
                 case _:
-                    if self.stage is Stage.OPEN:
+                    if self.stage is IntroductionStage.OPEN:
                         inputs.append(item)
         return inputs
 
@@ -128,7 +129,7 @@ class TunnelEnd(Introduction):
         try:
             method = decode_method(frame.payload)
         except ConnectionFault as fault:
-            raise self._end(f"it said what cannot be read: {fault}", lasting=False) from None
+            raise self._end(f"the root sent a malformed method: {fault}", lasting=False) from None
         inputs.append(MethodInput(frame.channel, method) if frame.channel else self._hear_of_connection(method))
 
     def _hear_of_connection(self, method: Method) -> TunnelInput:
@@ -139,7 +140,7 @@ class TunnelEnd(Introduction):
                 return Held("")
             case ConnectionClose(reply_code, reply_text, class_id, method_id):
                 self._send(ConnectionCloseOk())
-                self.stage = Stage.OVER
+                self.stage = IntroductionStage.OVER
                 return ClosedByRoot(reply_code, reply_text, class_id, method_id)
             case _:
-                raise self._end(f"it said {method.amqp_name}, which has no place there")
+                raise self._end(f"the root sent {method.amqp_name}, which is not expected here")

@@ -1,4 +1,4 @@
-"""What a broker says of a client when it dials a tunnel for it."""
+"""The hello that a broker sends when it dials a tunnel to the root on behalf of one of its clients."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from pandomq.limits import CHANNEL_ID_MAX
 from pandomq.wire.offer import Agreed
 
 TUNNEL_AGREED: Final = Agreed(CHANNEL_ID_MAX, TUNNEL_FRAME_BYTES_MAX, TUNNEL_HEARTBEAT_S)
-"""What both ends of a tunnel propose. How many channels a client may have is the matter of its own broker."""
+"""The limits that both ends of a tunnel propose. The broker to which a client is connected limits the client's
+channels."""
 
 _IDENTITY_MAX: Final = 2**63 - 1
 
 
 def vouch(hello: Hello, *, purpose: str, user: str, peer: str, properties: bytes, client: int = 0) -> Hello:
-    """A hello for a tunnel, from one for a link. It names no members: who is dialed knows them."""
+    """Makes the hello for a client's tunnel from the broker's hello for a link. The result names no members: the dialed
+    broker knows them."""
     assert len(properties) <= VOUCHED_PROPERTIES_BYTES_MAX
     return msgspec.structs.replace(
         hello,
@@ -39,8 +41,8 @@ def vouch(hello: Hello, *, purpose: str, user: str, peer: str, properties: bytes
 
 
 def identity_of(hello: Hello) -> int:
-    """Of the client's connection: no other one has the same, at whichever broker and whenever, and of two to the same
-    broker the newer one has the higher; 0 if none is meant."""
+    """The identity of the client's connection: unique across brokers and time, and of two to the same broker the newer
+    one has the higher; 0 if there is none."""
     return (int.from_bytes(hello.life.encode(), "big") + hello.client) % _IDENTITY_MAX + 1 if hello.client else 0
 
 

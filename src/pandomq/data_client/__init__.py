@@ -1,4 +1,4 @@
-"""The client of the data port: streams by offset, staged batches, leases. `client` is where to begin.
+"""The client of the data port: streams by offset, staged batches, leases. Start with `client`.
 
-Spark's driver and executors import it, so it needs nothing but the standard library and vocabulary that needs no more.
+Spark's driver and executors import it, so it needs only the standard library and vocabulary without further needs.
 """

@@ -1,8 +1,8 @@
-"""Where data ports are: asked of a broker's AMQP port, which says so before anybody logs in.
+"""Finds data ports: a broker's AMQP port announces them before the login.
 
 The first frame of an AMQP connection, connection.start, has the server's properties. `data` is the address of the data
-port, `data_tls` of the one that speaks TLS; an address without a host means the host that was asked. A broker that has
-none names those of others, `data_brokers` and `data_brokers_tls`.
+port, `data_tls` of the one with TLS; an address without a host means the host of the AMQP port. A broker without a data
+port names those of others, `data_brokers` and `data_brokers_tls`.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ _FRAME_BYTES_MAX: Final = 1024 * 1024
 
 
 def find_data_ports(asked: Address, context: ssl.SSLContext | None, timeout_s: float) -> list[Address]:
-    """At least one. Raises OSError if nobody answers, BadAnswer if there is no data port."""
+    """The addresses of data ports, at least one. Raises OSError if there is no answer, BadAnswer if there is no data
+    port."""
     properties = server_properties(asked, context, timeout_s)
     kind = "" if context is None else "_tls"
     own, others = properties.get(f"data{kind}"), properties.get(f"data_brokers{kind}")
     places = [own] if isinstance(own, str) and own else others if isinstance(others, list) else []
     if not places:
-        raise BadAnswer(f"the broker at {asked} has no data port{'' if context is None else ' that speaks TLS'}")
+        raise BadAnswer(f"the broker at {asked} has no data port{'' if context is None else ' with TLS'}")
     try:
         found = [Address.parse(str(place)) for place in places]
     except ValueError:
-        raise BadAnswer(f"the broker at {asked} does not say where its data port is") from None
+        raise BadAnswer(f"the broker at {asked} does not announce the address of its data port") from None
     return [place if place.host else place._replace(host=asked.host) for place in found]
 
 
 def server_properties(asked: Address, context: ssl.SSLContext | None, timeout_s: float) -> FieldTable:
-    """Raises OSError if nobody answers, BadAnswer if it is no AMQP broker."""
+    """Raises OSError if there is no answer, BadAnswer if it is no AMQP broker."""
     with connect(asked, context, timeout_s) as connection:
         connection.sendall(GREETING)
         with connection.makefile("rb") as stream:
             head = stream.read(_FRAME.size)
             if len(head) < _FRAME.size or head[0] != 1:
-                raise BadAnswer(f"what answers at {asked} does not speak AMQP 0-9-1")
+                raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1")
             size = _FRAME.unpack(head)[2]
             frame = stream.read(min(size, _FRAME_BYTES_MAX))
     try:
         if _START.unpack_from(frame)[:2] != (10, 10):
-            raise BadAnswer(f"what answers at {asked} does not speak AMQP 0-9-1")
+            raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1")
         return decode_table(frame, _START.size)[0]
     except (Fault, struct.error):
-        raise BadAnswer(f"what answers at {asked} does not speak AMQP 0-9-1") from None
+        raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1") from None
 
 
 def connect(address: Address, context: ssl.SSLContext | None, timeout_s: float) -> socket.socket:

@@ -1,6 +1,6 @@
-"""What can go wrong for a client of the data port, by what its user can do about it.
+"""The failures of a client of the data port, by what the user can do about them.
 
-No text here ever holds a password: addresses are named, urls are not.
+No text here ever contains a password: it may contain addresses, but no urls.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from pandomq import data_form
 
 
 class DataFailure(Exception):
-    """Anything that this package raises on purpose, other than for wrong arguments."""
+    """Any exception that this package raises on purpose, except for wrong arguments."""
 
 
 class BadUrl(DataFailure):
-    """What should be the brokers' urls cannot be read."""
+    """The brokers' urls are malformed."""
 
 
 class Unreachable(DataFailure):
-    """No broker answered, or none could do what was asked, until the time was over. The text says what was tried."""
+    """No broker answered, or none could carry out the request, until the timeout. The text lists the attempts."""
 
 
 class BadAnswer(DataFailure):
-    """A broker said what makes no sense, or a chunk was damaged on the way; another broker may do better."""
+    """A broker's answer is malformed, or a chunk was damaged on the way; another broker may do better."""
 
 
 class Refused(DataFailure):
-    """The broker understood, and will not do it: trying again will not help."""
+    """The broker rejected the request: trying again will not help."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(code, text)
@@ -39,11 +39,11 @@ class Refused(DataFailure):
 
 
 class NotAllowed(Refused):
-    """A wrong password, no access to the vhost, or no right on what was named."""
+    """A wrong password, no access to the vhost, or no right on the named object."""
 
 
 class NotFound(Refused):
-    """There is no such thing."""
+    """The object does not exist."""
 
 
 class NoSuchStream(NotFound):
@@ -55,27 +55,27 @@ class PreconditionFailed(Refused):
 
 
 class OffsetGone(Refused):
-    """Retention has dropped what was asked for."""
+    """Retention has removed the requested offset."""
 
     def __init__(self, code: int, text: str, first_offset: int) -> None:
         super().__init__(code, text)
         self.args = (code, text, first_offset)
         self.first_offset = first_offset
-        """What is left begins here."""
+        """The first offset that is left."""
 
 
 class Elsewhere(Refused):
-    """Only the root does that. Callers never see it: the client goes there."""
+    """Only the root serves the request. Callers never get this failure: the client connects to the root."""
 
     def __init__(self, code: int, text: str, root: str) -> None:
         super().__init__(code, text)
         self.args = (code, text, root)
         self.root = root
-        """Where it is; empty if that is not known at present."""
+        """The root's address; empty if it is unknown at present."""
 
 
 class NotNow(Refused):
-    """Trying again may help, here or elsewhere. Callers never see it: the client does so until its time is over."""
+    """Trying again may help, here or at another broker. Callers never get it: the client retries until the timeout."""
 
 
 _BY_CODE: Final[dict[int, type[Refused]]] = {
@@ -87,10 +87,10 @@ _BY_CODE: Final[dict[int, type[Refused]]] = {
 
 
 def refusal(fields: dict[str, Any], stream: bool) -> Refused:
-    """Of an answer with `error`; whether a stream was asked for tells what was not found."""
+    """The failure for an answer with `error`; `stream` tells whether the object that was not found is a stream."""
     code, text = fields.get("error"), fields.get("text")
     if not isinstance(code, int) or not isinstance(text, str):
-        return Refused(0, "the broker refused, and did not say why")
+        return Refused(0, "the broker rejected the request without a reason")
     if code == data_form.OFFSET_GONE:
         first_offset = fields.get("first_offset")
         return OffsetGone(code, text, first_offset if isinstance(first_offset, int) else 0)

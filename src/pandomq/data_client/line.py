@@ -1,8 +1,8 @@
-"""A connection that is made again when it is lost: to any broker that answers, or always to the root.
+"""A connection that is re-established when it is lost: to any broker that answers, or always to the root.
 
-Brokers are tried in turn, those of the urls first and then those that others have named, until one lets us in or the
-patience is over. A wrong password and an untrusted certificate are told once every broker has been tried: no amount of
-patience helps there.
+Brokers are tried in turn, those of the urls first and then those that other brokers have named, until one accepts the
+login or the timeout is over. A wrong password or an untrusted certificate is raised once every broker has been tried:
+waiting does not help there.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ROOT = "root"
 class _Place(NamedTuple):
     address: Address
     is_data_port: bool
-    """Otherwise it is where AMQP is spoken, and where to ask for it."""
+    """Otherwise it is an AMQP port, which announces the data port."""
 
 
-class Known:
-    """What brokers have told, shared by all lines of a client."""
+class KnownBrokers:
+    """Addresses that brokers have announced, shared by all lines of a client."""
 
     __slots__ = ("data_ports",)
 
@@ -38,8 +38,8 @@ class Known:
 class Line:
     __slots__ = ("_brokers", "_connection", "_context", "_known", "_root", "_turn", "_why", "at_root")
 
-    def __init__(self, brokers: Brokers, known: Known, *, at_root: bool, turn: int = 0) -> None:
-        """`turn` says which of the urls' brokers is tried first."""
+    def __init__(self, brokers: Brokers, known: KnownBrokers, *, at_root: bool, turn: int = 0) -> None:
+        """`turn` selects which of the urls' brokers is tried first."""
         self._brokers = brokers
         self._known = known
         self.at_root = at_root
@@ -47,12 +47,12 @@ class Line:
         self._connection: DataConnection | None = None
         self._context: ssl.SSLContext | None = None
         self._root = ""
-        """Where the root's data port is, as far as that was told."""
+        """The root's data port, as far as it is known."""
         self._why: dict[str, str] = {}
-        """What went wrong last, by address."""
+        """The last error, by address."""
 
     def connected(self, patience: Patience) -> DataConnection:
-        """Raises Unreachable, NotAllowed or another DataFailure that is for good."""
+        """Raises Unreachable, NotAllowed or another permanent DataFailure."""
         connection = self._connection
         while connection is None:
             connection, hopeless = self._try_all(patience)
@@ -66,8 +66,8 @@ class Line:
         connection.wait_at_most(patience.silence_s)
         return connection
 
-    def leave(self, why: str) -> None:
-        """For the next broker, if there is one."""
+    def switch_broker(self, why: str) -> None:
+        """Switches to the next broker, if there is one."""
         if self._connection is not None:
             self._why[str(self._connection.address)] = why
             self._root = "" if self._root == str(self._connection.address) else self._root
@@ -75,8 +75,8 @@ class Line:
         self.close()
 
     def follow(self, root: str, why: str) -> None:
-        """The root is there now; nothing if it is not known."""
-        self.leave(why)
+        """Switches to the root at this address; to none if it is unknown."""
+        self.switch_broker(why)
         self._root = root
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Line:
             self._connection = None
 
     def _try_all(self, patience: Patience) -> tuple[DataConnection | None, DataFailure | None]:
-        """A connection to one of them, or what is wrong for good with all of those that answered."""
+        """A connection to one of them, or the permanent failure of all that answered."""
         hopeless: DataFailure | None = None
         hopeful = False
         for place in self._places():
@@ -121,7 +121,7 @@ class Line:
                 self._root = greeting.root
                 return connection
             connection.close()
-        raise BadAnswer("it is not the root")
+        raise BadAnswer("the broker is not the root")
 
     def _open(self, place: _Place, patience: Patience) -> DataConnection:
         context = self._tls_context()
@@ -130,7 +130,7 @@ class Line:
         return self._open_first(find_data_ports(place.address, context, patience.connect_s), context, patience)
 
     def _open_first(self, ports: list[Address], context: ssl.SSLContext | None, patience: Patience) -> DataConnection:
-        """To the first of them that answers; there is at least one."""
+        """Connects to the first of them that answers; there is at least one."""
         for port in ports[:-1]:
             try:
                 return DataConnection(port, context, self._brokers.login, patience.connect_s)
@@ -146,7 +146,9 @@ class Line:
     @property
     def _explanation(self) -> str:
         told = "; ".join(f"{address}: {why}" for address, why in self._why.items())
-        return f"no broker{' that is the root' if self.at_root else ''} could be reached ({told or 'no time was left'})"
+        return (
+            f"no broker{' that is the root' if self.at_root else ''} could be reached ({told or 'the time was over'})"
+        )
 
 
 def _places(texts: list[str] | tuple[str, ...]) -> Iterator[_Place]:
@@ -159,7 +161,7 @@ def _places(texts: list[str] | tuple[str, ...]) -> Iterator[_Place]:
 
 def _reason(failure: Exception) -> str:
     if isinstance(failure, TimeoutError):
-        return "it did not answer in time"
+        return "the broker did not respond in time"
     return (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
 
 

@@ -1,4 +1,4 @@
-"""How long to go on trying, and how long to wait before the next attempt."""
+"""How long to retry, and how long to wait before the next attempt."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 FIRST_PAUSE_S: Final = 0.02
 PAUSE_S_MAX: Final = 1.0
 SILENCE_S_MAX: Final = 15.0
-"""A broker that says nothing for so long is given up for another, or asked again."""
+"""A broker that sends nothing for this time is replaced by another, or asked again."""
 CONNECT_S_MAX: Final = 5.0
 
 
 class Patience:
-    """With one ask, from its beginning; progress begins it again."""
+    """The time for one request, from its beginning; progress restarts it."""
 
     __slots__ = ("_ends_s", "_pause_s", "_timeout_s")
 
@@ -43,6 +43,7 @@ class Patience:
         return max(0.05, min(CONNECT_S_MAX, self.left_s))
 
     def pause(self) -> None:
-        """Longer each time. Many clients lose the same broker at once: they do not come back all at the same moment."""
+        """Longer each time. Many clients lose the same broker at once: they must not all come back at the same
+        moment."""
         time.sleep(min(self.left_s, self._pause_s * random.uniform(0.5, 1.0)))
         self._pause_s = min(PAUSE_S_MAX, 2 * self._pause_s)

@@ -1,7 +1,7 @@
-"""Chunk after chunk of a stream, with the next request on its way while the payload of the last one comes.
+"""Reads a stream chunk by chunk, and sends the next request while the payload of the last one arrives.
 
-Goes on at another broker when one is lost, from where it was: chunks are the same everywhere. A broker that has less of
-the stream than was asked for is waited for, and then left for the root, which has all of it.
+When a broker is lost it continues at another from the same place: chunks are the same everywhere. It waits for a broker
+that has less of the stream than requested, and then switches to the root, which has all of it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pandomq.data_client.connection import DataConnection
 from pandomq.data_client.failures import BadAnswer, NotNow, Unreachable
 from pandomq.data_client.line import Line
 from pandomq.data_client.patience import Patience
-from pandomq.data_client.records import Slice
+from pandomq.data_client.records import ChunkSlice
 from pandomq.data_form import Fields
 
 READ_BYTES: Final = 16 * 1024 * 1024
-"""What one request asks for: enough to make requests rare, little enough to have two of them in memory."""
+"""Bytes per request: enough to make requests rare, little enough to have two of them in memory."""
 BEHIND_S_MAX: Final = 2.0
-"""How long a broker that is behind is waited for before the root is asked."""
+"""How long it waits for a broker that is behind before it switches to the root."""
 
 
 def read_chunks(
     line: Line, timeout_s: float, stream: str, first_offset: int, end_offset: int, bytes_max: int
-) -> Generator[Slice, None, None]:
+) -> Generator[ChunkSlice, None, None]:
     """Leaves the line as it was, or closed."""
     patience = Patience(timeout_s)
     run = _Run(stream, first_offset, end_offset, bytes_max)
@@ -36,28 +36,30 @@ def read_chunks(
         while run.next_offset < end_offset:
             connection = line.connected(patience)
             before = run.next_offset
-            why = f"it has the stream up to {before} only"
+            why = f"the broker has the stream only up to offset {before}"
             try:
                 for slice_ in run.over(connection):
                     patience.renew()
                     yield slice_
             except (NotNow, OSError, BadAnswer) as failure:
-                why = str(failure)
-                line.leave(why)
+                why = f"{connection.address}: {failure}"
+                line.switch_broker(str(failure))
             if run.next_offset > before:
                 behind_since_s = None
                 continue
             if patience.over:
-                raise Unreachable(f"stream {stream} could not be read from {before} to {end_offset} in time: {why}")
+                raise Unreachable(
+                    f"stream {stream} could not be read from offset {before} to {end_offset} in time: {why}"
+                )
             behind_since_s = behind_since_s or time.monotonic()
             if time.monotonic() - behind_since_s > BEHIND_S_MAX and not line.at_root:
-                line.leave(why)
+                line.switch_broker(why)
                 line.at_root = True
             patience.pause()
         complete = True
     finally:
         if not complete:
-            # An answer may be under way that nobody will take.
+            # An answer may be on its way that will not be read.
             line.close()
 
 
@@ -70,8 +72,9 @@ class _Run:
         self._end_offset = end_offset
         self._bytes_max = bytes_max
 
-    def over(self, connection: DataConnection) -> Generator[Slice, None, None]:
-        """Until the end, or until the broker has no more at present. `next_offset` is past what has been taken."""
+    def over(self, connection: DataConnection) -> Generator[ChunkSlice, None, None]:
+        """Yields slices until the end, or until the broker has no more at present. `next_offset` is past the chunks
+        that were taken."""
         self._ask(connection, self.next_offset)
         asked = True
         while asked:

@@ -1,6 +1,6 @@
-"""Chunks that a broker keeps packed, unpacked with whatever this Python has for it.
+"""Unpacks chunks that a broker keeps packed, with a library that this Python has.
 
-That is its own library (3.14), the package `zstandard`, or pyarrow, which Spark's executors have anyway.
+These are its own library (3.14), the package `zstandard`, or pyarrow, which Spark's executors have anyway.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Decompress = Callable[[memoryview, int], bytes]
 
 
 class CannotUnpack(DataFailure):
-    """A stream is compressed, and there is nothing here that could read it."""
+    """A stream is compressed, and no library here can read it."""
 
 
 def unpacked(chunk: memoryview) -> memoryview:
@@ -42,7 +42,7 @@ def _bad_chunks(decompress: Decompress) -> Decompress:
             return decompress(frame, size)
         except Exception as error:
             # Each library has a class of its own for this.
-            raise BadChunk(f"it cannot be unpacked: {error}") from None
+            raise BadChunk(f"the chunk cannot be decompressed: {error}") from None
 
     return checked
 

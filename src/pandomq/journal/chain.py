@@ -1,8 +1,8 @@
 """The chain at regular points of the whole log, from its first entry on.
 
-A bounded number of points is kept: when there are too many, every second one goes. What is kept depends on the log
-alone, so brokers that hold the same log know the same points, and can compare any stretch between two of them although
-the entries are reclaimed. The points travel in snapshots.
+A bounded number of points is kept: when there are too many, every second one is removed. The points depend only on the
+log, so brokers that hold the same log have the same points, and can compare any range between two of them although the
+entries are reclaimed. Snapshots contain the points.
 """
 
 from array import array
@@ -20,7 +20,7 @@ class ChainPoints:
         self.values: array[int] = array("Q") if values is None else values
 
     def record(self, index: int, chain: int) -> None:
-        """The chain after a multiple of the stride; to be told in order."""
+        """Notes the chain after a multiple of the stride; to be called in order."""
         assert index == (len(self.values) + 1) * self.stride
         self.values.append(chain)
         if len(self.values) > CHAIN_POINTS_MAX:
@@ -28,7 +28,7 @@ class ChainPoints:
             self.values = self.values[1::2]
 
     def cut(self, last_index: int) -> None:
-        """The log ends here now."""
+        """The log now ends here."""
         del self.values[last_index // self.stride :]
 
     def up_to(self, last_index: int) -> "ChainPoints":

@@ -1,8 +1,8 @@
 """Checksums of entries, and the chain over them by which replicas compare their logs.
 
-An entry's checksum covers its payload, index and term, so it is the same on every broker wherever the entry lies in a
-file. The chain is a polynomial over the checksums modulo a Mersenne prime: logs that differ in one entry always differ
-in it, and the value of any range follows from the values at its two ends, also when the bodies are long gone.
+An entry's checksum covers its payload, index and term, so it is the same on every broker at any place in a file. The
+chain is a polynomial over the checksums modulo a Mersenne prime: logs that differ in one entry always differ in it, and
+the value of any range follows from the values at its two ends, also when the bodies are deleted.
 """
 
 import struct
@@ -18,7 +18,7 @@ IDENTITY: Final = struct.Struct("<QQI")
 
 
 def entry_checksum(index: int, term: int, payload: bytes | memoryview) -> int:
-    # The payload comes first: its part does not depend on the place that the entry gets in the log.
+    # The payload comes first: its part does not depend on the place of the entry in the log.
     return crc32(IDENTITY.pack(index, term, len(payload)), crc32(payload))
 
 
@@ -27,7 +27,7 @@ def chain_next(chain: int, checksum: int) -> int:
 
 
 def chain_of_range(chain_before: int, chain_after: int, count: int) -> int:
-    """What `count` entries add to the chain, whatever came before them."""
+    """The part of the chain that `count` entries add, independent of the entries before them."""
     return (chain_after - chain_before * pow(CHAIN_BASE, count, CHAIN_PRIME)) % CHAIN_PRIME
 
 

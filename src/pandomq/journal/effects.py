@@ -1,12 +1,12 @@
-"""What the journal asks of a disk, and how the disk answers.
+"""The requests of the journal to a disk, and the disk's completions.
 
-A closed set: whoever carries it out (`runtime.disk` on a directory, `sim.disk` in memory) matches it exhaustively. The
-files are named within one directory that nobody else uses.
+A closed set: the disk (`runtime.disk` on a directory, `sim.disk` in memory) matches it exhaustively. File names are
+relative to one directory that no other process uses.
 
 Requests of one lane are carried out in order, one after the other; lanes are independent of each other. The journal
 writes a file in one lane only, and where lanes depend on each other it waits for the completion. Until a `SyncFile` or
-`SyncDirectory` has completed, what came before it may be lost at a crash, in any part: sectors of a write, names, and
-sizes, one without the other.
+`SyncDirectory` has completed, a crash may lose any part of what came before it: sectors of a write, names, and sizes,
+independently of each other.
 """
 
 import enum
@@ -19,15 +19,15 @@ Ticket = NewType("Ticket", int)
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """A new, empty file; it is an error if there is one. So many bytes of the disk are set aside for it if the disk can
-    do that, without changing its size."""
+    """Creates an empty file; it is an error if the file exists. Reserves this many bytes of disk space for it if the
+    disk supports that, without changing its size."""
 
     file: FileName
     reserve_bytes: int = 0
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """The chunks, one after the other, from this offset on; a file grows as needed, with zeros in between."""
+    """Writes the chunks, one after the other, from this offset on; a file grows as needed, with zeros in between."""
 
     file: FileName
     offset: int
@@ -35,17 +35,17 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
 
 class SyncFile(msgspec.Struct, frozen=True, gc=False):
-    """Completed when all that was written to the file before is on the disk: in this lane, or completed in another."""
+    """Completes when all earlier writes to the file are on disk: those of this lane, and completed ones of others."""
 
     file: FileName
 
 
 class SyncDirectory(msgspec.Struct, frozen=True, gc=False):
-    """Completed when all that was created, renamed and deleted in this lane before is on the disk."""
+    """Completes when all names that were created, renamed and deleted in this lane before are on disk."""
 
 
 class Read(msgspec.Struct, frozen=True, gc=False):
-    """Results in bytes: fewer than wanted where the file ends."""
+    """Results in bytes: fewer than requested at the end of the file."""
 
     file: FileName
     offset: int
@@ -53,14 +53,14 @@ class Read(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resize(msgspec.Struct, frozen=True, gc=False):
-    """The file ends here from now on, and holds on to no more of the disk than that."""
+    """Sets the end of the file, and releases the disk space after it."""
 
     file: FileName
     size_bytes: int
 
 
 class Rename(msgspec.Struct, frozen=True, gc=False):
-    """Takes the place of a file of the new name, if there is one."""
+    """Renames a file; replaces a file of the new name."""
 
     file: FileName
     new: FileName
@@ -75,7 +75,7 @@ class ListFiles(msgspec.Struct, frozen=True, gc=False):
 
 
 class MeasureSpace(msgspec.Struct, frozen=True, gc=False):
-    """Results in the bytes that are free for us."""
+    """Results in the number of free bytes that this process can use."""
 
 
 Effect = Create | Write | SyncFile | SyncDirectory | Read | Resize | Rename | Delete | ListFiles | MeasureSpace
@@ -83,13 +83,16 @@ Effect = Create | Write | SyncFile | SyncDirectory | Read | Resize | Rename | De
 
 class Lane(enum.Enum):
     LOG = "log"
-    """What a confirm or a vote waits for."""
+    """Confirms and votes wait for it."""
     READ = "read"
-    """What a consumer waits for."""
+    """Consumers wait for it."""
     BULK = "bulk"
-    """Snapshots, sweeping, new segments: nobody waits, as long as it gets done."""
+    """Snapshots, sweeping, new segments: nothing waits for it."""
     PAGES = "pages"
-    """What leaves memory: publishers would have to wait for it."""
+    """Pages that leave memory: if this is slow, publishers have to wait."""
+
+    # Lanes are keys of the disk's tables; the enumeration's own hash is computed from the name, in Python.
+    __hash__ = object.__hash__
 
 
 class Request(NamedTuple):
@@ -99,7 +102,7 @@ class Request(NamedTuple):
 
 
 class DiskError(msgspec.Struct, frozen=True, gc=False):
-    """Why an effect was not carried out: a number of `errno`, and the system's words for it."""
+    """The reason why an effect failed: an `errno` number, and the system's message."""
 
     number: int
     text: str

@@ -1,14 +1,14 @@
-"""What the journal tells its owner. A closed set, in the order in which things became true."""
+"""The journal's events for its owner. A closed set, in the order in which they became true."""
 
 import enum
 
 import msgspec
 
+from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.effects import FileName, Ticket
-from pandomq.journal.hard_state import HardState
-from pandomq.journal.layout import Identity
-from pandomq.journal.page_file import StoredPage
+from pandomq.journal.paging.page_file import StoredPage
+from pandomq.journal.segments.layout import Identity
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -17,34 +17,34 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
-class Stage(enum.Enum):
-    """What recovery, or a tool, is busy with."""
+class RecoveryStage(enum.Enum):
+    """The current stage of recovery, or of a tool."""
 
     COPY = "copy"
     FILES = "files"
     SNAPSHOT = "snapshot"
     LOG = "log"
     BODIES = "bodies"
-    """All that a restart can do without."""
+    """All bodies that a restart does not need."""
 
 
 class FlawKind(enum.Enum):
     HEAD = "head"
-    """The head of a file, whose content follows from elsewhere."""
+    """The head of a file, whose content is known from elsewhere."""
     TABLE = "table"
-    """An entry is whole, but the table has lost it."""
+    """An entry is intact, but its table slot is lost."""
     BODY = "body"
-    """An entry below the snapshot is damaged: nobody needs it for a restart."""
+    """An entry below the snapshot is damaged: a restart does not need it."""
     SNAPSHOT = "snapshot"
-    """A snapshot that cannot be used; an older one or the log replaces it."""
+    """An unusable snapshot; an older one or the log replaces it."""
     PAGE = "page"
-    """A page that a snapshot refers to, or queues do: the messages in it are unreadable."""
+    """A page that a snapshot or queues refer to: the messages in it are unreadable."""
     STATE = "state"
     """One of the two copies of the hard state."""
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Damage that does not stop the log from being used."""
+    """Damage that does not make the log unusable."""
 
     kind: FlawKind
     file: FileName
@@ -54,31 +54,31 @@ class Flaw(msgspec.Struct, frozen=True):
     """The entry concerned; 0 if there is none."""
 
 
-class Damage(msgspec.Struct, frozen=True):
-    """The log is corrupt from this entry on. It can be read up to the one before; nothing can be appended until it
-    was truncated here."""
+class LogCorruption(msgspec.Struct, frozen=True):
+    """The log is corrupt from this entry on. Entries before it can be read; nothing can be appended until the log is
+    truncated here."""
 
     file: FileName
     offset: int
     index: LogIndex
     text: str
     known_index: LogIndex
-    """The last entry that is known to have existed, and its term: by these the broker votes."""
+    """The last entry that is known to have existed, and its term: the broker uses these for votes."""
     known_term: Term
     end_known: bool = True
-    """Nothing followed that entry. Otherwise what the store has forgotten is not known either, and it is in doubt."""
+    """Whether nothing followed that entry. Otherwise it is unknown what the store has lost, and it is in doubt."""
 
 
 class TornTail(msgspec.Struct, frozen=True):
-    """Entries that were being written when the broker stopped; nobody was told of them."""
+    """Entries that were being written when the broker stopped; they were never confirmed."""
 
     file: FileName
     offset: int
     cut_bytes: int
 
 
-class Progress(msgspec.Struct, frozen=True):
-    stage: Stage
+class RecoveryProgress(msgspec.Struct, frozen=True):
+    stage: RecoveryStage
     done_bytes: int
     total_bytes: int
 
@@ -90,7 +90,7 @@ class SnapshotBegins(msgspec.Struct, frozen=True):
     term: Term
 
 
-class SnapshotPiece(msgspec.Struct, frozen=True):
+class RestoredPiece(msgspec.Struct, frozen=True):
     kind: int
     data: bytes
 
@@ -102,63 +102,63 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """The store is open. Whatever is in it is on the disk."""
+    """The store is open. Everything in it is on disk."""
 
     identity: Identity
     hard_state: HardState
     snapshot_index: LogIndex
     """0 without a snapshot."""
     first_index: LogIndex
-    """The first entry from which on all are held whole."""
+    """The first index from which all entries are held whole."""
     last_index: LogIndex
     last_term: Term
     torn: TornTail | None = None
-    damage: Damage | None = None
+    damage: LogCorruption | None = None
     flaws: tuple[Flaw, ...] = ()
-    """Those that could be mended have been."""
+    """Repairable flaws have been repaired."""
 
 
 class Durable(msgspec.Struct, frozen=True):
-    """Entries up to this one are safe, as the fsync policy has it."""
+    """Entries up to this one are safe under the fsync policy."""
 
     index: LogIndex
 
 
 class EntriesRead(msgspec.Struct, frozen=True):
-    """At least one entry, or a flaw in the first one wanted."""
+    """Holds at least one entry, or a flaw in the first one requested."""
 
     ticket: Ticket
     entries: list[Entry]
     flaw: Flaw | None = None
-    """Why there are not more."""
+    """The reason why there are not more."""
 
 
 class PageFetched(msgspec.Struct, frozen=True):
-    """The blob as it was put; it was checked."""
+    """The blob as it was stored; its checksum is right."""
 
     page: StoredPage
     blob: bytes
 
 
-class StateSaved(msgspec.Struct, frozen=True):
+class HardStateSaved(msgspec.Struct, frozen=True):
     ticket: Ticket
 
 
 class Truncated(msgspec.Struct, frozen=True):
     ticket: Ticket
     aside: FileName | None
-    """Where the entries are kept that were cut off."""
+    """The file with the entries that were cut off."""
 
 
 class SnapshotSaved(msgspec.Struct, frozen=True):
-    """The snapshot was read back and found good."""
+    """The snapshot was read back and is good."""
 
     index: LogIndex
     size_bytes: int
 
 
 class SnapshotFailed(msgspec.Struct, frozen=True):
-    """It was given up, for want of space or because the owner said so; the older one holds."""
+    """The snapshot was abandoned, for lack of space or at the owner's request; the older one stays valid."""
 
     index: LogIndex
     reason: str
@@ -171,41 +171,43 @@ class PartRead(msgspec.Struct, frozen=True):
     source: str
     """The snapshot's name."""
     index: LogIndex
-    """The last entry that is in it."""
+    """The last entry that the snapshot includes."""
     term: Term
     data: bytes
     last: bool
     flaw: str = ""
-    """Why there is none."""
+    """The reason why there is none."""
 
 
 class PartTaken(msgspec.Struct, frozen=True):
     ticket: Ticket
     lacks: bool = False
-    """It was not: it names bodies that are not here, and is wanted as it is."""
+    """The part could not be used: it names bodies that are not in this store, and has to be sent in full."""
 
 
 class Installed(msgspec.Struct, frozen=True):
-    """The snapshot is whole. It takes the place of the store when that is opened again, which is to be now."""
+    """The snapshot is complete. It replaces the store at the next opening, which the owner must do now."""
 
     ticket: Ticket
 
 
 class InstallFailed(msgspec.Struct, frozen=True):
-    """It is not; nothing has changed."""
+    """The snapshot is not usable; nothing has changed."""
 
     ticket: Ticket
     reason: str
 
 
 class Emptied(msgspec.Struct, frozen=True):
-    """The store is set aside when it is opened again, which is to be now."""
+    """The store is set aside at the next opening, which the owner must do now."""
 
 
 class SpaceLow(msgspec.Struct, frozen=True):
-    """Publishers are to be held back."""
+    """The owner must hold back publishers."""
 
     free_bytes: int
+    min_bytes: int
+    """The setting `disk_free_bytes_min`."""
 
 
 class SpaceBack(msgspec.Struct, frozen=True):
@@ -213,25 +215,25 @@ class SpaceBack(msgspec.Struct, frozen=True):
 
 
 class FlawFound(msgspec.Struct, frozen=True):
-    """Damage that turned up while the store was in use."""
+    """Damage that was found while the store was in use."""
 
     flaw: Flaw
 
 
 class Closed(msgspec.Struct, frozen=True):
-    """Everything is on the disk, and known to be."""
+    """Everything is on disk, and recorded as such."""
 
 
 Event = (
-    Progress
+    RecoveryProgress
     | SnapshotBegins
-    | SnapshotPiece
+    | RestoredPiece
     | Replayed
     | Recovered
     | Durable
     | EntriesRead
     | PageFetched
-    | StateSaved
+    | HardStateSaved
     | Truncated
     | SnapshotSaved
     | SnapshotFailed

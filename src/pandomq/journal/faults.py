@@ -1,7 +1,7 @@
-"""Why a store cannot be used, in words that say what to do.
+"""The reasons why a store cannot be used, with instructions for the operator.
 
-Each ends the broker: the journal raises it once, and whatever is asked of it afterwards raises it again. Nothing is
-confirmed after it.
+Each of them ends the broker: the journal raises it once, and raises it again on every later call. Nothing is confirmed
+after it.
 """
 
 import errno
@@ -13,7 +13,7 @@ INTERNAL_ERROR = 541
 
 
 class StoreFault(NodeFault):
-    """This broker cannot go on with its store."""
+    """A fault after which this broker cannot continue with its store."""
 
     __slots__ = ("file", "offset")
 
@@ -27,7 +27,7 @@ class StoreFault(NodeFault):
 
 
 class DiskFault(StoreFault):
-    """A write, a sync or a needed read failed. What the disk holds is known only after it was read again."""
+    """A write, a sync or a needed read failed. The content of the disk is unknown until it is read again."""
 
 
 class DiskFullFault(DiskFault):
@@ -39,7 +39,7 @@ class ReadOnlyFault(DiskFault):
 
 
 class CorruptFault(StoreFault):
-    """Something that was on the disk is not what was written."""
+    """Data on disk is not what was written."""
 
 
 class VersionFault(StoreFault):
@@ -58,16 +58,20 @@ def disk_fault(error: DiskError, doing: str, file: FileName | None) -> DiskFault
     place = "" if file is None else f" {file}"
     what = f"cannot {doing}{place}: {error.text}"
     if error.number in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFullFault(f"{what}. Free some space on the disk and start again; nothing confirmed is lost.", file)
+        return DiskFullFault(
+            f"{what}. Free some space on the disk and start the broker again; confirmed messages are not lost.", file
+        )
     if error.number in (errno.EROFS, errno.EACCES, errno.EPERM):
         return ReadOnlyFault(f"{what}. The broker must be able to write to its data directory.", file)
-    return DiskFault(f"{what}. Check the disk before the broker is started again.", file)
+    return DiskFault(f"{what}. Check the disk before you start the broker again.", file)
 
 
 def corrupt(file: FileName, offset: int, what: str) -> CorruptFault:
     return CorruptFault(
-        f"{file} is corrupt at offset {offset}: {what}. `pandomq store verify` shows all damage; "
-        "`pandomq store repair` cuts the log there and keeps what it cuts in a side file.",
+        (
+            f"{file} is corrupt at offset {offset}: {what}. `pandomq store verify` lists all damage; `pandomq store "
+            "repair` cuts the log there and keeps the cut part in a side file."
+        ),
         file,
         offset,
     )
@@ -75,9 +79,11 @@ def corrupt(file: FileName, offset: int, what: str) -> CorruptFault:
 
 def damaged_page(file: FileName, offset: int) -> CorruptFault:
     return CorruptFault(
-        f"{file} is corrupt at offset {offset}: a page of messages is not what was written. "
-        "`pandomq store verify` shows all damage; `pandomq store repair` keeps the damaged page in a side file and "
-        "lets the broker go on without its messages.",
+        (
+            f"{file} is corrupt at offset {offset}: a page of messages is damaged. `pandomq store verify` lists all "
+            "damage; `pandomq store repair` keeps the damaged page in a side file, so that the broker can start "
+            "without its messages."
+        ),
         file,
         offset,
     )
@@ -89,8 +95,10 @@ def missing(what: str) -> CorruptFault:
 
 def unknown_version(file: FileName, version: int, known: int) -> VersionFault:
     return VersionFault(
-        f"{file} has format version {version}; this broker reads versions up to {known}. "
-        "Start the newer broker that wrote it.",
+        (
+            f"{file} has format version {version}; this broker supports versions up to {known}. Start the newer "
+            "version of the broker that wrote it."
+        ),
         file,
         0,
     )
@@ -106,8 +114,8 @@ def foreign_cluster(file: FileName, found: str, expected: str) -> ForeignFault:
 
 def foreign_node(found: str, expected: str) -> ForeignFault:
     return ForeignFault(
-        f"the store belongs to broker {found!r}, and this is {expected!r}. "
-        "Start it under its old name, or give it another data directory."
+        f"the store belongs to broker {found!r}, but this broker is {expected!r}. Start it under its old name, or give "
+        "it another data directory."
     )
 
 

@@ -1,4 +1,4 @@
-"""What the files of a store are called.
+"""The names of the files of a store.
 
 Everything of one log is in one directory. A file whose name ends in `.tmp` is not finished, and is deleted when the
 store is opened; names that are not listed here are left alone.
@@ -38,12 +38,13 @@ def snapshot_file(index: int) -> FileName:
 
 
 def aside_file(index: int, number: int) -> FileName:
-    """Kept for a person: what was cut off the log at this index; the number tells apart cuts at the same one."""
+    """Kept for a person: entries that were cut off the log at this index; the number distinguishes cuts at the same
+    one."""
     return FileName(f"aside-{index:020d}-{number:012d}.log")
 
 
 def retained_file(number: int) -> FileName:
-    """A segment that is kept for an audit, and for nothing else."""
+    """A segment that is kept only for an audit."""
     return FileName(f"retained-{number:012d}.log")
 
 
@@ -52,12 +53,12 @@ def unfinished(file: FileName) -> FileName:
 
 
 def arriving(file: FileName) -> FileName:
-    """What a file of a snapshot from another broker is called until it takes the place of the store."""
+    """The temporary name of a file of another broker's snapshot, until it replaces the store."""
     return FileName(_ARRIVING + file)
 
 
 def arriving_name(file: FileName) -> FileName | None:
-    """The name that such a file will have; None if it is none."""
+    """The final name of such a file; None for other names."""
     return FileName(file.removeprefix(_ARRIVING)) if file.startswith(_ARRIVING) else None
 
 
@@ -67,7 +68,7 @@ def outlived(file: FileName, number: int) -> FileName:
 
 
 def is_kept(file: str) -> bool:
-    """Part of what the store holds, beside its hard state: belongs in a copy of it."""
+    """Part of the store's contents, beside its hard state: belongs in a copy of it."""
     return any(pattern.fullmatch(file) for pattern in _KEPT)
 
 

@@ -1,7 +1,7 @@
-"""Requests on their way to the disk, and who waits for their completions.
+"""Requests on their way to the disk, and the callbacks for their completions.
 
-Whoever puts an effect in says what is to be done when it has been carried out, and, if it can live with that, when it
-has failed. A failure that nobody has an answer to is final.
+The caller adds an effect with a callback for its success and, if the caller can handle it, one for its failure. A
+failure without a callback is final.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ class _Waiting(NamedTuple):
     failed: Failed | None
 
 
-class Outbox:
+class DiskRequests:
     __slots__ = ("_last_ticket", "_requests", "_waiting")
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Outbox:
         return requests
 
     def completed(self, completion: Completion) -> None:
-        """Raises DiskFault for a failure without an answer."""
+        """Raises DiskError for a failure without a callback."""
         effect, done, failed = self._waiting.pop(completion.ticket)
         if completion.error is not None:
             if failed is None:

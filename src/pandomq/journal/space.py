@@ -1,8 +1,8 @@
-"""Room on the disk: a watermark below which publishers are held back, and a reserve for those who are not.
+"""Free space on disk: a watermark below which publishers are held back, and a reserve for all other writes.
 
-The reserve is a file that takes up space. When the disk is full, whoever needs space to make space, or to log an ack,
-deletes it; it is made again once there is room. Between the watermark and the reserve the log goes on, so that
-consumers can empty their queues.
+The reserve is a file that takes up space. When the disk is full, work that frees space or logs an ack deletes it; it is
+created again once there is room. Between the watermark and the reserve the log goes on, so that consumers can empty
+their queues.
 """
 
 import errno
@@ -12,7 +12,7 @@ from pandomq.journal.effects import Create, Delete, DiskError, Lane, MeasureSpac
 from pandomq.journal.events import Event, SpaceBack, SpaceLow
 from pandomq.journal.limits import SPACE_CHECK_MS, JournalSettings
 from pandomq.journal.names import RESERVE
-from pandomq.journal.outbox import Outbox, fault_of
+from pandomq.journal.outbox import DiskRequests, fault_of
 from pandomq.journal.work import DiskFailed, Work, perform
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -35,7 +35,7 @@ class Space:
         "reserve_held",
     )
 
-    def __init__(self, settings: JournalSettings, outbox: Outbox, emit: Callable[[Event], None]) -> None:
+    def __init__(self, settings: JournalSettings, outbox: DiskRequests, emit: Callable[[Event], None]) -> None:
         self._outbox = outbox
         self._emit = emit
         self._min_bytes = settings.disk_free_bytes_min
@@ -47,7 +47,7 @@ class Space:
         self.reserve_held = False
 
     def tick(self, now_ms: int) -> bool:
-        """Whether it was time to look again."""
+        """Returns whether it was time to measure again."""
         if now_ms - self._checked_ms < SPACE_CHECK_MS:
             return False
         self._checked_ms = now_ms
@@ -79,7 +79,7 @@ class Space:
     def _raise(self, free_bytes: int) -> None:
         if not self.low:
             self.low = True
-            self._emit(SpaceLow(free_bytes))
+            self._emit(SpaceLow(free_bytes, self._min_bytes))
 
     def _make_reserve(self) -> None:
         if self.reserve_held or self._making_reserve or not self._reserve_bytes:

@@ -1,7 +1,7 @@
-"""The hard state's file, for those who open a store: both copies are read or written at once.
+"""The hard state's file at the opening of a store: both copies are read or written at once.
 
-The file is as long as it will ever be from the start. If a save made it longer, a crash could keep the new content with
-the old size: a copy without its last bytes, which looks like damage.
+The file has its final size from the start. If a save made it longer, a crash could keep the new content with the old
+size: a copy without its last bytes, which looks like damage.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ def write_state(state: StoreState, counter: int) -> Work[None]:
 
 
 def read_state(files: tuple[FileInfo, ...]) -> Work[tuple[int, StoreState] | None]:
-    """Counter and state of the newer copy that is good; None if there is none. Raises VersionFault."""
+    """Counter and state of the newer good copy; None if there is none. Raises VersionFault."""
     if not any(info.file == STATE for info in files):
         return None
     copies = []

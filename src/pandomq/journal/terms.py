@@ -1,10 +1,10 @@
-"""Which entry has which term: as runs, since terms change rarely."""
+"""The terms of entries: stored as runs, since terms change rarely."""
 
 from bisect import bisect_right
 
 
 class Terms:
-    """Terms rise with the index, without gaps from the first run on."""
+    """Terms increase with the index, without gaps from the first run on."""
 
     __slots__ = ("_firsts", "_terms")
 
@@ -30,16 +30,10 @@ class Terms:
         return None if place < 0 else self._terms[place]
 
     def count(self, first_index: int, last_index: int) -> int:
-        """How many different ones these entries have."""
+        """Number of different terms of these entries."""
         return bisect_right(self._firsts, last_index) - max(bisect_right(self._firsts, first_index) - 1, 0)
 
     def cut(self, last_index: int) -> None:
         while self._firsts and self._firsts[-1] > last_index:
             self._firsts.pop()
             self._terms.pop()
-
-    def forget_before(self, index: int) -> None:
-        """Keeps what is needed to answer for this index and later ones."""
-        place = bisect_right(self._firsts, index) - 1
-        if place > 0:
-            del self._firsts[:place], self._terms[:place]

@@ -1,11 +1,11 @@
-"""What there is to show of a journal: a frozen copy."""
+"""A frozen copy of a journal's state, for display."""
 
 import msgspec
 
 
 class JournalView(msgspec.Struct, frozen=True):
     first_index: int
-    """The first entry from which on all are held whole."""
+    """The first index from which all entries are held whole."""
     last_index: int
     durable_index: int
     commit_index: int
@@ -15,9 +15,9 @@ class JournalView(msgspec.Struct, frozen=True):
     page_file_count: int
     page_file_bytes: int
     page_bytes: int
-    """Of pages that are wanted."""
+    """Bytes of pages that are needed."""
     pending_bytes: int
     """Waiting for a sync."""
     free_bytes: int
-    """Of the disk, when it was last asked."""
+    """Free bytes of the disk, at the last measurement."""
     space_low: bool

@@ -1,19 +1,19 @@
-"""Longer work with the disk, written as one story: a generator that yields effects and gets their results.
+"""Longer work with the disk, written as one generator that yields effects and gets their results.
 
     def copy(source, target) -> Work[None]:
         data = yield from read(source, 0, 4096)
         yield from perform(Write(target, 0, (data,)), SyncFile(target))
 
-What is yielded together is put into the lane in this order, and the generator goes on when all of it is done. If any of
-it failed, `DiskFailed` is thrown in where it waits; not caught, it ends the journal. Yielding nothing parks the work
-until `Task.wake`. Nothing here looks at a clock or a file, so the same completions give the same story.
+Effects that are yielded together enter the lane in this order, and the generator continues when all are done. If one
+of them fails, `DiskFailed` is raised in the generator; uncaught, it ends the journal. A yield without effects suspends
+the work until `Task.wake`. The code uses no clock and no file, so the same completions give the same result.
 """
 
 from collections.abc import Callable, Generator
 from typing import Generic, TypeAlias, TypeVar
 
 from pandomq.journal.effects import DiskError, Effect, FileInfo, FileName, Lane, ListFiles, Read, Result
-from pandomq.journal.outbox import Outbox, fault_of
+from pandomq.journal.outbox import DiskRequests, fault_of
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ Work: TypeAlias = Generator[tuple[Effect, ...], list[Result], T]
 
 
 class DiskFailed(Exception):
-    """An effect of some work was not carried out."""
+    """An effect of some work failed."""
 
     def __init__(self, effect: Effect, error: DiskError) -> None:
         super().__init__(effect, error)
@@ -47,7 +47,7 @@ def perform(*effects: Effect) -> Work[None]:
 
 
 def pause() -> Work[None]:
-    """Until somebody wakes the task."""
+    """Waits until `Task.wake`."""
     yield ()
 
 
@@ -56,7 +56,7 @@ class Task(Generic[T]):
 
     __slots__ = ("_done", "_failure", "_lane", "_outbox", "_results", "_wanted", "_work", "over", "parked")
 
-    def __init__(self, outbox: Outbox, lane: Lane, work: Work[T], done: Callable[[T], None]) -> None:
+    def __init__(self, outbox: DiskRequests, lane: Lane, work: Work[T], done: Callable[[T], None]) -> None:
         self._outbox = outbox
         self._lane = lane
         self._work = work

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: auto_pickle=False
-"""The compiled twin of the kernel; `_fast.pyi` is its contract, `plain/` says in readable form what it does.
+"""The compiled twin of the kernel; `_fast.pyi` is its contract, and `plain/` is the readable definition.
 
 The files in `fast/` have the names of those in `plain/`, and the same steps in the same order: where the order of two
-effects can be seen from outside, the plain twin decides. What differs is the form: messages lie in C arrays, waiting
-consumers in lists whose links are in themselves, outgoing bytes in one growing bytes object.
+effects is visible from outside, the plain twin is the reference. Only the data structures differ: messages are in C
+arrays, waiting consumers in intrusive linked lists, and outgoing bytes in one growing bytes object.
 
-References: a C array owns the Python objects in it (it counts them); chains and links do not, since whoever is in
-them is registered, and thereby kept alive, elsewhere.
+References: a C array owns the Python objects in it (it counts them); chains and links do not, since their members are
+registered, and thereby kept alive, elsewhere.
 """
 
 cimport cython
@@ -39,6 +39,7 @@ from pandomq.kernel.constants import (
     CHUNK_MESSAGES_MAX,
     CHUNK_ROW_BYTES,
     CONFIRM,
+    CONFIRMED_BEFORE,
     DELIVERY_LIMIT,
     DROP_HEAD,
     EXPIRED,
@@ -53,6 +54,7 @@ from pandomq.kernel.constants import (
     PAGE_BYTES,
     PAGE_MESSAGES,
     PAGES_AHEAD,
+    PUBLISH_BITS,
     READ_BURST,
     RECORD_COMMAND,
     RECORD_DEQUEUE,
@@ -138,6 +140,7 @@ include "fast/kept.pxi"
 include "fast/unproven.pxi"
 include "fast/mirrors.pxi"
 include "fast/channel.pxi"
+include "fast/garbage.pxi"
 include "fast/output.pxi"
 include "fast/session.pxi"
 include "fast/offset_header.pxi"
@@ -158,52 +161,3 @@ include "fast/commits.pxi"
 include "fast/engine.pxi"
 
 KIND = "fast"
-
-__all__ = [
-    "CONFIRM",
-    "DELIVERY_LIMIT",
-    "DROP_HEAD",
-    "EXPIRED",
-    "IMMEDIATE",
-    "KIND",
-    "MANDATORY",
-    "MAXLEN",
-    "NEVER_MS",
-    "NORMAL",
-    "OVERSIZED",
-    "RECORD_COMMAND",
-    "RECORD_DEQUEUE",
-    "RECORD_ENQUEUE",
-    "REJECTED",
-    "REJECT_PUBLISH",
-    "REJECT_PUBLISH_DEAD_LETTER",
-    "SPECIAL_COPIES",
-    "SPECIAL_DELAY",
-    "SPECIAL_EXPIRATION",
-    "SPECIAL_MALFORMED",
-    "SPECIAL_PRODUCER",
-    "SPECIAL_REPLY_TO",
-    "SPECIAL_USER_ID",
-    "TRANSACTION",
-    "Channel",
-    "Chunk",
-    "Consumer",
-    "Content",
-    "DeliveryRun",
-    "Engine",
-    "Frame",
-    "Message",
-    "Page",
-    "Plan",
-    "PublishRun",
-    "Queue",
-    "Routes",
-    "ScanFault",
-    "Scanner",
-    "Session",
-    "SettleRun",
-    "Trace",
-    "crc32",
-    "routing_of",
-    "without_messages",
-]

@@ -1,6 +1,6 @@
-"""The part of the contract of the kernel (`_fast.pyi`) that is about how messages of streams are kept.
+"""The part of the kernel's contract (`_fast.pyi`) about the storage of stream messages.
 
-There is no module of this name: both twins offer all of it themselves.
+There is no module of this name: both twins export these names themselves.
 """
 
 from typing import final
@@ -9,12 +9,12 @@ from pandomq.kernel._fast_inputs import Message
 
 @final
 class Chunk:
-    """Messages of a stream in columns, in the form of `pandomq.chunk_form`. While it is open messages are added; once
-    it is sealed it never changes. Who reads from it may go on meanwhile."""
+    """Messages of a stream in columns, in the form of `pandomq.chunk_form`. An open chunk accepts messages; a sealed
+    chunk never changes. Reading may continue while it is sealed."""
 
     count: int
     @property
-    def first_offset(self) -> int: ...  # these four are 0 of an empty one
+    def first_offset(self) -> int: ...  # these four are 0 for an empty chunk
     @property
     def last_offset(self) -> int: ...
     @property
@@ -22,21 +22,22 @@ class Chunk:
     @property
     def last_time_us(self) -> int: ...
     @property
-    def size_bytes(self) -> int: ...  # when it is sealed
+    def size_bytes(self) -> int: ...  # size when it is sealed
     def __init__(self) -> None: ...
     @staticmethod
     def open(data: bytes) -> Chunk:
-        """What `seal` gave. Raises chunk_form.BadChunk for anything else."""
+        """Opens what `seal` returned. Raises chunk_form.BadChunk for anything else."""
     def add(self, offset: int, time_us: int, message: Message) -> None:
-        """Offsets rise, times do not fall: else ValueError. OverflowError, and nothing was added, if it is full."""
+        """Adds a message. Raises ValueError unless offsets increase and times do not decrease. Raises OverflowError,
+        and adds nothing, if the chunk is full."""
     def seal(self) -> bytes:
-        """ValueError if it is empty. Called again it gives the same object."""
+        """Seals the chunk and returns its bytes; further calls return the same object. ValueError if it is empty."""
     def seal_rows(self, count: int) -> bytes:
-        """As if it had only so many messages, the first ones, and were sealed; it stays as it is. ValueError if there
-        are not so many, or for 0."""
+        """Returns the bytes that a chunk of only the first `count` messages would have; this chunk does not change.
+        ValueError if it has fewer messages, or for 0."""
     def let_go(self) -> None:
-        """It is empty from now on, and takes no memory: consumers that read it will want it again. For who keeps the
-        bytes of a sealed chunk elsewhere; ValueError of an open one."""
+        """Empties a sealed chunk and frees its memory, for a caller that keeps its bytes elsewhere; consumers that read
+        it will request it again. ValueError for an open chunk."""
     def find_offset(self, offset: int) -> int: ...  # the position of the first message whose offset is not lower
     def find_time(self, time_us: int) -> int: ...
-    def row(self, position: int) -> tuple[int, int, bytes, bytes, bytes, bytes]: ...  # as chunk_form.Row
+    def row(self, position: int) -> tuple[int, int, bytes, bytes, bytes, bytes]: ...  # like chunk_form.Row

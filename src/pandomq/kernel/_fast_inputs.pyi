@@ -1,37 +1,40 @@
-"""The part of the contract of the kernel (`_fast.pyi`) that is about what comes in: messages, runs, the scanner.
+"""The part of the kernel's contract (`_fast.pyi`) about input: messages, runs, the scanner.
 
-There is no module of this name: both twins offer all of it themselves.
+There is no module of this name: both twins export these names themselves.
 """
 
 from typing import Any, final
 
 @final
 class Message:
-    """What was published, and where to. Immutable, shared by all queues that hold it."""
+    """A published message and its destination. Immutable, shared by all queues that hold it."""
 
     routing: bytes  # exchange and routing key as two AMQP short strings, as basic.deliver repeats them
     header: bytes  # the content header's payload: class, weight, body size, flags, properties
     body: bytes
     body_size: int  # len(body), except for OVERSIZED
     persistent: bool  # delivery mode 2
-    kept: bool  # the log has it, in logged queues: from the start if it is persistent, else since it was enqueued
+    kept: bool  # logged queues have logged it: from the start if it is persistent, else since it was enqueued; never
+    # if only local queues have it
     priority: int  # 0 when absent
     expiration_ms: int  # -1 when absent or not a number
     special: int
-    producer: int  # whose publish it is, and its number there; 0 if the channel has no producer, or does not count.
-    number: int  # Of a delivery of another broker: the term and the sequence that it has there, 0 if it does not say
-    suspect: bool  # settable, False at first; queues take it as one that may have been delivered before
+    producer: int  # the producer and the publish's number there; 0 if the channel has no producer, or does not count.
+    number: int  # For a delivery from another broker: the term and the sequence that it has there, 0 if unknown
+    suspect: bool  # settable, False at first; queues treat it as a message that may have been delivered before
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None: ...
     @property
     def exchange(self) -> str: ...  # decoded with errors="surrogateescape"
     @property
     def routing_key(self) -> str: ...
     def find_header(self, name: bytes) -> bytes | None:
-        """The raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed
+        """Returns the raw value (type octet and bytes) of one entry of the headers, or None. Never raises for malformed
         tables."""
+    def unkept_copy(self) -> Message:
+        """Returns a copy that is not `kept`, whatever its delivery mode, for local queues."""
 
 def routing_of(exchange: str, routing_key: str) -> bytes:
-    """The bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
+    """Returns the bytes of Message.routing. Raises ValueError beyond 255 bytes each."""
 
 @final
 class PublishRun:
@@ -58,16 +61,17 @@ class SettleRun:
 
 @final
 class Scanner:
-    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame
-    and incomplete contents.
+    """Turns the bytes of one connection, after the protocol header, into runs and frames. Keeps an incomplete frame and
+    incomplete contents.
 
-    What is wrong with them comes as one last ScanFault, after everything valid before it, and always ends the
-    connection; after that feed returns []. The codes are RabbitMQ's: 501 for what cannot be read (frames and the
-    methods of content and settlement), 504 for such a method on channel 0, 505 for a frame in a place where another
-    one is due. Frame.kind is 1 (method) or 8 (heartbeat); content frames never come as such.
+    An error in the bytes is returned as one last ScanFault, after everything valid before it, and always ends the
+    connection; later calls of feed return []. The codes are RabbitMQ's: 501 for malformed frames, contents and
+    settlements, 504 for such a method on channel 0, 505 for an unexpected frame. Frame.kind is 1 (method) or 8
+    (heartbeat); content frames are never returned as a Frame.
 
-    An inward one is for what another broker sends: deliveries instead of publishes, other methods with content as
-    Content. There a body beyond body_size_max is a fault; else it becomes a publish with the flag OVERSIZED.
+    An inward scanner reads what another broker sends: deliveries instead of publishes, and other methods with content
+    as Content. On an inward scanner a body larger than body_size_max is a fault; otherwise it becomes a publish with
+    the flag OVERSIZED.
     """
 
     frame_max: int  # octets, the whole frame; 0 means no limit was agreed (the caller sets the broker's own)
@@ -76,4 +80,4 @@ class Scanner:
     def feed(self, data: bytes | bytearray | memoryview) -> list[Any]: ...
     # list[PublishRun | SettleRun | Frame | ScanFault], or list[DeliveryRun | SettleRun | Content | Frame | ScanFault]
     @property
-    def buffered_bytes(self) -> int: ...  # kept for incomplete frames and contents
+    def buffered_bytes(self) -> int: ...  # bytes kept for incomplete frames and contents

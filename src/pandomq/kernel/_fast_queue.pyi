@@ -1,6 +1,6 @@
-"""The part of the contract of the kernel (`_fast.pyi`) that is about queues and streams.
+"""The part of the kernel's contract (`_fast.pyi`) about queues and streams.
 
-There is no module of this name: both twins offer all of it themselves.
+There is no module of this name: both twins export these names themselves.
 """
 
 from typing import Any, final
@@ -12,13 +12,14 @@ from pandomq.kernel._fast_trace import Trace
 
 @final
 class Queue:
-    """Messages in order of priority and sequence, and who may have them."""
+    """Messages in order of priority and sequence, and the consumers that read them."""
 
     owner: Any
-    trace: Trace | None  # settable: gathers what happens to its messages
-    label: bytes  # settable: what traces call it
-    queue_id: int  # in log records; of a mirror: the root's, settable, 0 if it is not known
+    trace: Trace | None  # settable: records what happens to its messages
+    label: bytes  # settable: the queue's name in traces
+    queue_id: int  # in log records; for a mirror: the root's queue id, settable, 0 if unknown
     logged: bool  # durable: messages that are kept and their settlements go to the log
+    local: bool  # while Engine.replicated, messages that enter it are not kept
     next_sequence: int
     unacked_count: int
     deleted: bool
@@ -44,6 +45,7 @@ class Queue:
         single_active: bool = False,
         withdrawable: bool = False,
         synced: bool = False,
+        local: bool = False,
         mirror: bool = False,
         outlet: bool = False,
         stream: bool = False,
@@ -54,67 +56,69 @@ class Queue:
         from now on. priority_max, last_value_key, withdrawable, mirror and stream are set before the first message,
         single_active, mirror and stream before the first consumer; later they stay as they are. Without dead_letters,
         messages that die are dropped and only counted; with it they are put into Engine.dead. Messages of a
-        withdrawable queue never leave memory, and replay tells of them. With synced every message is confirmed as if
-        it were persistent. What enters an outlet is confirmed when Engine.outlets_received names its batch, and not
-        before the log allows it.
+        withdrawable queue never leave memory, and replay calls a hook for them. With synced every message is confirmed
+        as if it were persistent. With local the log gets no record of messages that enter while Engine.replicated;
+        messages that entered before keep theirs. A message that enters an outlet is confirmed when
+        Engine.outlets_received names its batch, and not before the log allows it.
 
         A mirror queue holds what the root delivered to one channel here, under the root's delivery tags as sequences.
-        Settlements of that are written to the uplink of the channel's session, with those tags, acks joined where they
-        can be; nothing else happens here. If there is no uplink, another one than when it came, or if the queue is
-        deleted, tags say nothing: then they are written as rows of SETTLE, if the message's place is known (queue_id,
-        and `number` and `producer` of the message as sequence and term). Those that do not requeue are kept by the
-        channel until they are proven; not in TRANSACTION mode. Nothing is written of a channel that is being closed.
-        Its messages never leave memory.
+        Settlements of these messages are written to the uplink of the channel's session, with those tags, and acks are
+        joined where possible; they have no other effect here. Tags have no meaning if there is no uplink, if the uplink
+        has changed since the delivery, or if the queue is deleted: then settlements are written as rows of SETTLE, if
+        the message's place is known (queue_id, and `number` and `producer` of the message as sequence and term). The
+        channel keeps settlements that do not requeue until they are proven, except in TRANSACTION mode. A channel that
+        is being closed writes nothing. Messages of a mirror queue never leave memory.
 
-        A stream (logged, else ValueError) minds chunk_bytes and chunk_age_ms alone, and is always synced. Before a
-        message is appended the open chunk is full if it has so many bytes (constants.CHUNK_ROW_BYTES more for each
-        message), CHUNK_MESSAGES_MAX messages, or if its first message is so old."""
+        A stream (logged, else ValueError) uses only chunk_bytes and chunk_age_ms, and is always synced. When a message
+        is appended, the open chunk is full if it has reached chunk_bytes (with constants.CHUNK_ROW_BYTES more for each
+        message), CHUNK_MESSAGES_MAX messages, or if its first message is older than chunk_age_ms.
+        """
     @property
     def open_chunk(self) -> Chunk | None: ...  # of a stream; empty only before its first message
     @property
-    def committed_end(self) -> int: ...  # of a stream: the offset after the last message that is committed, or replayed
+    def committed_end(self) -> int: ...  # of a stream: the offset after the last message that is committed or replayed
     def reinstate_stream(self, next_sequence: int, open_rows: bytes) -> None:
-        """Puts a stream back, all of it committed: what its open chunk gave when it was sealed, or nothing. Raises
-        ValueError (BadChunk) if that is no chunk, or ends later."""
+        """Restores a stream, with all of it committed, from the bytes that its open chunk had when it was sealed, or
+        from nothing. Raises ValueError (BadChunk) if the bytes are no chunk, or the chunk ends later."""
     @property
     def ready_count(self) -> int: ...
     @property
-    def ready_bytes(self) -> int: ...  # bodies
+    def ready_bytes(self) -> int: ...  # size of the bodies
     def consumers(self) -> list[Consumer]: ...  # by priority, then by age
     @property
     def consumer_count(self) -> int: ...
     def take(self, channel: Channel, no_ack: bool, now_ms: int) -> tuple[int, bool, Message, int] | None:
-        """basic.get: delivery tag, redelivered, message, messages left; None if empty, or if head_missing: then its
-        page is wanted."""
+        """basic.get: returns delivery tag, redelivered, message, messages left. Returns None if the queue is empty, or
+        if head_missing: then its page is wanted."""
     @property
     def head_missing(self) -> bool: ...
-    # The message that comes next is in a page; or it may not be delivered yet, since one before it left undelivered
-    # (dropped, expired, purged, out of date) and the entry that says so is not committed: were it lost, that message
-    # would come back, and be delivered after those that were behind it.
+    # True if the next message is in a page. Also true if it may not be delivered yet, since a message before it left
+    # undelivered (dropped, expired, purged, out of date) and the entry that records this is not committed: if that
+    # entry were lost, the earlier message would come back and be delivered after those behind it.
     def withdraw(self, sequence: int) -> Message | None:
         """Removes one ready message of a withdrawable queue by sequence number, logging the dequeue; None if it is not
         there."""
-    def purge(self) -> int: ...  # drops the ready messages (logged), says how many
+    def purge(self) -> int: ...  # drops the ready messages (logged) and returns their number
     def await_log(self) -> None:
-        """Consumers of a logged queue get nothing more until this batch's entry is committed."""
+        """Consumers of a logged queue get no more messages until this batch's entry is committed."""
     def expire(self, now_ms: int) -> None: ...
     @property
-    def next_deadline_ms(self) -> int: ...  # of the first message of each priority; NEVER_MS if none
-    timer_armed: bool  # the caller's timer will fire at what next_deadline_ms was when this was set to True
+    def next_deadline_ms(self) -> int: ...  # the deadline of the first message of each priority; NEVER_MS if none
+    timer_armed: bool  # the caller's timer will fire at the next_deadline_ms of when this was set to True
     def delete(self) -> int:
-        """Drops everything (the caller logs the deletion as a command); consumers are removed; later settlements of
-        its messages are ignored. Says how many were ready."""
+        """Drops everything (the caller logs the deletion as a command), removes the consumers, and returns how many
+        messages were ready. Later settlements of its messages are ignored."""
     def drop(self, sequence_first: int, count: int) -> None:
-        """Removes ready messages by sequence number, without logging: replay of RECORD_DEQUEUE."""
+        """Replay of RECORD_DEQUEUE: removes ready messages by sequence number, without logging."""
     def reinstate(
         self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
     ) -> None:
-        """Puts a message back as `snapshot` gave it, without logging and without limits."""
+        """Puts a message back as `snapshot` returned it, without logging and without limits."""
     def reinstate_page(self, index: tuple[bytes, bytes], owner: Any) -> Page:
         """Puts a page back as Page.index described it: before the messages, in the order of `pages`. Raises ValueError
-        if that is no index, or not in order."""
+        if the index is malformed or out of order."""
     def suspect(self) -> None:
-        """Any ready message may have been delivered before: from now on they say `redelivered`."""
+        """Any ready message may have been delivered before: from now on deliveries of them carry `redelivered`."""
     def pages(self) -> list[Page]: ...  # from the highest priority, in the order of delivery
     def snapshot(self) -> list[tuple[int, int, int, int, bool, Message]]:
         """Ready messages in memory, in delivery order: sequence, term, deadline, delivery count, redelivered,

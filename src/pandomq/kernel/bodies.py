@@ -1,6 +1,7 @@
-"""Where the bodies of messages are in pages, chunks and log entries: what brokers have in common, wherever it is kept.
+"""Finds the bodies of messages in pages, chunks and log entries: the bytes that brokers have in common, wherever they
+are stored.
 
-Short bodies of a chunk are one, all together: each by itself would not be worth naming, and brokers have the same
+The short bodies of a chunk form one extent: each alone would be too small to name, and all brokers have the same
 chunks.
 """
 
@@ -18,11 +19,11 @@ Extent = tuple[int, int]
 
 
 SHORT_BYTES: Final = 256
-"""Bodies of a chunk that are shorter, one with another."""
+"""Shorter bodies of a chunk are joined into one extent."""
 
 
 def page_bodies(blob: bytes) -> list[Extent]:
-    """Of a page, or a chunk; none for bytes that are neither."""
+    """Extents of the bodies of a page or a chunk; none for other bytes."""
     try:
         return _of_chunk(blob) if blob.startswith(chunk_form.MAGIC) else _of_page(blob)
     except (struct.error, chunk_form.BadChunk):
@@ -30,7 +31,7 @@ def page_bodies(blob: bytes) -> list[Extent]:
 
 
 def entry_bodies(entry: bytes) -> list[Extent]:
-    """None for bytes that are no entry of a broker."""
+    """None for bytes that are not a log entry."""
     try:
         return _of_entry(entry)
     except (struct.error, IndexError):

@@ -1,4 +1,5 @@
-"""What a scanner gives besides runs: frames and contents for others to decode, the fault that ends a connection.
+"""Outputs of a scanner other than runs: frames and contents that other code decodes, and the fault that ends a
+connection.
 
 Both twins build their faults here, in RabbitMQ's codes and words, so that the hot loops hold no text.
 """
@@ -28,12 +29,12 @@ class Content(NamedTuple):
 
     channel: int
     payload: bytes
-    """The method's, as in a Frame."""
+    """The method's payload, as in a Frame."""
     message: "Message"
 
 
 class ScanFault(NamedTuple):
-    """Why nothing more is read from a connection."""
+    """The reason why the connection is not read any more."""
 
     reply_code: int
     reply_text: str
@@ -46,7 +47,7 @@ def _scan_fault(fault: Fault, class_id: int = 0, method_id: int = 0) -> ScanFaul
 
 
 def _octets(payload: bytes) -> str:
-    # As Erlang prints a binary.
+    # In the form in which Erlang prints a binary.
     shown = payload[:OCTETS_SHOWN_MAX]
     if shown and all(32 <= octet < 127 for octet in shown):
         return f'<<"{shown.decode()}">>'
@@ -64,7 +65,7 @@ def bad_frame_end(kind: int, payload: bytes, octet: int) -> ScanFault:
 
 
 def unknown_frame(kind: int, payload: bytes) -> ScanFault:
-    """A type nobody knows, or too few octets for its type."""
+    """An unknown type, or too few octets for its type."""
     return _scan_fault(frame_error(f"type {kind}, all octets = {_octets(payload)}: unknown_frame"))
 
 
@@ -105,5 +106,5 @@ def body_too_long(size: int, missing: int) -> ScanFault:
 
 
 def body_too_large(size: int, size_max: int) -> ScanFault:
-    """From a broker, which knows what its peer takes."""
+    """For a broker's content: a broker knows the limit of its peer."""
     return _scan_fault(frame_error(f"content body of {size} octets, but at most {size_max} are taken"))

@@ -1,4 +1,4 @@
-"""The form of a log entry: what a batch changed that has to survive.
+"""The form of a log entry: the durable changes of a batch.
 
     entry     version u8, now_ms u64, record count u32, records
     ENQUEUE   1 u8, queue count u16, (queue id u64, sequence u64) per queue, routing length u32, header length u32,
@@ -7,7 +7,7 @@
     COMMAND   3 u8, length u32, bytes
 
 All numbers are little-endian. Within an entry the ENQUEUE of a message comes before its DEQUEUE, and a COMMAND after
-all records of what happened before it. A DEQUEUE may name messages that are not there. Checksums are the journal's.
+all records of what happened before it. A DEQUEUE may name messages that are not there. The journal adds checksums.
 """
 
 import struct
@@ -31,7 +31,7 @@ COMMAND_START: Final = struct.Struct("<BI")
 
 
 class BadEntry(ValueError):
-    """The bytes are not a log entry of a version that is known."""
+    """The bytes are not a log entry of a known version."""
 
 
 class EnqueueRecord(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +44,7 @@ class EnqueueRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class DequeueRecord(msgspec.Struct, frozen=True, gc=False):
-    """So many messages left a queue, for whatever reason."""
+    """`count` messages left a queue, for any reason."""
 
     queue_id: int
     sequence_first: int
@@ -52,7 +52,7 @@ class DequeueRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class CommandRecord(msgspec.Struct, frozen=True, gc=False):
-    """A change of what the broker knows; the bytes are the broker's."""
+    """A change of the broker's configuration; the broker defines the bytes."""
 
     command: bytes
 
@@ -60,7 +60,7 @@ class CommandRecord(msgspec.Struct, frozen=True, gc=False):
 Record = EnqueueRecord | DequeueRecord | CommandRecord
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class DecodedEntry(msgspec.Struct, frozen=True, gc=False):
     """One decoded log entry."""
 
     now_ms: int
@@ -89,7 +89,7 @@ def encode_command(command: bytes) -> bytes:
     return COMMAND_START.pack(RECORD_COMMAND, len(command)) + command
 
 
-def decode_entry(entry: bytes) -> Entry:
+def decode_entry(entry: bytes) -> DecodedEntry:
     """Raises BadEntry for anything but a whole entry of a known version."""
     try:
         version, now_ms, count = ENTRY_START.unpack_from(entry)
@@ -98,7 +98,7 @@ def decode_entry(entry: bytes) -> Entry:
         records = tuple(_decode_records(entry, count))
     except (struct.error, IndexError) as error:
         raise BadEntry("ends too early") from error
-    return Entry(now_ms, records)
+    return DecodedEntry(now_ms, records)
 
 
 def _decode_records(entry: bytes, count: int) -> Iterator[Record]:

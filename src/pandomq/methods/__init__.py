@@ -1,7 +1,7 @@
-"""Every AMQP 0-9-1 method, as RabbitMQ speaks the protocol, as a frozen struct.
+"""Every AMQP 0-9-1 method, in RabbitMQ's version of the protocol, as a frozen struct.
 
-`METHODS` finds them by class and method id. Their layout on the wire is data (see `layout`), from which
-`wire.codec` compiles readers and writers; nothing here knows of bytes.
+`METHODS` maps class and method id to a method. The layout on the wire is data (see `layout`), from which `wire.codec`
+compiles readers and writers; this package does not handle bytes.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from pandomq.methods.basic import (
     BasicGet,
     BasicGetEmpty,
     BasicGetOk,
+    BasicHeld,
     BasicNack,
     BasicPublish,
     BasicQos,
@@ -100,7 +101,7 @@ METHODS: Final[Mapping[tuple[int, int], type[Method]]] = {
 
 
 class MethodInput(NamedTuple):
-    """A method that came in on a channel; publishes and settlements come as the kernel's runs instead."""
+    """A method that arrived on a channel; publishes and settlements arrive as the kernel's runs instead."""
 
     channel: int
     method: Method
@@ -119,6 +120,7 @@ __all__ = [
     "BasicGet",
     "BasicGetEmpty",
     "BasicGetOk",
+    "BasicHeld",
     "BasicNack",
     "BasicPublish",
     "BasicQos",

@@ -1,4 +1,4 @@
-"""The methods of class basic (60): what publishers and consumers say."""
+"""The methods of class basic (60), for publishers and consumers."""
 
 import msgspec
 
@@ -137,8 +137,8 @@ class BasicNack(Method, frozen=True):
 
 @method(60, 250)
 class BasicSettle(Method, frozen=True):
-    """Between brokers only: settles messages by their places (rows, see `kernel.constants`), and asks to hear the
-    number again when that, and all acks before it on the channel, are committed. 0 asks for nothing."""
+    """Between brokers only: settles messages by their places (rows, see `kernel.constants`), and requests the number
+    back when that, and all acks before it on the channel, are committed. 0 requests no reply."""
 
     number: LongLong = 0
     rows: LongString = b""
@@ -147,3 +147,12 @@ class BasicSettle(Method, frozen=True):
 @method(60, 251)
 class BasicSettleOk(Method, frozen=True):
     number: LongLong
+
+
+@method(60, 252)
+class BasicHeld(Method, frozen=True):
+    """Between brokers only: the number of unsettled deliveries of earlier roots that the client has for this consumer.
+    There is no reply."""
+
+    consumer_tag: ShortString
+    count: Long

@@ -1,6 +1,6 @@
 """The methods of class channel (20), and of class access (30).
 
-Access is gone since 0-9-1, but old clients still ask for a ticket and wait for an answer.
+0-9-1 has removed access, but old clients still request a ticket and wait for an answer.
 """
 
 from pandomq.methods.layout import Bit, LongString, Method, Short, ShortString, method
@@ -9,13 +9,13 @@ from pandomq.methods.layout import Bit, LongString, Method, Short, ShortString, 
 @method(20, 10, synchronous=True)
 class ChannelOpen(Method, frozen=True):
     out_of_band: ShortString = ""
-    """AMQP 0-9-1 has no use for it. Brokers that stand for a client name its producer and count here."""
+    """AMQP 0-9-1 does not use it. A front puts its client's producer and count here."""
 
 
 @method(20, 11)
 class ChannelOpenOk(Method, frozen=True):
     channel_id: LongString = b""
-    """Here they are told how far the log knows that producer."""
+    """In the reply to a front: the last number of that producer that the log has."""
 
 
 @method(20, 20, synchronous=True)

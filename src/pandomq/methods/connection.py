@@ -1,4 +1,4 @@
-"""The methods of class connection (10), spoken on channel 0."""
+"""The methods of class connection (10), on channel 0."""
 
 from pandomq.methods.layout import Long, LongString, Method, Octet, Short, ShortString, Table, WireType, method
 

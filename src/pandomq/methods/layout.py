@@ -1,8 +1,8 @@
-"""How a method is declared: a frozen struct whose annotations are its layout on the wire.
+"""The declaration of a method: a frozen struct whose annotations are its layout on the wire.
 
-The order of the fields is their order in the frame. Fields that the protocol reserves are no part of the struct:
-they are written as zero and skipped when read, and the declaration names them as `before` or `after` the others.
-What a client asks for on a channel has the wire's zero as default; what the broker answers is always given in full.
+The order of the fields is their order in the frame. Fields that the protocol reserves are no part of the struct: they
+are written as zero and skipped when read, and the declaration names them as `before` or `after` the others. Fields of a
+client's requests on a channel have the wire's zero as default; fields of the broker's replies have no default.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Method(msgspec.Struct, frozen=True, gc=False):
-    """What all methods have in common."""
+    """The base class of all methods."""
 
     class_id: ClassVar[int] = 0
     method_id: ClassVar[int] = 0
@@ -77,7 +77,7 @@ def method(
     before: tuple[WireType, ...] = (),
     after: tuple[WireType, ...] = (),
 ) -> Callable[[_Declared], _Declared]:
-    """Declare a struct to be this method; `before` and `after` are its reserved fields."""
+    """Declares a struct as this method; `before` and `after` are its reserved fields."""
 
     def declare(cls: _Declared) -> _Declared:
         hints = get_type_hints(cls, include_extras=True)

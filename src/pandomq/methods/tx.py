@@ -1,4 +1,4 @@
-"""The methods of classes confirm (85) and tx (90): two ways to know that a publish arrived."""
+"""The methods of classes confirm (85) and tx (90): two ways to learn that a publish arrived."""
 
 from pandomq.methods.layout import Bit, Method, method
 

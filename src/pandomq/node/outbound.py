@@ -1,67 +1,60 @@
-"""Collects what a step asks of the runtime, from all who have something to say."""
+"""Collects a step's requests to the runtime, from all parts of the node."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pandomq.node.output import Control, Output, PeerControl
+from pandomq.node.output import Control, Output
 
 if TYPE_CHECKING:
-    from pandomq.node.data.desk import DataDesk
-    from pandomq.node.disk_log import DiskLog
-    from pandomq.node.front_desk import FrontDesk
-    from pandomq.node.links import Links, Writes
-    from pandomq.node.peer_links import PeerLinks
-    from pandomq.node.target import PeerWrites
+    from pandomq.node.clients.client_links import ClientLinks
+    from pandomq.node.data.sessions import DataSessions
+    from pandomq.node.front.front_service import FrontService
+    from pandomq.node.log.disk_log import DiskLog
+    from pandomq.node.output import Writes
+    from pandomq.node.peers.links import PeerLinks
 
 
 class Outbound:
-    __slots__ = ("_data", "_disk", "_front_desk", "_links", "_peer_links")
+    __slots__ = ("_data", "_disk", "_front_service", "_links", "_peer_links")
 
     def __init__(
         self,
-        links: Links,
+        links: ClientLinks,
         disk: DiskLog | None,
         peer_links: PeerLinks | None,
-        front_desk: FrontDesk | None,
-        data: DataDesk,
+        front_service: FrontService | None,
+        data: DataSessions,
     ) -> None:
         self._data = data
         self._links = links
         self._disk = disk
         self._peer_links = peer_links
-        self._front_desk = front_desk
+        self._front_service = front_service
 
     def collect(self, writes: Writes, *, more: bool) -> Output:
+        """Bytes for other brokers come before those for clients."""
         data = self._data.take_effects()
-        if self._front_desk is not None:
-            self._front_desk.take_writes(writes)
-        disk = self._disk
-        if disk is None:
-            return Output(writes, self._take_controls(), more, data=data)
-        if self._peer_links is None:
-            sends = disk.replication.take_sends()
-            return Output(writes, self._take_controls(), more, disk.take_requests(), sends, data=data)
-        said, asked = self._peer_links.take_writes(), self._peer_links.dialing.take_controls()
-        self._peer_links.relays.pass_on(writes, said, asked)
-        controls = self._take_controls()
-        if self._front_desk is not None:
-            self._front_desk.take_for_root(said, asked)
-        requests = disk.take_requests()
-        return Output(writes, controls, more, requests, peer_writes=said, peer_controls=asked, data=data)
+        to_peers: Writes = []
+        asked: list[Control] = []
+        if self._peer_links is not None:
+            to_peers, asked = self._peer_links.take_writes(), self._peer_links.dialing.take_controls()
+            self._peer_links.relays.pass_on(writes, to_peers, asked)
+        if self._front_service is not None:
+            self._front_service.take_writes(writes, to_peers, asked)
+        requests = () if self._disk is None else self._disk.journal.take_requests()
+        return Output(to_peers + writes, self._take_controls() + asked, more, requests, data=data)
 
     def collect_last(self, writes: Writes, reason: str) -> Output:
-        """This life of the broker ends; its links have been told."""
-        assert self._disk is not None
-        said: PeerWrites = []
-        asked: list[PeerControl] = []
+        """Collects the last output of this node, whose links have been notified."""
+        to_peers: Writes = []
+        asked: list[Control] = []
         if self._peer_links is not None:
-            said, asked = self._peer_links.part(reason)
-        if self._front_desk is not None:
-            self._front_desk.part(reason, said, asked)
-        sends = self._disk.replication.take_sends()
+            to_peers, asked = self._peer_links.close_all(reason)
+        if self._front_service is not None:
+            self._front_service.close_all(reason, to_peers, asked)
         data = self._data.take_effects()
-        return Output(writes, self._take_controls(), False, (), sends, reason, said, asked, data)
+        return Output(to_peers + writes, self._take_controls() + asked, False, (), reason, data)
 
     def _take_controls(self) -> list[Control]:
         controls, self._links.controls = self._links.controls, []

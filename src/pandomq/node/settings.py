@@ -1,50 +1,37 @@
-"""What a node is told when it starts; the configuration's values, checked."""
-
-import msgspec
+"""A node's settings at its start: the configuration's values, checked."""
 
 from pandomq import limits
+from pandomq.broker.administration.passwords import LOG_COST
 from pandomq.broker.limits import BrokerLimits
-from pandomq.broker.passwords import LOG_COST
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.data.places import DataPlaces
 from pandomq.wire import sasl
 
 
-class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
+class NodeSettings(BrokerLimits, frozen=True, kw_only=True):
+    """The configuration's limits are among them (`ConfiguredLimits`)."""
+
     name: str = "n1"
-    product: str = "PandoMQ"
-    """What the server properties call us; for clients that insist on another broker's name."""
+    product: str = "RabbitMQ"
+    """The product name in the server properties. Some clients use features of RabbitMQ only where they find its
+    name."""
+    platform: str = "Python"
+    """The interpreter's name in the server properties."""
     user: str = "guest"
     password: str = "guest"
     password_log_cost: int = LOG_COST
-    """Of the first user's hash. Whoever restarts a broker ten times in a moment takes a smaller one."""
+    """The cost of the first user's hash. Simulations, which restart brokers often, use a smaller one."""
     loopback_only_users: tuple[str, ...] = ("guest",)
+    trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1/128")
+    """Addresses and networks of proxies whose information about the client's address is trusted, over AMQP and HTTP."""
+    http_host_names: tuple[str, ...] = ()
+    """Names under which the HTTP API accepts changes, beside addresses and the machine's name."""
+    own_key: bytes = b""
+    """Drawn at each start and written to the broker's directory: a login by it comes from a reader of that
+    directory."""
     mechanisms: tuple[str, ...] = sasl.MECHANISMS
-    """How clients may log in. EXTERNAL has to be listed to let certificates do: whom an authority signed for other ends
-    should not come in by that alone, and some clients prefer it to the password they were given."""
-    heartbeat_s: int = limits.HEARTBEAT_S
-    channel_max: int = limits.CHANNEL_MAX
-    frame_bytes_max: int = limits.FRAME_BYTES_MAX
-    message_bytes_max: int = limits.MESSAGE_BYTES_MAX
-    connections_max: int = limits.CONNECTIONS_MAX
-    connections_per_user_max: int = 0
-    """0 means no limit, here and below."""
-    connections_per_vhost_max: int = 0
-    queues_max: int = 0
-    """Queues, bindings and consumers are counted over all vhosts."""
-    bindings_max: int = 0
-    configuration_bytes_max: int = limits.CONFIGURATION_BYTES_MAX
-    consumers_max: int = 0
-    consumers_per_channel_max: int = 0
-    consumers_per_queue_max: int = 0
-    producers_max: int = limits.NAMED_PRODUCERS_MAX
-    producer_age_ms: int = limits.NAMED_PRODUCER_AGE_MS
-    handshake_ms_max: int = limits.HANDSHAKE_MS_MAX
-    consumer_timeout_ms: int = limits.CONSUMER_TIMEOUT_MS
-    memory_bytes_max: int = 4 * 1024 * limits.MIB
-    """The watermark above which publishers are held back."""
-    paging_bytes: int = limits.PAGING_BYTES
-    """Ready messages that take more memory leave it for the disk, if there is one; 0: they stay."""
+    """The login mechanisms. EXTERNAL has to be listed to allow certificates: one that an authority signed for other
+    purposes should not be enough to log in, and some clients prefer it to the password they were given."""
     cluster: ClusterSettings = ClusterSettings()
     data: DataPlaces = DataPlaces()
 
@@ -56,17 +43,14 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_limits(settings: NodeSettings) -> BrokerLimits:
-    return BrokerLimits(
-        message_bytes_max=settings.message_bytes_max,
-        consumer_timeout_ms=settings.consumer_timeout_ms,
-        connections_per_user_max=settings.connections_per_user_max,
-        connections_per_vhost_max=settings.connections_per_vhost_max,
-        queues_max=settings.queues_max,
-        bindings_max=settings.bindings_max,
-        configuration_bytes_max=settings.configuration_bytes_max,
-        consumers_max=settings.consumers_max,
-        consumers_per_channel_max=settings.consumers_per_channel_max,
-        consumers_per_queue_max=settings.consumers_per_queue_max,
-        producers_max=settings.producers_max,
-        producer_age_ms=settings.producer_age_ms,
-    )
+    """The limits among the settings; those on transactions depend on the memory watermark, too."""
+    fields = {name: getattr(settings, name) for name in BrokerLimits.__struct_fields__}
+    transactions_bytes_max = settings.memory_bytes_max // limits.TRANSACTION_MEMORY_PARTS
+    of_user = _smaller(settings.transaction_per_user_bytes_max, transactions_bytes_max // 2)
+    own = {"transactions_bytes_max": transactions_bytes_max, "transaction_per_user_bytes_max": of_user}
+    return BrokerLimits(**{**fields, **own})
+
+
+def _smaller(configured: int, share: int) -> int:
+    """0 means none."""
+    return min(configured, share) if configured else share

@@ -1,5 +1,4 @@
-"""What an operator and a data engineer get without writing Spark code: jobs, each with a summary and a report.
+"""Ready-made Spark jobs for operators and data engineers, each with a summary and a report.
 
-A job is a function that takes a session and says what came of it as a `Summary`; the command line shows that, and
-writes it down.
+A job is a function that takes a session and returns a `Summary`; the command line shows that, and writes it to a file.
 """

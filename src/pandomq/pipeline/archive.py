@@ -1,9 +1,9 @@
 """`pandomq pipeline archive`: streams to a lake of Parquet files, each row once.
 
-A streaming query reads all streams that match, also those that appear later. Each of its batches is written to the
-lake's staging directory by executors, and becomes part of the lake in one step; then brokers are told how far the
-archive has come. If the job dies, the query goes on from its checkpoint: a batch that the lake has is passed over, one
-that it has not is read again, the same rows.
+A streaming query reads all streams that match, also those that appear later. Executors write each of its batches to the
+lake's staging directory; it becomes part of the lake in one step, and then the job stores the archived offset at the
+brokers. After a crash of the job the query continues from its checkpoint: a batch that is in the lake is skipped,
+another one is read again, with the same rows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pandomq.pipeline.archive_progress import ArchiveProgress
 from pandomq.pipeline.batch_gate import BatchGate
 from pandomq.pipeline.delta_log import PARTITIONS
 from pandomq.pipeline.lake_contents import contents
-from pandomq.pipeline.lake_records import LakeFault, Record
+from pandomq.pipeline.lake_records import LakeFault, LakeRecord
 from pandomq.pipeline.plots import Series
-from pandomq.pipeline.summary import Plot, Summary
+from pandomq.pipeline.summary import Chart, Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,39 +31,39 @@ if TYPE_CHECKING:
 
 ROWS_PER_BATCH: Final = 1_000_000
 BYTES_PER_BATCH: Final = 1024**3
-"""A batch has no more than either."""
+"""A batch exceeds neither limit."""
 LOOK_S: Final = 1
 
 
 @dataclass(frozen=True)
-class Wish:
+class ArchiveOptions:
     url: str
     pattern: str = ".*"
-    """Of the names of streams."""
+    """A pattern for the names of streams."""
     every_s: float = 10.0
-    """Between two batches of an archive that goes on."""
+    """Time between two batches of a continuous archive."""
     once: bool = False
-    """End when all that is there now is archived."""
+    """End when everything that is available now is archived."""
     name: str = "archive"
-    """Under which brokers are told how far it has come."""
+    """The name under which the brokers store its progress."""
     allow_loss: bool = False
-    """Go on when a stream is deleted, or has dropped what was not archived."""
+    """Continue when a stream is deleted, or has dropped messages that were not archived."""
     rows_per_batch: int = ROWS_PER_BATCH
 
 
 class Archive:
-    """One run. `stop` may be called from elsewhere, such as a signal: the batch that is being written is finished, and
-    what it may fail of is told. A second `stop` does not wait."""
+    """One run. `stop` may be called from elsewhere, such as a signal: the current batch is finished, and its errors are
+    raised. A second `stop` does not wait."""
 
-    def __init__(self, session: SparkSession, lake: Lake, wish: Wish) -> None:
+    def __init__(self, session: SparkSession, lake: Lake, options: ArchiveOptions) -> None:
         self._session = session
         self._lake = lake
-        self._wish = wish
-        self._vhost = parse_urls(wish.url).login.vhost
+        self._options = options
+        self._vhost = parse_urls(options.url).login.vhost
         self._gate = BatchGate(session)
         self._begun_s = time.monotonic()
         self._rates: list[tuple[float, float]] = []
-        self._progress = ArchiveProgress(wish.url, wish.name)
+        self._progress = ArchiveProgress(options.url, options.name)
         self.rows = 0
         """Archived by this run."""
         self.files = 0
@@ -73,7 +73,7 @@ class Archive:
         self._gate.close()
 
     def run(self, advance: Callable[[int], None] = lambda _: None) -> Summary:
-        """`advance` hears how many rows more are in the lake. Raises what the query died of, and LakeFault."""
+        """Calls `advance` with the number of new rows in the lake. Raises the query's exception, and LakeFault."""
         # Statistics of a file's times need times that Parquet can compare.
         self._session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # Without this each task would sort its rows by their directories.
@@ -85,13 +85,18 @@ class Archive:
         return self._summary()
 
     def _check(self) -> None:
-        """Raises LakeFault if the lake is of something else."""
+        """Raises LakeFault if the lake is of another kind."""
         lake = self._lake
         if any(record.batch is not None for record in lake.records) and not lake.checkpoint.exists():
-            raise LakeFault(f"{lake.checkpoint} is missing: how far the archive had come is not known")
+            raise LakeFault(
+                f"{lake.checkpoint} is missing: the progress of the archive is not known. Restore it, or archive to "
+                "an empty directory"
+            )
         others = {file.vhost for file in lake.files()} - {self._vhost}
         if others:
-            raise LakeFault(f"{lake.directory} has streams of vhost '{others.pop()}': take another lake for this one")
+            raise LakeFault(
+                f"{lake.directory} has streams of vhost '{others.pop()}': choose another lake for this vhost"
+            )
 
     def _wait(self, query: StreamingQuery, advance: Callable[[int], None]) -> None:
         told = 0
@@ -104,18 +109,18 @@ class Archive:
         advance(self.rows - told)
 
     def _start(self) -> StreamingQuery:
-        wish = self._wish
-        source = self._session.readStream.format("pandomq").option("url", wish.url)
-        source = source.option("streamPattern", wish.pattern).option("startingOffsets", "earliest")
-        source = source.option("maxOffsetsPerTrigger", wish.rows_per_batch).option(
+        options = self._options
+        source = self._session.readStream.format("pandomq").option("url", options.url)
+        source = source.option("streamPattern", options.pattern).option("startingOffsets", "earliest")
+        source = source.option("maxOffsetsPerTrigger", options.rows_per_batch).option(
             "maxBytesPerTrigger", BYTES_PER_BATCH
         )
-        source = source.option("failOnDataLoss", str(not wish.allow_loss).lower())
+        source = source.option("failOnDataLoss", str(not options.allow_loss).lower())
         writer = source.load().writeStream.foreachBatch(self._take).queryName("archive")
         writer = writer.option("checkpointLocation", str(self._lake.checkpoint))
-        if wish.once:
+        if options.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{round(wish.every_s * 1000)} milliseconds").start()
+        return writer.trigger(processingTime=f"{round(options.every_s * 1000)} milliseconds").start()
 
     def _take(self, frame: DataFrame, batch: int) -> None:
         with self._gate.batch():
@@ -124,7 +129,7 @@ class Archive:
                 record = self._write(frame, batch)
             self._progress.archived(record.adds)
 
-    def _write(self, frame: DataFrame, batch: int) -> Record:
+    def _write(self, frame: DataFrame, batch: int) -> LakeRecord:
         from pyspark.sql import functions
 
         begun_s = time.monotonic()
@@ -155,7 +160,7 @@ class Archive:
         facts |= self._progress.facts()
         table = contents(self._lake.files())
         rate = plots.lines([Series("rows a second", self._rates)], "seconds", "rows a second")
-        verdict = f"{self.rows:,} rows more are in the lake" if self.rows else "there was nothing new"
+        verdict = f"{self.rows:,} rows were added to the lake" if self.rows else "there were no new messages"
         if self._progress.missing:
-            verdict += f"; {self._progress.missing:,} messages were gone before they could be archived"
-        return Summary("archive", verdict, True, facts, [table], [Plot("Rows a second, batch by batch", rate)])
+            verdict += f"; {self._progress.missing:,} messages were deleted before they could be archived"
+        return Summary("archive", verdict, True, facts, [table], [Chart("Rows a second, batch by batch", rate)])

@@ -1,7 +1,8 @@
-"""How far an archive has come with each stream: told to the brokers by its name, and looked at for what is missing.
+"""The progress of an archive in each stream: stored at the brokers under the archive's name, and checked for missing
+offsets.
 
-Brokers are told after a batch is in the lake, never before: a stream that waits for its archive drops what it was told
-(`x-retain-until-archived`).
+It is stored after a batch is in the lake, never before: a stream that waits for its archive removes messages up to that
+offset (`x-retain-until-archived`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pandomq.data_client.failures import NoSuchStream, PreconditionFailed
 from pandomq.pipeline.lake_records import LakeFile
 
 TIMEOUT_S: Final = 300.0
-"""So long a failover may take."""
+"""How long a failover may take."""
 
 
 class ArchiveProgress:
-    """Of one vhost."""
+    """The progress in one vhost."""
 
     def __init__(self, url: str, name: str) -> None:
         self._client = DataClient(url, timeout_s=TIMEOUT_S)
@@ -27,7 +28,7 @@ class ArchiveProgress:
         self._ends: dict[str, int] = {}
         self._untold: dict[str, str] = {}
         self.missing = 0
-        """Offsets that were passed over: their messages had gone."""
+        """Offsets that were skipped: their messages had been removed."""
 
     def __enter__(self) -> Self:
         return self
@@ -38,12 +39,12 @@ class ArchiveProgress:
         self._client.close()
 
     def begin(self, files: Iterable[LakeFile]) -> None:
-        """With what is in the lake already."""
+        """Takes the files that are in the lake already."""
         for file in files:
             self._ends[file.stream] = max(self._ends.get(file.stream, 0), file.last_offset + 1)
 
     def archived(self, files: Iterable[LakeFile]) -> None:
-        """They are in the lake. Raises DataFailure if no broker can be told."""
+        """To be called when these files are in the lake. Raises DataFailure if no broker stores the progress."""
         for stream, (first, end) in ranges_of(files).items():
             before = self._ends.get(stream, first)
             self.missing += max(0, first - before)
@@ -54,13 +55,13 @@ class ArchiveProgress:
         try:
             self._client.store_offset(stream, self._name, end)
         except NoSuchStream:
-            # It was deleted meanwhile; the lake has what it had.
+            # It was deleted in the meantime; the lake has its earlier messages.
             pass
         except PreconditionFailed as refusal:
             self._untold[stream] = refusal.text
 
     def facts(self) -> dict[str, object]:
-        """What a summary should say of it."""
+        """The facts for a summary."""
         facts: dict[str, object] = {"stored as": self._name}
         if self.missing:
             facts["messages missing"] = self.missing
@@ -70,7 +71,7 @@ class ArchiveProgress:
 
 
 def ranges_of(files: Iterable[LakeFile]) -> dict[str, tuple[int, int]]:
-    """From the first offset to the one after the last, of each stream."""
+    """From the first offset to the one after the last, for each stream."""
     found: dict[str, tuple[int, int]] = {}
     for file in files:
         first, end = found.get(file.stream, (file.first_offset, 0))

@@ -1,7 +1,7 @@
-"""How a streaming query of a job ends: the batch that is being written is finished, and no other one is begun.
+"""The orderly end of a job's streaming query: the current batch is finished, and no other one is begun.
 
-A query runs its batches in a thread of its own, and calls what it is stopped in the middle of a failure. So whoever
-wants it to end closes the gate first, from any thread or a signal, and stops it once nothing is being written.
+A query runs its batches in a thread of its own, and reports a failure if it is stopped during one. So to end it, the
+job closes the gate first, from any thread or a signal, and stops the query once nothing is being written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Interrupted(Exception):
 
 
 class BatchGate:
-    """Of one query."""
+    """The gate of one query."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        # A signal may come while the same thread is in here.
+        # A signal may arrive while the same thread is in here.
         self._lock = threading.RLock()
         self._closed = False
         self._hurried = False
@@ -36,17 +36,17 @@ class BatchGate:
         """A batch came too late to be begun."""
 
     def close(self, *, hurries: bool = True) -> None:
-        """The batch that is being written is waited for; not if somebody who `hurries` calls this a second time."""
+        """Waits for the current batch, unless a caller with `hurries` calls this a second time."""
         with self._lock:
             self._hurried |= self._closed and hurries
             self._closed = True
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Around all that is done for one. Raises Interrupted if it came too late."""
+        """Encloses all work for one batch. Raises Interrupted if it came too late."""
         with self._lock:
             if self._closed:
-                # Nobody needs to read what Spark makes of this.
+                # Spark's own message about this is not needed.
                 self._session.sparkContext.setLogLevel("OFF")
                 self._refused = True
                 raise Interrupted
@@ -60,19 +60,19 @@ class BatchGate:
             self._writing = False
 
     def waits_for(self, query: StreamingQuery, seconds: int) -> bool:
-        """Whether it is to go on, or is still writing; up to so many seconds later."""
+        """Whether the query should continue, or is still writing; waits up to this many seconds."""
         from pyspark.errors import StreamingQueryException
 
-        # What it died of is told at its end.
+        # `end` raises the query's exception.
         with suppress(StreamingQueryException):
             query.awaitTermination(seconds)
         return bool(query.isActive) and (not self._closed or (self._writing and not self._hurried))
 
     def end(self, query: StreamingQuery) -> None:
-        """Raises what the query died of, or what its last batch failed of."""
+        """Raises the query's exception, or that of its last batch."""
         died = not query.isActive
         query.stop()
         failure = query.exception()
-        # A query that is stopped while it looks for news, or before its next batch, may call that a failure.
+        # A query that is stopped while it checks for new data, or before its next batch, may report that as a failure.
         if failure is not None and (died or self._failed) and not (self._refused or self._hurried):
             raise failure

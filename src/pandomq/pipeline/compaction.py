@@ -1,4 +1,4 @@
-"""Many small files of a lake become few large ones, a stream and day at a time; readers notice nothing."""
+"""Joins small files of a lake into few large ones, by stream and day, without an effect on readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.summary import Chart, Summary, SummaryTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from pandomq.pipeline.lake_records import LakeFile
 
 FILE_BYTES: Final = 256 * 1024**2
-"""What a file should be; one of half that is left alone."""
+"""The target size of a file; a file of at least half that size is left alone."""
 FILES_MIN: Final = 2
-"""Fewer small ones of a stream and day are not worth it."""
+"""Fewer small files of a stream and day are not joined."""
 BARS: Final = 12
-"""Of the plot: the streams and days with most files."""
+"""Bars of the plot: the streams and days with most files."""
 
 
 def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = lambda _: None) -> Summary:
-    """Raises LakeFault if somebody else writes to the lake."""
+    """Raises LakeFault if another process writes to the lake."""
     begun_s = time.monotonic()
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     rows: list[tuple[object, ...]] = []
@@ -45,15 +45,15 @@ def compact(session: SparkSession, lake: Lake, advance: Callable[[int], None] = 
     before, after = sum(int(str(row[3])) for row in rows), sum(int(str(row[4])) for row in rows)
     facts: dict[str, object] = {"files before": before, "files after": after}
     facts["seconds"] = round(time.monotonic() - begun_s, 1)
-    table = Table("Compacted", ("vhost", "stream", "date", "files before", "files after"), rows)
-    verdict = f"{before} files became {after}" if rows else "there was nothing to compact"
-    bars = sorted(((f"{row[1]}, {row[2]}", float(str(row[3]))) for row in rows), key=lambda bar: -bar[1])
-    drawn = [Plot("Files before, by stream and day", plots.bars(bars[:BARS], "files"))] if rows else []
+    table = SummaryTable("Compacted", ("vhost", "stream", "date", "files before", "files after"), rows)
+    verdict = f"{before} files were merged into {after}" if rows else "there were no files to merge"
+    bars = sorted((("there were no files to merge", float(str(row[3]))) for row in rows), key=lambda bar: -bar[1])
+    drawn = [Chart("Files before, by stream and day", plots.bars(bars[:BARS], "files"))] if rows else []
     return Summary("compact", verdict, True, facts, [table] if rows else [], drawn)
 
 
 def groups_of(files: list[LakeFile]) -> list[list[LakeFile]]:
-    """Small files that belong together."""
+    """Small files to be joined."""
     small: dict[tuple[str, str, str], list[LakeFile]] = defaultdict(list)
     for file in files:
         if file.bytes < FILE_BYTES // 2:

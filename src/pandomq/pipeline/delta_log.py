@@ -1,8 +1,8 @@
-"""A lake as a Delta table: its records, one by one, in the table's own log.
+"""A lake as a Delta table: copies its records, one by one, to the table's own log.
 
-The lake's record decides; the table follows. Each record becomes one transaction of the table, which says in the same
-commit how far it has followed (the version of application `pandomq`): so none is there twice, and one that a crash has
-kept from the table is brought in by whoever writes next. Nobody else may write to the table.
+The lake's record decides; the table follows. Each record becomes one transaction of the table, which contains the
+record's number (the version of application `pandomq`): so none is there twice, and the next writer adds one that is
+missing after a crash. No other program may write to the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.pipeline.lake_records import LakeFault, LakeFile, Record
+from pandomq.pipeline.lake_records import LakeFault, LakeFile, LakeRecord
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,18 +29,18 @@ class DeltaLog:
     def __init__(self, directory: Path) -> None:
         """Raises LakeFault if the package for it is missing."""
         if importlib.util.find_spec("deltalake") is None:
-            raise LakeFault(f"{directory} is to be a Delta table: pip install 'pandomq[delta]'")
+            raise LakeFault(f"a Delta table in {directory} needs the Delta library: pip install 'pandomq[delta]'")
         self._directory = directory
         self._table: DeltaTable | None = None
 
     @property
     def version(self) -> int | None:
-        """Of the table; None while there is none."""
+        """The version of the table; None while there is none."""
         table = self._open()
         return None if table is None else table.version()
 
-    def follow(self, records: Sequence[Record], files: Callable[[], Sequence[LakeFile]]) -> None:
-        """Brings in what the table does not have; `files` says what the records come to."""
+    def follow(self, records: Sequence[LakeRecord], files: Callable[[], Sequence[LakeFile]]) -> None:
+        """Adds the records that the table does not have; `files` returns the files after all records."""
         table = self._open()
         if table is None:
             found = files()
@@ -49,7 +49,7 @@ class DeltaLog:
             return
         followed = table.transaction_version(APPLICATION)
         if followed is None:
-            raise LakeFault(f"{self._directory} has a Delta log that is not of this lake")
+            raise LakeFault(f"{self._directory} has a Delta log of another lake: choose another directory")
         for record in records:
             if record.number > followed and not record.base and (record.adds or record.removes):
                 self._commit(table, record)
@@ -71,12 +71,12 @@ class DeltaLog:
             [_addition(file, changes=True) for file in files],
             partition_by=PARTITIONS,
             name="pandomq",
-            description="What streams of PandoMQ held",
+            description="Messages of PandoMQ streams",
             commit_properties=_properties(number),
         )
 
-    def _commit(self, table: DeltaTable, record: Record) -> None:
-        # Who compacts does not change the rows.
+    def _commit(self, table: DeltaTable, record: LakeRecord) -> None:
+        # A compaction does not change the rows.
         changes = not record.removes
         actions: list[Any] = [_addition(file, changes=changes) for file in record.adds]
         actions += [_removal(path) for path in record.removes]
@@ -119,7 +119,7 @@ def _partition(file: LakeFile) -> dict[str, str | None]:
 
 
 def _statistics(file: LakeFile) -> str:
-    """Readers pass over files by these; times are cut to milliseconds there, so that the last one is later by one."""
+    """Readers skip files by these; times are cut to milliseconds there, so the last one is rounded up."""
     least = {"offset": file.first_offset, "time": _milliseconds(file.first_time_us)}
     most = {"offset": file.last_offset, "time": _milliseconds(file.last_time_us + 1000)}
     return json.dumps({"numRecords": file.rows, "minValues": least, "maxValues": most})

@@ -1,15 +1,15 @@
-"""A lake of Parquet files, and the record of which of them count.
+"""A lake of Parquet files, and the records of which files are part of it.
 
     LAKE/vhost=…/stream=…/date=…/*.parquet     rows
-    LAKE/_pandomq/records/00000012.json        one step: which files it added, and which it took away
-    LAKE/_pandomq/staging/…                    files of a step that is not decided, of each process for itself
-    LAKE/_pandomq/checkpoint/…                 how far the archive has come; Spark's
+    LAKE/_pandomq/records/00000012.json        one step: which files it added, and which it removed
+    LAKE/_pandomq/staging/…                    files of an undecided step, a directory for each process
+    LAKE/_pandomq/checkpoint/…                 the progress of the archive; Spark's
     LAKE/_delta_log/…                          the same steps for others, if the lake is a Delta table
 
-A step is decided by its record, which appears under its name at once or not at all. Files that no record names are
-what a crash left behind: nobody reads them, and the next step removes them. When there are many records, one more says
-what they come to, and they go. One process at a time writes to a lake; executors of one that was killed may go on for a
-while, and do so where nobody looks. It is on a file system that the driver and all executors see under the same path.
+A step is decided by its record, which is created atomically. Files that no record names are left from a crash: they are
+not read, and the next step removes them. When there are many records, one more replaces them with their result, and
+they are deleted. One process at a time writes to a lake; executors of a killed one may continue for a while, in a
+directory that is not read. The lake must have the same path for the driver and all executors.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ from typing import Final
 
 from pandomq.pipeline.delta_log import DIRECTORY as DELTA
 from pandomq.pipeline.delta_log import DeltaLog
-from pandomq.pipeline.lake_records import LakeFault, LakeFile, Record, decode, encode
+from pandomq.pipeline.lake_records import LakeFault, LakeFile, LakeRecord, decode, encode
 
-__all__ = ["INNER", "Lake", "LakeFault", "LakeFile", "Record"]
+__all__ = ["INNER", "Lake", "LakeFault", "LakeFile", "LakeRecord"]
 
 INNER: Final = "_pandomq"
 RECORDS_MAX: Final = 1000
-"""More are put together in one."""
+"""More records are joined into one."""
 
 
 class Lake:
     def __init__(self, directory: Path, *, delta: bool = False) -> None:
-        """`delta`: it is a Delta table from now on; one that was is so in any case. Raises LakeFault."""
+        """`delta`: it is a Delta table from now on; an existing Delta table stays one. Raises LakeFault."""
         self.directory = directory
         self._records = directory / INNER / "records"
         self.staging = directory / INNER / "staging" / uuid.uuid4().hex
-        """Where the files of a step are written before it is decided."""
+        """The files of a step are written here before it is decided."""
         self._read()
         self.delta: DeltaLog | None = None
         if delta or (directory / DELTA).is_dir():
             self.delta = DeltaLog(directory)
 
     def _read(self) -> None:
-        self.records: list[Record] = []
+        self.records: list[LakeRecord] = []
         if not self._records.is_dir():
             if self.directory.exists() and not self.directory.is_dir():
-                raise LakeFault(f"{self.directory} is no directory, and cannot become a lake")
+                raise LakeFault(f"{self.directory} is not a directory: choose another path for the lake")
             if self.directory.is_dir() and any(self.directory.iterdir()):
-                raise LakeFault(f"{self.directory} holds something else than a lake: name an empty or a new directory")
+                raise LakeFault(f"{self.directory} is not a lake, but not empty: choose an empty or new directory")
             return
         for path in sorted(self._records.glob("*.json")):
             try:
                 record = decode(path)
             except FileNotFoundError:
-                # Whoever writes to the lake has put records together meanwhile.
+                # A writer has joined records in the meantime.
                 return self._read()
             if record.base:
                 self.records.clear()
@@ -68,7 +68,7 @@ class Lake:
     def existing(cls, directory: Path) -> Lake:
         """Raises LakeFault if there is none."""
         if not (directory / INNER / "records").is_dir():
-            raise LakeFault(f"there is no lake in {directory}: `pandomq pipeline archive` makes one")
+            raise LakeFault(f"{directory} contains no lake: create one with `pandomq pipeline archive`")
         return cls(directory)
 
     @property
@@ -77,47 +77,47 @@ class Lake:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile. Raises LakeFault if somebody does."""
+        """No other process writes in the meantime. Raises LakeFault if one does."""
         try:
             self._records.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise LakeFault(f"{self.directory} cannot become a lake: {error.strerror}") from error
+            raise LakeFault(f"cannot create a lake in {self.directory}: {error.strerror}") from error
         with (self.directory / INNER / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise LakeFault(f"another process writes to {self.directory}") from None
+                raise LakeFault(f"another process writes to the lake {self.directory}: stop it first") from None
             self._read()
             self._follow()
             self._remove_strays()
             yield
 
-    def record_of(self, batch: int) -> Record | None:
-        """With what this batch of the archive brought, or more; None if it is not in the lake."""
+    def record_of(self, batch: int) -> LakeRecord | None:
+        """The record with this batch of the archive, or a later one; None if the batch is not in the lake."""
         known = (record for record in self.records if record.batch is not None and record.batch >= batch)
         return next(known, None)
 
     def files(self) -> list[LakeFile]:
-        """Those that count, by stream and offset."""
+        """The files of the lake, by stream and offset."""
         removed = {path for record in self.records for path in record.removes}
         found = [file for record in self.records for file in record.adds if file.path not in removed]
         return sorted(found, key=lambda file: (file.vhost, file.stream, file.first_offset))
 
     # Steps.
 
-    def take_in(self, batch: int | None, removes: Iterable[LakeFile] = ()) -> Record:
-        """Files in `staging` become part of the lake, in place of others: one step."""
+    def take_in(self, batch: int | None, removes: Iterable[LakeFile] = ()) -> LakeRecord:
+        """Files in `staging` become part of the lake, and replace others: one step."""
         number = self._next_number
         adds = []
         for count, staged in enumerate(sorted(self.staging.rglob("*.parquet"))):
             directory = self.directory / staged.parent.relative_to(self.staging)
             directory.mkdir(parents=True, exist_ok=True)
             file = directory / f"{number:08d}-{count}.parquet"
-            _sync(staged)
+            sync(staged)
             staged.replace(file)
-            _sync(directory)
+            sync(directory)
             adds.append(self._describe(file))
-        record = Record(number, batch, tuple(adds), tuple(file.path for file in removes))
+        record = LakeRecord(number, batch, tuple(adds), tuple(file.path for file in removes))
         self._write(record)
         self.records.append(record)
         self._follow()
@@ -135,27 +135,27 @@ class Lake:
     def _put_together(self) -> None:
         old = self.records
         batch = max((record.batch for record in old if record.batch is not None), default=None)
-        base = Record(self._next_number, batch, tuple(self.files()), base=True)
+        base = LakeRecord(self._next_number, batch, tuple(self.files()), base=True)
         self._write(base)
         self.records = [base]
         for record in old:
-            # If this is broken off, who reads them begins with the last base.
+            # If this is interrupted, readers begin with the last base.
             self._path_of(record).unlink(missing_ok=True)
 
     def _follow(self) -> None:
         if self.delta is not None:
             self.delta.follow(self.records, self.files)
 
-    def _path_of(self, record: Record) -> Path:
+    def _path_of(self, record: LakeRecord) -> Path:
         return self._records / f"{record.number:08d}.json"
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: LakeRecord) -> None:
         path = self._path_of(record)
         draft = path.with_suffix(".draft")
         draft.write_text(encode(record))
-        _sync(draft)
+        sync(draft)
         draft.replace(path)
-        _sync(self._records)
+        sync(self._records)
 
     def _remove_strays(self) -> None:
         known = {file.path for file in self.files()}
@@ -165,7 +165,7 @@ class Lake:
                 path.unlink()
         for path in self._records.glob("*.json"):
             if self.records and path.name < self._path_of(self.records[0]).name:
-                # One that was put together with others.
+                # A record that was joined with others.
                 path.unlink()
 
     def _describe(self, path: Path) -> LakeFile:
@@ -188,11 +188,11 @@ class Lake:
 
 
 def _micros(time: object) -> int:
-    """Of what Parquet's statistics say."""
+    """Microseconds from Parquet's statistics."""
     return int(time.timestamp() * 1_000_000) if hasattr(time, "timestamp") else int(str(time))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

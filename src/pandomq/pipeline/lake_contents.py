@@ -1,14 +1,14 @@
-"""What a lake holds, by stream."""
+"""The contents of a lake, by stream."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from pandomq.pipeline.lake_records import LakeFile
-from pandomq.pipeline.summary import Table
+from pandomq.pipeline.summary import SummaryTable
 
 
-def contents(files: list[LakeFile]) -> Table:
+def contents(files: list[LakeFile]) -> SummaryTable:
     streams: dict[tuple[str, str], list[LakeFile]] = defaultdict(list)
     for file in files:
         streams[file.vhost, file.stream].append(file)
@@ -24,4 +24,4 @@ def contents(files: list[LakeFile]) -> Table:
         )
         for (vhost, stream), some in sorted(streams.items())
     ]
-    return Table("Streams", ("vhost", "stream", "rows", "first offset", "last offset", "files", "bytes"), rows)
+    return SummaryTable("Streams", ("vhost", "stream", "rows", "first offset", "last offset", "files", "bytes"), rows)

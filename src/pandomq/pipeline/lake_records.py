@@ -1,4 +1,4 @@
-"""What a step did to a lake, and how that is written down."""
+"""The records of a lake's steps, and their form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LakeFault(Exception):
 @dataclass(frozen=True)
 class LakeFile:
     path: str
-    """From the lake's directory on."""
+    """Relative to the lake's directory."""
     rows: int
     bytes: int
     first_offset: int
@@ -44,21 +44,21 @@ class LakeFile:
 
 
 @dataclass(frozen=True)
-class Record:
+class LakeRecord:
     number: int
     batch: int | None
     """Of the archive; None for a compaction."""
     adds: tuple[LakeFile, ...]
     removes: tuple[str, ...] = ()
     base: bool = False
-    """It changes nothing, and says what all records before it come to."""
+    """Whether the record changes nothing, and contains the result of all records before it."""
 
 
-def encode(record: Record) -> str:
+def encode(record: LakeRecord) -> str:
     return json.dumps({"version": VERSION} | asdict(record))
 
 
-def decode(path: Path) -> Record:
+def decode(path: Path) -> LakeRecord:
     """Raises LakeFault, and FileNotFoundError."""
     text = path.read_bytes()
     try:
@@ -66,9 +66,9 @@ def decode(path: Path) -> Record:
         version = fields.pop("version")
         adds = tuple(LakeFile(**file) for file in fields.pop("adds"))
         removes = tuple(fields.pop("removes"))
-        record = Record(adds=adds, removes=removes, **fields)
+        record = LakeRecord(adds=adds, removes=removes, **fields)
     except (ValueError, TypeError, KeyError) as error:
-        raise LakeFault(f"{path} cannot be read: {error}") from error
+        raise LakeFault(f"cannot read {path}: {error}") from error
     if version != VERSION:
-        raise LakeFault(f"{path} is of version {version}, which is not known here")
+        raise LakeFault(f"{path} has the unknown version {version}: use the version of PandoMQ that wrote it")
     return record

@@ -1,8 +1,8 @@
 """Small plots as SVG, drawn without a library: lines over a common axis, bars, lanes, and marks on a time line.
 
-They fit any width: what lies along it is in hundredths, what is read has a size of its own. Names of series, and what
-marks mean, stand beside the drawing as text that flows. Colours are the page's (`report.py`), so that a plot is
-readable on light and dark ground alike.
+They fit any width: horizontal positions are in hundredths, text has a fixed size. Names of series, and the meanings of
+marks, are flowing text beside the drawing. The page defines the colours (`report.py`), so that a plot is readable on a
+light and on a dark background.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TICKS: Final = 5
 COLOURS: Final = 6
 """Classes c0…c5 of the page."""
 NEAR: Final = 4.0
-"""Marks that are so many hundredths apart, or less, have their numbers one above the other."""
+"""Marks that are no farther apart than this, in hundredths, have their numbers one above the other."""
 MARK_ROWS: Final = 3
 LABEL_SHORT: Final = 8
-"""A label of so many letters stands at the axis, a longer one below."""
+"""A label with at most this many letters is at the axis, a longer one below."""
 NAME_SHOWN: Final = 38
-"""Letters of a bar's name; there has to be room for its figure, also on a phone."""
+"""Letters of a bar's name; its figure needs room, too, also on a phone."""
 
 Point = tuple[float, float]
 Scale = Callable[[float], float]
@@ -43,16 +43,16 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Something that happened."""
+class TimelineMark:
+    """An event on the time line."""
 
     at: float
     text: str
 
 
 @dataclass(frozen=True)
-class Span:
-    """From when to when something was so."""
+class TimelineSpan:
+    """The time range of a state."""
 
     begin: float
     end: float
@@ -60,13 +60,18 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Lane:
+class TimelineLane:
     name: str
-    spans: Sequence[Span]
+    spans: Sequence[TimelineSpan]
 
 
 def lines(
-    series: Sequence[Series], x_label: str, y_label: str, marks: Sequence[Mark] = (), *, logarithmic: bool = False
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    marks: Sequence[TimelineMark] = (),
+    *,
+    logarithmic: bool = False,
 ) -> str:
     """One line for each series, from 0 upwards, or with a logarithmic axis from the lowest; marks are vertical."""
     points = [point for one in series for point in one.points]
@@ -87,7 +92,7 @@ def lines(
 
 
 def bars(rows: Sequence[tuple[str, float]], unit: str = "") -> str:
-    """One bar a row, below its name and its figure."""
+    """One bar for each row, below its name and its figure."""
     if not rows:
         return _nothing()
     most = max(value for _, value in rows) or 1.0
@@ -103,8 +108,9 @@ def bars(rows: Sequence[tuple[str, float]], unit: str = "") -> str:
     return _plot(len(rows) * BAR_ROW, parts, ", ".join(f"{name}: {figure(value)}" for name, value in rows))
 
 
-def lanes(rows: Sequence[Lane], kinds: Sequence[str], end: float, marks: Sequence[Mark] = ()) -> str:
-    """What each was, from 0 to `end` seconds: a kind has the colour of its place in `kinds`, others have none."""
+def lanes(rows: Sequence[TimelineLane], kinds: Sequence[str], end: float, marks: Sequence[TimelineMark] = ()) -> str:
+    """The states of each lane, from 0 to `end` seconds: a kind has the colour of its place in `kinds`, others have
+    none."""
     if not rows:
         return _nothing()
     scale = _scale(0.0, end, 0.0, 100.0)
@@ -125,11 +131,11 @@ def lanes(rows: Sequence[Lane], kinds: Sequence[str], end: float, marks: Sequenc
     parts.append(_uprights(shown, scale, bottom))
     seen = {span.kind for lane in rows for span in lane.spans}
     legend = _legend([(f"c{number % COLOURS}", kind) for number, kind in enumerate(kinds) if kind in seen])
-    return _plot(bottom + BOTTOM, parts, "who was what, over time", legend, _said(shown))
+    return _plot(bottom + BOTTOM, parts, "role of each broker over time", legend, _said(shown))
 
 
-def time_line(marks: Sequence[Mark], end: float) -> str:
-    """What happened when; times are seconds from 0 to `end`."""
+def time_line(marks: Sequence[TimelineMark], end: float) -> str:
+    """Events in time; times are seconds from 0 to `end`."""
     if not marks:
         return _nothing()
     shown = sorted(marks, key=lambda mark: mark.at)
@@ -139,7 +145,7 @@ def time_line(marks: Sequence[Mark], end: float) -> str:
     return _plot(
         bottom + BOTTOM,
         [_feet(ticks(0.0, last), scale, "seconds", bottom), _uprights(shown, scale, bottom)],
-        "what happened, over time",
+        "events over time",
         after=_said(shown),
     )
 
@@ -153,7 +159,7 @@ def figure(value: float) -> str:
 
 
 def ticks(lowest: float, highest: float, count: int = TICKS) -> list[float]:
-    """Round numbers between the two, about so many."""
+    """About `count` round numbers between the two."""
     span = highest - lowest
     if span <= 0:
         return [lowest]
@@ -165,19 +171,19 @@ def ticks(lowest: float, highest: float, count: int = TICKS) -> list[float]:
 
 
 def powers(lowest: float, highest: float) -> list[float]:
-    """Of ten, from the one at or below the lowest to the one at or above the highest."""
+    """Powers of ten, from the one at or below the lowest to the one at or above the highest."""
     first, last = math.floor(math.log10(lowest)), math.ceil(math.log10(highest))
     return [10.0**power for power in range(first, max(last, first + 1) + 1)]
 
 
 def _scale(lowest: float, highest: float, start: float, end: float) -> Scale:
-    """What is alone is in the middle."""
+    """A single value is in the middle."""
     span = highest - lowest
     return lambda value: start + ((value - lowest) / span if span else 0.5) * (end - start)
 
 
 def _upright(values: Sequence[float], top: float, logarithmic: bool) -> tuple[list[float], Scale]:
-    """Which values the grid shows, and where values are."""
+    """The values that the grid shows, and the scale."""
     bottom = float(HEIGHT - BOTTOM)
     positive = [value for value in values if value > 0]
     if logarithmic and positive:
@@ -189,17 +195,17 @@ def _upright(values: Sequence[float], top: float, logarithmic: bool) -> tuple[li
 
 
 def _grid(shown: Sequence[float], scale: Scale) -> str:
-    """Lines across."""
+    """Horizontal lines."""
     return "".join(f'<line class="grid" x1="0" y1="{at:.1f}" x2="100%" y2="{at:.1f}"/>' for at in map(scale, shown))
 
 
 def _figures(shown: Sequence[float], scale: Scale) -> str:
-    """What the lines across mean; drawn at last, so that nothing hides them."""
+    """The figures of the horizontal lines; drawn last, so that nothing hides them."""
     return "".join(_text(0, scale(value) - 4, figure(value), "note", "start") for value in shown)
 
 
 def _feet(shown: Sequence[float], scale: Scale, label: str, bottom: float = HEIGHT - BOTTOM) -> str:
-    """The axis below, with its figures; the last of them says of what."""
+    """The axis below, with its figures; the last of them has the label."""
     parts = [f'<line class="axis" x1="0" y1="{bottom}" x2="100%" y2="{bottom}"/>']
     for value in shown:
         at = scale(value)
@@ -211,7 +217,7 @@ def _feet(shown: Sequence[float], scale: Scale, label: str, bottom: float = HEIG
 
 
 def _line(points: Sequence[Point], scale_x: Scale, scale_y: Scale, colour: str) -> str:
-    """In a drawing of its own, that is stretched to whatever width there is; a point alone is a dot."""
+    """In a drawing of its own, which is stretched to the available width; a single point is a dot."""
     if len(points) == 1:
         [(x, y)] = points
         return f'<circle class="bar dot {colour}" cx="{scale_x(x):.2f}%" cy="{scale_y(y):.1f}" r="3.5"/>'
@@ -222,8 +228,8 @@ def _line(points: Sequence[Point], scale_x: Scale, scale_y: Scale, colour: str) 
     )
 
 
-def _uprights(marks: Sequence[Mark], scale: Scale, bottom: float) -> str:
-    """Marks with their numbers, those that are near each other one above the other."""
+def _uprights(marks: Sequence[TimelineMark], scale: Scale, bottom: float) -> str:
+    """Marks with their numbers; those of marks that are close together are one above the other."""
     parts = []
     row, before = 0, -math.inf
     for number, mark in enumerate(marks, start=1):
@@ -246,8 +252,8 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str) -> str:
     return f'<text class="{kind}" x="{x:.2f}%" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _said(marks: Sequence[Mark]) -> str:
-    """What the numbers mean."""
+def _said(marks: Sequence[TimelineMark]) -> str:
+    """The meanings of the numbers."""
     items = "".join(
         f'<li><b class="badge">{number}</b> <time>{mark.at:.1f} s</time> {escape(mark.text)}</li>'
         for number, mark in enumerate(marks, start=1)
@@ -263,4 +269,4 @@ def _plot(height: float, parts: Sequence[str], label: str, before: str = "", aft
 
 
 def _nothing() -> str:
-    return _plot(2 * BAR_ROW, [_text(50, BAR_ROW, "nothing to show", "note", "middle")], "nothing to show")
+    return _plot(2 * BAR_ROW, [_text(50, BAR_ROW, "no data", "note", "middle")], "no data")

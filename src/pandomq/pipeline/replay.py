@@ -1,7 +1,8 @@
-"""`pandomq pipeline replay`: rows of a lake to an exchange or a stream, each once, in order, at a pace.
+"""`pandomq pipeline replay`: publishes rows of a lake to an exchange or a stream, each once, in order, at a
+configurable pace.
 
-Each slice of the plan is one write under the replay's name and the slice's number, which a broker makes visible once:
-a replay that dies and is begun again goes on, and publishes nothing twice.
+Each slice of the plan is one write, identified by a name that is unique to the replay and by the slice's number, and a
+broker publishes it once: a restarted replay continues, and publishes nothing twice.
 """
 
 from __future__ import annotations
@@ -13,27 +14,30 @@ from typing import TYPE_CHECKING
 from pandomq.pipeline import plots
 from pandomq.pipeline.lake import LakeFault
 from pandomq.pipeline.plots import Series
-from pandomq.pipeline.replay_plan import Plan, Slice, save
-from pandomq.pipeline.summary import Plot, Summary
+from pandomq.pipeline.replay_plan import ReplayPlan, ReplaySlice, save
+from pandomq.pipeline.summary import Chart, Summary
+from pandomq.spark.write_names import query_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pandomq.pipeline.lake import Lake
 
+LastBatch = Callable[[str], int]
+"""The last batch of a query that the brokers know, or -1: `DataClient.last_batch`."""
 COLUMNS = ("body", "routing_key", "headers", "properties")
 
 
 def replay(
     session: SparkSession,
     lake: Lake,
-    plan: Plan,
+    plan: ReplayPlan,
     target: Mapping[str, str],
     advance: Callable[[int], None] = lambda _: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Summary:
-    """`target`: the sink's options (url, and exchange or stream). It ends before a slice if `sleep` says that it should
-    (as `Event.wait` does), and goes on when it is called again. Raises LakeFault if files are gone."""
+    """`target`: the sink's options (url, and exchange or stream). It ends before a slice if `sleep` returns True (like
+    `Event.wait`), and continues when it is called again. Raises LakeFault if files are gone."""
     begun_s = time.monotonic()
     rows_before = plan.rows
     points: list[tuple[float, float]] = []
@@ -56,22 +60,43 @@ def replay(
         "seconds": round(taken_s, 1),
         "rows a second": round((plan.rows - rows_before) / taken_s) if taken_s else 0,
     }
-    plot = Plot("Rows published", plots.lines([Series("rows", points)], "seconds", "rows"))
-    verdict = f"{plan.rows - rows_before:,} rows were published" if points else "all of it was published before"
+    plot = Chart("Rows published", plots.lines([Series("rows", points)], "seconds", "rows"))
+    verdict = f"{plan.rows - rows_before:,} rows were published"
+    if not points:
+        verdict = f"all {plan.rows:,} rows had been published before"
+    elif rows_before:
+        verdict += f", after {rows_before:,} before"
     left = len(plan.slices) - plan.done
     if left:
         facts["slices left"] = left
-        verdict = f"{plan.rows - rows_before:,} rows were published, and there are more: --name {plan.name} goes on"
-    return Summary("replay", verdict, True, facts, plots=[plot])
+        verdict = f"{plan.rows - rows_before:,} rows were published, and the replay is incomplete: {plan.progress}; "
+        verdict += f"the same command with --name {plan.name} resumes it"
+    return Summary("replay", verdict, True, facts, plots=[plot], complete=not left)
 
 
-def selected(session: SparkSession, lake: Lake, plan: Plan) -> DataFrame:
-    """The rows that are meant. Raises LakeFault, and what Spark says of a condition that cannot be."""
+def insist_on_known(plan: ReplayPlan, target: Mapping[str, str], last_batch: LastBatch) -> None:
+    """The brokers must know the slices that the plan has published, otherwise it was published elsewhere. Raises
+    LakeFault."""
+    if not plan.rows:
+        return
+    query = query_name(plan.write_id, target.get("exchange", ""), target.get("stream", ""))
+    # Version 0.1 identified its writes by their names only.
+    if max(last_batch(query), last_batch(plan.write_id)) < 0:
+        raise LakeFault(
+            f"{plan.progress} of replay {plan.name}, but these brokers do not remember it: they are not the brokers "
+            "it was started with, the vhost is another one, or it was too long ago. Choose another --name"
+        )
+
+
+def selected(session: SparkSession, lake: Lake, plan: ReplayPlan) -> DataFrame:
+    """The selected rows. Raises LakeFault, and Spark's exception for an invalid condition."""
     paths = [lake.directory / file.path for file in plan.files]
     if not paths:
-        raise LakeFault("nothing in the lake is meant by this")
+        raise LakeFault("no row in the lake matches the selection")
     if not all(path.exists() for path in paths):
-        raise LakeFault(f"the lake was compacted since replay {plan.name} began: begin another one from where it ended")
+        raise LakeFault(
+            f"the lake was compacted since replay {plan.name} started: start a new replay from the row where it stopped"
+        )
     frame = session.read.option("basePath", str(lake.directory)).parquet(*map(str, paths))
     selection = plan.selection
     for bound, condition in (
@@ -85,17 +110,17 @@ def selected(session: SparkSession, lake: Lake, plan: Plan) -> DataFrame:
     return frame.where(selection.where) if selection.where else frame
 
 
-def _publish(frame: DataFrame, part: Slice, plan: Plan, number: int, target: Mapping[str, str]) -> int:
+def _publish(frame: DataFrame, part: ReplaySlice, plan: ReplayPlan, number: int, target: Mapping[str, str]) -> int:
     from pyspark.sql import functions
 
     wanted = frame.where(part.condition())
     if part.stream is not None:
         wanted = wanted.where(functions.col("stream") == part.stream)
     order = ("stream", "offset") if part.stream is not None else ("time", "stream", "offset")
-    # A stream is reached by its own name, whatever the key was.
+    # A stream is addressed by its own name, whatever the key was.
     wanted = wanted.orderBy(*order).select(*(name for name in COLUMNS if name != "routing_key" or "exchange" in target))
     rows = wanted.count()
     if rows:
         writer = wanted.write.format("pandomq").mode("append").options(**target)
-        writer.option("writeId", plan.name).option("batch", number).save()
+        writer.option("writeId", plan.write_id).option("batch", number).save()
     return rows

@@ -1,4 +1,4 @@
-"""How reports look. Colours have names here and nowhere else; those of plots are `c0`…`c5`."""
+"""The style of reports. Colours are named only here; those of plots are `c0`…`c5`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _PAGE: Final = """
   color-scheme: light dark;
   --ink: #1b2430; --paper: #f5f6f3; --card: #fff; --soft: #5b6675; --rule: #dfe3e0; --ground: #edf0ec;
   --good: #157043; --good-tint: #e6f4ec; --bad: #b3261e; --bad-tint: #fbe9e7;
+  --open: #7a5600; --open-tint: #fbf1d5;
   --c0: #2563b0; --c1: #c2571a; --c2: #23804f; --c3: #8a3fa0; --c4: #8f6c00; --c5: #5c6b7b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ink: #e6e9ef; --paper: #10141a; --card: #181d25; --soft: #9aa5b5; --rule: #2d3541; --ground: #232a34;
     --good: #62cb94; --good-tint: #14291f; --bad: #ff8a80; --bad-tint: #351a19;
+    --open: #e6c15c; --open-tint: #2f2812;
     --c0: #7fb2f0; --c1: #f0a070; --c2: #6fcf9d; --c3: #d39ae4; --c4: #e0c060; --c5: #a8b4c4;
   }
 }
@@ -42,6 +44,7 @@ nav a::before {
   content: ""; display: inline-block; width: .55rem; height: .55rem; border-radius: 50%; margin-right: .45rem;
   background: var(--good);
 }
+nav a.open::before { background: var(--open); }
 nav a.bad::before { background: var(--bad); }
 section {
   background: var(--card); border: 1px solid var(--rule); border-radius: .8rem; padding: 1.4rem 1.5rem 1.6rem;
@@ -51,7 +54,11 @@ section {
   font-weight: 600; color: var(--good); background: var(--good-tint); border-radius: .45rem; padding: .55rem .9rem;
   margin: 0 0 1.1rem;
 }
+.verdict.open { color: var(--open); background: var(--open-tint); }
 .verdict.bad { color: var(--bad); background: var(--bad-tint); }
+td.good { color: var(--good); }
+td.open { color: var(--open); }
+td.bad { color: var(--bad); font-weight: 600; }
 dl {
   display: grid; grid-template-columns: repeat(auto-fill, minmax(9.2rem, 1fr)); grid-auto-flow: dense;
   gap: .9rem 1.2rem; margin: 0;

@@ -26,7 +26,7 @@ ON_THIS_MACHINE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    # Half of what a small micro-batch costs are the files of its checkpoint.
+    # Half of the cost of a small micro-batch are the files of its checkpoint.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -35,7 +35,7 @@ ON_THIS_MACHINE: Final = {
 
 @contextmanager
 def spark_session(job: str, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Ends with the block. Executors elsewhere need this package installed. Raises JavaMissing."""
+    """Ends with the block. Executors on other machines need this package. Raises JavaMissing."""
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     sources = str(Path(pandomq.__file__).parents[1])

@@ -1,6 +1,7 @@
-"""Worlds of a campaign that have ended, a line of JSON each: one that was broken off goes on with the others.
+"""Finished worlds of a campaign, a line of JSON each: an interrupted campaign continues with the others.
 
-The first line says which campaign it is: of which worlds, run by which version. A last line without its end is none.
+The first line identifies the campaign: its worlds, and the version that ran them. A last line without its end is
+ignored.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import Self
 import msgspec
 
 from pandomq.sim.campaign import Job
-from pandomq.sim.outcome import Outcome
+from pandomq.sim.outcome import WorldOutcome
 
 
-class World(msgspec.Struct, frozen=True):
-    """What comes back of one."""
+class WorldResult(msgspec.Struct, frozen=True):
+    """The result of one world."""
 
-    outcome: Outcome
+    outcome: WorldOutcome
     taken_ms: int
     version: str
-    """Of the code that ran it, and which kernel."""
+    """The version of the code that ran it, and the kernel."""
 
 
 class OtherCampaign(Exception):
-    """The notes are those of another one, or none at all; says which."""
+    """The notes are those of another campaign, or invalid; the message is the reason."""
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -36,9 +37,9 @@ class _Head(msgspec.Struct, frozen=True):
 
 class SeedNotes:
     def __init__(self, path: Path | None, job: Job, version: str) -> None:
-        """Without a path nothing is noted. Raises OtherCampaign, OSError."""
-        self.worlds: dict[int, World] = {}
-        """By their seeds: those that were noted before."""
+        """Without a path nothing is saved. Raises OtherCampaign, OSError."""
+        self.worlds: dict[int, WorldResult] = {}
+        """Earlier results by seed."""
         self._file = -1
         if path is None:
             return
@@ -55,15 +56,15 @@ class SeedNotes:
 
     def _take(self, path: Path, head: _Head, lines: list[bytes]) -> None:
         try:
-            found = [msgspec.json.decode(line, type=World) for line in lines[1:]]
+            found = [msgspec.json.decode(line, type=WorldResult) for line in lines[1:]]
             before = msgspec.json.decode(lines[0], type=_Head) if lines else head
         except msgspec.MsgspecError as error:
-            raise OtherCampaign(f"{path} holds something else than notes of a campaign: {error}") from error
+            raise OtherCampaign(f"{path} is not a progress file of a campaign: {error}") from error
         if before != head:
-            raise OtherCampaign(f"{path} has notes of {before}, and this is {head}: name another file")
+            raise OtherCampaign(f"{path} belongs to the campaign {before}, but this one is {head}: choose another file")
         self.worlds = {world.outcome.seed: world for world in found}
 
-    def keep(self, world: World) -> None:
+    def keep(self, world: WorldResult) -> None:
         if self._file >= 0:
             os.write(self._file, msgspec.json.encode(world) + b"\n")
 

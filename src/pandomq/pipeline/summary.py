@@ -1,4 +1,4 @@
-"""What came of a job: facts, tables and plots, for a person, a program, and whoever reads the report later."""
+"""The result of a job: facts, tables and plots, for people and programs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Table:
+class SummaryTable:
     title: str
     headers: Sequence[str]
     rows: Sequence[Sequence[object]]
+    note: str = ""
+    """A footnote, for a person alone: it is not in the JSON."""
 
 
 @dataclass(frozen=True)
-class Plot:
+class Chart:
     title: str
     svg: str
-    """As `plots` draws it: a drawing in SVG, with what there is to read beside it."""
+    """From `plots`: a drawing in SVG, with its text beside it."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,12 @@ class Summary:
     verdict: str
     """One sentence."""
     good: bool = True
-    """What was to be shown is so."""
+    """No problem was found."""
     facts: dict[str, object] = field(default_factory=dict)
-    tables: Sequence[Table] = ()
-    plots: Sequence[Plot] = ()
+    tables: Sequence[SummaryTable] = ()
+    plots: Sequence[Chart] = ()
+    complete: bool = True
+    """Everything was done and shown; otherwise the verdict names what is missing."""
 
     def to_json(self) -> str:
         tables = {
@@ -39,6 +43,7 @@ class Summary:
         document = {
             "job": self.job,
             "good": self.good,
+            "complete": self.complete,
             "verdict": self.verdict,
             "facts": self.facts,
             "tables": tables,
@@ -48,11 +53,13 @@ class Summary:
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
-        """What `to_json` wrote, for a page with several of them; a table without rows has lost its headers."""
+        """Reads the output of `to_json`, for a page with several summaries; a table without rows has lost its
+        headers."""
         document = json.loads(text)
         tables = [
-            Table(title, tuple(rows[0]) if rows else (), [tuple(row.values()) for row in rows])
+            SummaryTable(title, tuple(rows[0]) if rows else (), [tuple(row.values()) for row in rows])
             for title, rows in document["tables"].items()
         ]
-        plots = [Plot(title, svg) for title, svg in document["plots"].items()]
-        return cls(document["job"], document["verdict"], document["good"], document["facts"], tables, plots)
+        plots = [Chart(title, svg) for title, svg in document["plots"].items()]
+        complete = document.get("complete", True)
+        return cls(document["job"], document["verdict"], document["good"], document["facts"], tables, plots, complete)

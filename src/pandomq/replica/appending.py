@@ -1,8 +1,7 @@
-"""How a broker takes entries from its root: only where they continue its own log, and then as they are.
+"""How a broker appends entries from its root: only where they continue its own log, and without changes.
 
-If the entry before those that come is in the log, everything up to it is the same on both sides: that was so when it
-was written (Raft's log matching). If it is not, the answer says where to look next. What stands where the root has
-another entry was never committed, and goes.
+If the entry before the new ones is in the log, both logs are equal up to it (Raft's log matching). If it is not, the
+reply contains the index to try next. An entry that conflicts with the root's was never committed, and is cut.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
 from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
 from pandomq.replica.excerpts import excerpt_of, is_for
-from pandomq.replica.messages import Append, Appended, Refused
+from pandomq.replica.messages import Append, Appended, AppendRejected
 
 
 def receive(core: Core, root: NodeName, append: Append) -> None:
@@ -23,7 +22,7 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
         return
     if not continues(core, append):
         if is_past_comparing(core, append):
-            core.set_aside(f"epoch {append.epoch} parts from this log where it is reclaimed")
+            core.set_aside(f"this log diverges from epoch {append.epoch} in a part that was already deleted")
         else:
             refuse(core, root, append)
         return
@@ -31,7 +30,7 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
     if (conflict is not None or fresh) and not make_way(core, append, conflict):
         return
     if fresh:
-        # A root that does not know yet that this is a secondary has sent everything.
+        # A root that does not know yet that this is a secondary has sent whole entries.
         core.write([excerpt_of(core.excerpts, entry) for entry in fresh] if core.observer else fresh)
     reached = LogIndex(append.prev_index + len(append.entries))
     core.matched_index = max(core.matched_index, reached)
@@ -41,18 +40,18 @@ def receive(core: Core, root: NodeName, append: Append) -> None:
 
 
 def is_installing(core: Core) -> bool:
-    """A snapshot is taking the log's place; what comes now comes again."""
+    """A snapshot is replacing the log; the root sends entries again afterwards."""
     return core.incoming is not None and core.incoming.installing
 
 
 def commit_limit(append: Append, reached: LogIndex) -> LogIndex:
-    """What lies behind the entries of an append may still be another root's, whatever this one has committed there."""
+    """Entries of this log behind those of an append may be another root's, whatever this root has committed there."""
     return min(append.commit_index, reached)
 
 
 def continues(core: Core, append: Append) -> bool:
-    """Whether the entry before is in this log: of the same term, and of the same epoch, since two sides of a split may
-    have used a term's number twice."""
+    """Whether the preceding entry is in this log: with the same term, and of the same epoch, since two sides of a split
+    may have used a term's number twice."""
     index = append.prev_index
     if index == 0:
         return True
@@ -61,20 +60,20 @@ def continues(core: Core, append: Append) -> bool:
         return False
     term = core.tail.term_at(index)
     if term is None:
-        # Long reclaimed, so committed; and what is committed in an epoch is so on every log of that epoch.
+        # Reclaimed, so committed; and an entry that is committed in an epoch is in every log of that epoch.
         return index <= core.commit_index and not core.is_overtaken()
     return term == append.prev_term
 
 
 def is_past_comparing(core: Core, append: Append) -> bool:
-    """A newer epoch has no entry in common with what is left of this log: what is in its snapshot is not the new
-    epoch's, or nobody can tell any more."""
+    """A newer epoch has no entry in common with the rest of this log: its snapshot does not belong to the new epoch, or
+    that cannot be determined any more."""
     is_reclaimed = append.prev_index <= core.commit_index and core.tail.term_at(append.prev_index) is None
     return is_reclaimed and core.is_overtaken()
 
 
 def compare(core: Core, append: Append) -> tuple[LogIndex | None, tuple[LogEntry, ...]]:
-    """The first entry of this log that the root has otherwise, if any, and the entries that are new here."""
+    """The first entry of this log that conflicts with the root's, if any, and the entries that are new here."""
     index = append.prev_index
     epoch_id = append.prev_epoch_id
     for place, entry in enumerate(append.entries):
@@ -102,7 +101,8 @@ def is_same(core: Core, index: LogIndex, term: Term, epoch_id: str) -> bool:
 
 
 def make_way(core: Core, append: Append, conflict: LogIndex | None) -> bool:
-    """What must go before the new entries can be written; False if they have to come again when it is gone."""
+    """Cuts what must be removed before the new entries can be written; False if they have to be sent again after
+    that."""
     if core.damaged_from is not None:
         if core.cutting is None:
             core.cut_damage()
@@ -113,25 +113,30 @@ def make_way(core: Core, append: Append, conflict: LogIndex | None) -> bool:
         return False
     overtaken = core.is_overtaken()
     if conflict <= core.commit_index:
-        # Within an epoch this cannot be: it would mean that something committed is lost. A forced promotion may do it.
+        # Within an epoch this is impossible: it would mean that a committed entry is lost. A forced promotion may do
+        # it.
         assert overtaken, f"entry {conflict} is committed here, and {append.epoch}/{append.term} has another"
-        core.set_aside(f"a forced promotion began epoch {append.epoch} without entry {conflict}, committed here")
+        core.set_aside(
+            f"a forced promotion created epoch {append.epoch} without entry {conflict}, which is committed on this "
+            "broker"
+        )
         return False
     core.cut(conflict, keep_aside=overtaken)
     return True
 
 
 def refuse(core: Core, root: NodeName, append: Append) -> None:
-    """Says where the two logs may agree: not after this log's end, nor where its terms are newer than the root's."""
+    """Replies with the index where the two logs may agree: not after this log's end, nor where its terms are newer than
+    the root's."""
     index = LogIndex(min(append.prev_index - 1, core.tail.last_index))
     hint = core.tail.last_not_after(index, append.prev_term)
     term = core.tail.term_at(hint) or Term(0)
-    message = Refused(*core.header, append.round, core.life, core.record.joining, append.prev_index, hint, term)
+    message = AppendRejected(*core.header, append.round, core.life, core.record.joining, append.prev_index, hint, term)
     core.send(root, message)
 
 
 def acknowledge(core: Core, round_: int = 0) -> None:
-    """Never more than the disk has said: the root commits by it."""
+    """Acknowledges only what the disk has synced: the root commits on this basis."""
     if core.root is None:
         return
     synced_index = LogIndex(min(core.synced_index, core.matched_index))

@@ -1,4 +1,4 @@
-"""Who is behind what its root has in memory, and on the way to catch up."""
+"""Brokers that need entries from before the root's memory, and are catching up."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.core import Core
 from pandomq.replica.limits import AWAY_MS
-from pandomq.replica.progress import Phase, Progress
+from pandomq.replica.progress import Progress, ProgressState
 
 
-class Straggler(msgspec.Struct, frozen=True):
+class LaggingPeer(msgspec.Struct, frozen=True):
     name: NodeName
     first_index: LogIndex
     """The first entry that it still needs from the log."""
     reads_log: bool
-    """It is there, and gets entries. Otherwise it gets a snapshot first, or its link is broken for a moment."""
+    """Whether the broker reads the log. Otherwise it gets a snapshot first, or its link is broken for a moment."""
 
 
-def stragglers(core: Core, peers: Iterable[Progress]) -> list[Straggler]:
-    """Secondaries are not among them: nobody waits for those."""
-    found: list[Straggler] = []
+def lagging_peers(core: Core, peers: Iterable[Progress]) -> list[LaggingPeer]:
+    """Secondaries are not included: nothing waits for them."""
+    found: list[LaggingPeer] = []
     for peer in peers:
         is_heard = peer.heard_ms >= 0 and core.now_ms - peer.heard_ms <= AWAY_MS
         if peer.in_sync or peer.observer or not is_heard:
             continue
-        if peer.phase is Phase.STREAMING:
-            found.append(Straggler(peer.name, LogIndex(peer.received_index + 1), peer.name in core.links))
+        if peer.phase is ProgressState.STREAMING:
+            found.append(LaggingPeer(peer.name, LogIndex(peer.received_index + 1), peer.name in core.links))
         elif peer.transfer is not None and peer.transfer.index:
-            found.append(Straggler(peer.name, LogIndex(peer.transfer.index + 1), reads_log=False))
+            found.append(LaggingPeer(peer.name, LogIndex(peer.transfer.index + 1), reads_log=False))
     return found

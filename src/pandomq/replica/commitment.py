@@ -1,8 +1,8 @@
-"""When an entry is safe: enough brokers have it on disk, and it is of the root's own term.
+"""Decides when an entry is safe: enough brokers have it on disk, and it is of the root's own term.
 
-An entry of an older term may be on most disks and still be cut by the next root, if that one has a newer term's entry
-that few have seen (figure 8 of the Raft paper). So such entries are never committed by counting: they are when a later
-entry of the current term is.
+An entry of an older term may be on most disks and still be cut by the next root, if that one has an entry of a newer
+term that few brokers have (figure 8 of the Raft paper). So such entries are never committed by counting copies: they
+are committed when a later entry of the current term is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pandomq.replica.progress import Progress
 
 
 def copies_wanted(core: Core, peers: Mapping[NodeName, Progress], names: tuple[NodeName, ...]) -> int:
-    """For one set of voters. With `last_man_standing` no more than are in sync are waited for, but always half."""
+    """For one set of voters. With `last_man_standing` the number shrinks to the brokers in sync, but not below half."""
     settings = core.settings
     need = quorum.commit_need(len(names), settings.min_copies)
     if settings.last_man_standing:
@@ -29,7 +29,7 @@ def in_sync_count(core: Core, peers: Mapping[NodeName, Progress], names: tuple[N
 
 
 def enough_have(core: Core, peers: Mapping[NodeName, Progress], values: Mapping[NodeName, int]) -> int:
-    """Up to which index as many as needed have it, in the old and in the new set of voters."""
+    """The index up to which enough brokers have the log, in the old and in the new set of voters."""
     return min(
         quorum.reached_by((values.get(name, -1) for name in names), copies_wanted(core, peers, names))
         for names in core.membership.sets
@@ -37,7 +37,7 @@ def enough_have(core: Core, peers: Mapping[NodeName, Progress], values: Mapping[
 
 
 def synced_values(core: Core, peers: Mapping[NodeName, Progress]) -> dict[NodeName, int]:
-    """How far each broker's disk is. The root's own copy counts when it is on its disk, like any other."""
+    """The last synced index of each broker. The root's own copy counts when it is on its disk, like any other."""
     values: dict[NodeName, int] = {peer.name: peer.synced_index for peer in lease.voters(core, peers)}
     values[core.name] = core.synced_index
     return values

@@ -1,4 +1,4 @@
-"""What the replica is told when an effect is done. A closed set, one or two for each effect that is answered."""
+"""The completions of effects. A closed set, one or two for each effect that is answered."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pandomq.replica.entries import LogEntry
 
 class StateSaved(msgspec.Struct, frozen=True):
     number: int
-    """This state and all before it would survive a crash."""
+    """The number of the newest state that would survive a crash, as would all earlier ones."""
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """Entries up to here are as safe as the fsync policy makes them."""
+    """Entries up to here are safe under the fsync policy."""
 
     index: LogIndex
 
 
 class CutDone(msgspec.Struct, frozen=True):
-    """The disk has forgotten what was cut off. What the log says to be synced from now on is of the new entries."""
+    """The disk has removed the entries that were cut off. From now on the log's synced index refers to the new
+    entries."""
 
 
 class StoreEmptied(msgspec.Struct, frozen=True):
@@ -31,11 +32,11 @@ class Fetched(msgspec.Struct, frozen=True):
     peer: NodeName
     first_index: LogIndex
     entries: tuple[LogEntry, ...]
-    """At least one."""
+    """The entries, at least one."""
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """The log no longer has, or cannot read, the first entry that was asked for."""
+    """The log no longer has, or cannot read, the first requested entry."""
 
     peer: NodeName
     first_index: LogIndex
@@ -44,9 +45,9 @@ class Missing(msgspec.Struct, frozen=True):
 class PieceRead(msgspec.Struct, frozen=True):
     peer: NodeName
     source: str
-    """Names the snapshot: no two that differ have the same name, on any broker."""
+    """Names the snapshot: two different snapshots never have the same name, on any broker."""
     index: LogIndex
-    """The last entry that is in the snapshot; it is committed."""
+    """The last entry that the snapshot includes; it is committed."""
     term: Term
     number: int
     data: bytes
@@ -54,7 +55,7 @@ class PieceRead(msgspec.Struct, frozen=True):
 
 
 class NoSnapshot(msgspec.Struct, frozen=True):
-    """There is none, or it is not the one that was asked for any more."""
+    """The answer when there is no snapshot, or when the requested one no longer exists."""
 
     peer: NodeName
     source: str
@@ -64,7 +65,8 @@ class PieceTaken(msgspec.Struct, frozen=True):
     source: str
     number: int
     lacks: bool = False
-    """It was not: what was left out of it is not here, and it is wanted whole."""
+    """The piece could not be used: bodies that were left out of it are not in this store, and it must be sent in
+    full."""
 
 
 class SnapshotInstalled(msgspec.Struct, frozen=True):

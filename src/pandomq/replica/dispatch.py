@@ -1,8 +1,8 @@
-"""Which handler a message goes to, after its epoch and term were compared with ours.
+"""Chooses the handler of a message, after comparing its epoch and term with ours.
 
-another epoch of our number   nobody merges by himself: not listened to, with an alarm
-older                         its sender is told what it has missed
-newer                         taken over first, unless it is a candidate's whom nobody needs
+another epoch of our number   ignored, with an alarm: two such sides are never merged automatically
+older                         the sender is sent the newer term
+newer                         taken over first, unless it is that of a candidate that would only disturb
 """
 
 from __future__ import annotations
@@ -12,32 +12,30 @@ from typing import assert_never
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica import votes
 from pandomq.replica.core import Core
-from pandomq.replica.effects import AlarmKind, Resigned
+from pandomq.replica.effects import AlarmKind, SteppedDown
 from pandomq.replica.messages import (
     Admit,
     Append,
     Appended,
+    AppendRejected,
     AskVote,
-    Farewell,
     Greeting,
-    Message,
     Probe,
     ProbeAnswer,
-    Refused,
+    ReleasePromise,
+    ReplicaMessage,
     SnapshotAnswer,
     SnapshotPiece,
     TakeOver,
     Vote,
 )
-from pandomq.replica.promotion import Promotion
+from pandomq.replica.promotion import Promotion, answer_probe
 from pandomq.replica.roles.transitions import Role
 
 
-def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message: Message) -> None:
+def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message: ReplicaMessage) -> None:
     if isinstance(message, Probe):
-        root = core.root if core.now_ms < core.promise_until_ms or core.root == core.name else None
-        end, joining = votes.voting_end(core), core.record.joining
-        core.send(sender, ProbeAnswer(*core.header, message.number, end, root, joining))
+        answer_probe(core, promotion, sender, message)
         return
     if isinstance(message, ProbeAnswer):
         if promotion is not None:
@@ -45,18 +43,20 @@ def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message:
         return
     if message.epoch == core.state.epoch and message.epoch_id != core.state.epoch_id:
         core.split_from.add(sender)
-        text = f"{sender} follows another forced promotion of the number {message.epoch}"
+        text = f"{sender} is on a conflicting epoch {message.epoch} (a different forced promotion)"
         core.alarm(AlarmKind.SPLIT_EPOCHS, raised=True, text=text)
         return
     if sender in core.split_from:
-        # A person has given up its side, or one of the two was promoted once more.
+        # An operator has given up its side, or one of the two was promoted once more.
         core.split_from.discard(sender)
-        core.alarm(AlarmKind.SPLIT_EPOCHS, raised=bool(core.split_from), text=f"{sender} is no longer on another side")
+        core.alarm(
+            AlarmKind.SPLIT_EPOCHS, raised=bool(core.split_from), text=f"{sender} is no longer on a conflicting epoch"
+        )
     if isinstance(message, Greeting):
         core.born_ms[sender] = core.now_ms - message.age_ms
         core.greetings[sender] = message
         if message.cluster_ms:
-            core.told_ahead_ms = message.cluster_ms - core.now_ms
+            core.told_time(message.cluster_ms)
     age = core.age_of(message)
     if age > 0:
         if isinstance(message, AskVote) and not votes.is_open(core, sender, message):
@@ -69,29 +69,31 @@ def dispatch(core: Core, promotion: Promotion | None, sender: NodeName, message:
     deliver(core, sender, message)
 
 
-def is_stale(message: Message, age: int) -> bool:
-    """A greeting is never too old: who has missed everything needs help most."""
+def is_stale(message: ReplicaMessage, age: int) -> bool:
+    """A greeting is never too old: a broker that has missed everything needs help most."""
     return age < 0 and not isinstance(message, Greeting)
 
 
-def step_down(core: Core, sender: NodeName, message: Message) -> None:
+def step_down(core: Core, sender: NodeName, message: ReplicaMessage) -> None:
     role = core.handlers.role
     core.adopt(message)
     if role is Role.ROOT:
-        core.outbox.put(Resigned(f"{sender} knows of term {message.term} in epoch {message.epoch}"))
+        core.outbox.put(SteppedDown(f"{sender} is in the newer term {message.term} of epoch {message.epoch}"))
     if role in (Role.ROOT, Role.CANDIDATE):
         core.become_follower()
     else:
         core.tell_role()
 
 
-def answer_stale(core: Core, sender: NodeName, message: Message) -> None:
-    """So that it learns of the newer term; what is an answer itself needs none."""
+def answer_stale(core: Core, sender: NodeName, message: ReplicaMessage) -> None:
+    """Sends the newer term to the sender; a message that is itself a reply needs none."""
     match message:
         case Append() | SnapshotPiece():
             core.send(
                 sender,
-                Refused(*core.header, message.round, core.life, core.record.joining, LogIndex(0), LogIndex(0), Term(0)),
+                AppendRejected(
+                    *core.header, message.round, core.life, core.record.joining, LogIndex(0), LogIndex(0), Term(0)
+                ),
             )
         case AskVote():
             core.send(sender, Vote(*core.header, message.candidacy, message.pre, granted=False))
@@ -99,7 +101,7 @@ def answer_stale(core: Core, sender: NodeName, message: Message) -> None:
             pass
 
 
-def deliver(core: Core, sender: NodeName, message: Message) -> None:
+def deliver(core: Core, sender: NodeName, message: ReplicaMessage) -> None:
     handlers = core.handlers
     match message:
         case Greeting():
@@ -112,12 +114,12 @@ def deliver(core: Core, sender: NodeName, message: Message) -> None:
             handlers.on_append(sender, message)
         case Appended():
             handlers.on_appended(sender, message)
-        case Refused():
+        case AppendRejected():
             handlers.on_refused(sender, message)
         case Admit():
             handlers.on_admit(sender, message)
-        case Farewell():
-            handlers.on_farewell(sender, message)
+        case ReleasePromise():
+            handlers.on_release_promise(sender, message)
         case TakeOver():
             handlers.on_take_over(sender, message)
         case SnapshotPiece():
@@ -125,6 +127,6 @@ def deliver(core: Core, sender: NodeName, message: Message) -> None:
         case SnapshotAnswer():
             handlers.on_snapshot_answer(sender, message)
         case Probe() | ProbeAnswer():
-            raise AssertionError("probes are answered whatever the term")
+            raise AssertionError("answer_probe does not depend on the term")
         case _:
             assert_never(message)

@@ -1,7 +1,6 @@
-"""Entries of the log, and those that the replica itself puts into it: they begin with a byte of 0x80 or more, a
-broker's with less.
+"""Entries of the log, and the replica's own entries: these begin with a byte of 0x80 or more, a broker's with less.
 
-Whoever applies the log skips them: what they mean is known here only.
+The owner skips the replica's own entries when it applies the log.
 """
 
 from __future__ import annotations
@@ -32,13 +31,14 @@ class TermBegins(msgspec.Struct, frozen=True, array_like=True, tag="t"):
 
 
 class Members(msgspec.Struct, frozen=True, array_like=True, tag="m"):
-    """In force as soon as it is in the log, committed or not."""
+    """The members of the cluster, in force as soon as the entry is in the log, committed or not."""
 
     membership: Membership
 
 
 class EpochBegins(msgspec.Struct, frozen=True, array_like=True, tag="e"):
-    """A person has decided that the dead are gone. Whoever stands in this epoch has this entry in its log."""
+    """An operator has decided that the missing primaries are gone for good. Each candidate of this epoch has this entry
+    in its log."""
 
     epoch: int
     epoch_id: str
@@ -46,15 +46,15 @@ class EpochBegins(msgspec.Struct, frozen=True, array_like=True, tag="e"):
     dead: tuple[NodeName, ...]
 
 
-class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="w"):
+class LearnerAdmitted(msgspec.Struct, frozen=True, array_like=True, tag="w"):
     """Held by half of the voters without the learner's help, after it came. A candidate for whom the learner may have
-    voted before it lost its memory does not have this entry, and can no longer win."""
+    voted before it lost its state does not have this entry, and can no longer win."""
 
     name: NodeName
     life: int
 
 
-OwnEntry = TermBegins | Members | EpochBegins | Welcome
+OwnEntry = TermBegins | Members | EpochBegins | LearnerAdmitted
 
 _decoder: msgspec.msgpack.Decoder[OwnEntry] = msgspec.msgpack.Decoder(OwnEntry)
 
@@ -72,9 +72,9 @@ def encode_entry(entry: OwnEntry) -> bytes:
 
 
 def decode_entry(payload: bytes) -> OwnEntry | None:
-    """None for an entry of the broker. Raises ValueError for one of ours that this version does not know."""
+    """None for an entry of the broker. Raises ValueError for a replica's entry that this version does not know."""
     if not is_own(payload):
         return None
     if payload[0] != OWN_VERSION:
-        raise ValueError(f"an entry of version {payload[0]:#x}, written by a newer broker")
+        raise ValueError(f"the entry has version {payload[0]:#x} and was written by a newer broker")
     return _decoder.decode(memoryview(payload)[1:])

@@ -1,9 +1,10 @@
-"""What a secondary gets of the log: every entry in its place and of its term, but only a part of what is in it.
+"""The part of the log that a secondary gets: every entry in its place and with its term, but only a part of its
+contents.
 
-Which part that is only the owner of the entries knows. The replica's own entries are given whole. A store of excerpts
-is of no use to a primary, nor a whole one to a secondary: who finds itself with the wrong kind puts it aside, once a
-root of its cluster has been heard, and begins again with an empty one. Until then it is a learner, since it is in doubt
-about itself for as long as it holds excerpts.
+Only the owner of the entries knows which part. The replica's own entries are complete. A primary cannot use a store of
+excerpts, nor a secondary a complete one: a broker with the wrong kind sets it aside once it has received a message of a
+root of its cluster, and begins again with an empty one. Until then it is a learner, since it is in doubt about itself
+while it holds excerpts.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 class Excerpts(Protocol):
     def of(self, payload: bytes) -> bytes:
-        """Of an entry of the broker; of an excerpt it is the same once more."""
+        """The excerpt of a broker's entry; the excerpt of an excerpt is equal to it."""
 
     def is_empty(self, excerpt: bytes) -> bool:
-        """There is nothing in it that anybody waits for."""
+        """The excerpt holds nothing that a secondary waits for."""
 
 
-class Whole:
+class FullExcerpts:
     """Everything."""
 
     def of(self, payload: bytes) -> bytes:
@@ -44,15 +45,15 @@ def excerpt_of(excerpts: Excerpts, entry: LogEntry) -> LogEntry:
 
 
 def is_for(core: Core, *, excerpts: bool) -> bool:
-    """Whether what a root sends can go into this store: to a primary not if it is excerpts. A root that does not know
-    yet what this broker is finds out by its next greeting."""
+    """Whether entries from a root can go into this store: a primary does not store excerpts. A root that does not know
+    this broker's kind yet learns it from its next greeting."""
     if excerpts and not core.observer:
         return False
     if core.record.excerpts is core.observer:
         return True
     if core.tail.last_index > 0:
         held, wanted = ("excerpts", "all") if core.record.excerpts else ("all", "excerpts")
-        core.set_aside(f"it holds {held} of the log, and this broker is to hold {wanted} of it")
+        core.set_aside(f"this store has {held} of the log, but this broker's role needs {wanted} of it")
         return False
     joining = core.record.joining or core.observer
     core.note(msgspec.structs.replace(core.record, excerpts=core.observer, joining=joining))

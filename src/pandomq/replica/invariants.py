@@ -1,12 +1,18 @@
-"""What is always true of a replica between two inputs; one fact per assertion."""
+"""The invariants of a replica between two inputs; one fact per assertion."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pandomq.replica import votes
 from pandomq.replica.core import Core
+from pandomq.replica.limits import MEMBERSHIPS_CACHED
 from pandomq.replica.record import decode_record
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
+
+# Checked after each step of a simulated broker, and rarely changed.
+_joining = lru_cache(maxsize=MEMBERSHIPS_CACHED)(lambda record: decode_record(record).joining)
 
 
 def check(core: Core) -> None:
@@ -23,7 +29,7 @@ def check(core: Core) -> None:
     if core.end.epoch == core.state.epoch:
         assert tail.last_term <= core.state.term, "an entry of a term is proof of it"
     if core.state.membership:
-        assert decode_record(core.state.membership).joining == record.joining
+        assert _joining(core.state.membership) == record.joining
     role = core.handlers.role
     if role in (Role.CANDIDATE, Role.ROOT):
         assert votes.may_vote(core), "who is in doubt does not stand"

@@ -1,8 +1,8 @@
-"""How long a root may go on: as long as at least half of the voters answer it, and its own disk does.
+"""How long a root may serve: as long as at least half of the voters answer it, and its own disk does.
 
-The lease runs from the moment when the append was sent that they answered, not from when the answer came. Whoever
-answers promises to vote for nobody else for longer than that. So while the lease holds nobody else is root; that
-matters to those who read from a root, while commits never depend on it.
+The lease runs from the moment when the answered append was sent, not from when the answer came. A voter that answers
+promises to vote for no other broker for longer than that. So while the lease holds there is no other root; this matters
+for reads from a root, while commits never depend on it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,27 @@ from pandomq.replica.progress import Progress
 
 
 def counts(peer: Progress) -> bool:
-    """One that is in doubt about its own past has nothing to give: not its copy, nor its promise."""
+    """A broker that is in doubt about its own past does not count: neither its copy nor its promise."""
     return not peer.joining and not peer.observer
 
 
 def voters(core: Core, peers: Mapping[NodeName, Progress]) -> list[Progress]:
-    """The other voters that count; there may be many more who only listen."""
+    """The other voters that count; there may be many more brokers that only receive the log."""
     return [peers[name] for name in core.membership.names if name in peers and counts(peers[name])]
 
 
 def until_ms(core: Core, peers: Mapping[NodeName, Progress]) -> int:
-    """When the lease ends if nothing more is heard."""
-    rounds: dict[NodeName, int] = {peer.name: peer.round for peer in voters(core, peers)}
+    """The time at which the lease ends if no further answer arrives."""
+    membership = core.membership
+    rounds: dict[NodeName, int] = {}
+    for name in membership.names:
+        peer = peers.get(name)
+        if peer is not None and counts(peer):
+            rounds[name] = peer.round
     rounds[core.name] = core.now_ms
-    return core.membership.reached(rounds, quorum.half) + core.settings.lease_ms
+    return membership.reached(rounds, quorum.half) + core.settings.lease_ms
 
 
 def holds(core: Core, peers: Mapping[NodeName, Progress]) -> bool:
-    # Who is alone is asked for every batch, and needs nobody.
+    # Called for every batch; a single broker needs no other.
     return not core.others or core.now_ms < until_ms(core, peers)

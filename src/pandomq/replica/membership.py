@@ -1,8 +1,8 @@
-"""Who votes. While a change is under way there are two sets, and both must agree (joint consensus).
+"""The voters. While a change is under way there are two sets, and both must agree (joint consensus).
 
-Between the old and the new set there is always a moment when some brokers know of the change and some do not. If the
-two sets could decide without each other in that moment there could be two roots. So the log first says "old and new",
-and only when both sets have committed that does it say "new".
+Between the old and the new set there is always a moment when only some brokers know of the change. If the two sets
+could decide independently in that moment there could be two roots. So the log first gets "old and new", and only when
+both sets have committed that does it get "new".
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pandomq.replica.limits import MEMBERSHIPS_CACHED
 class Member(msgspec.Struct, frozen=True, array_like=True):
     name: NodeName
     address: str = ""
-    """Where its peers find it; opaque here."""
+    """The address at which its peers connect to it; opaque here."""
 
 
-class Membership(msgspec.Struct, frozen=True, array_like=True):
+class Membership(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
     voters: tuple[Member, ...]
     incoming: tuple[Member, ...] = ()
     """The new set while a change is under way, otherwise empty."""
@@ -49,9 +49,14 @@ class Membership(msgspec.Struct, frozen=True, array_like=True):
         return all(sum(name in granted for name in names) >= quorum.elect_need(len(names)) for names in self.sets)
 
     def reached(self, values: Mapping[NodeName, int], need: Callable[[int], int]) -> int:
-        """The largest number that in each set as many have reached as that set's size needs. A name without a value
-        has reached nothing."""
-        return min(quorum.reached_by((values.get(name, -1) for name in names), need(len(names))) for names in self.sets)
+        """The largest number that in each set the needed count of members has reached, for that set's size. A name
+        without a value has reached nothing."""
+        least = None
+        for names in self.sets:
+            reached = quorum.reached_by([values.get(name, -1) for name in names], need(len(names)))
+            least = reached if least is None or reached < least else least
+        assert least is not None
+        return least
 
     def toward(self, members: tuple[Member, ...]) -> Membership:
         """The first half of a change."""
@@ -64,7 +69,7 @@ class Membership(msgspec.Struct, frozen=True, array_like=True):
         return Membership(self.incoming)
 
 
-# Asked for with every acknowledgement, and changed once in a blue moon.
+# Called with every acknowledgement, and rarely changed.
 @lru_cache(maxsize=MEMBERSHIPS_CACHED)
 def _sets(membership: Membership) -> tuple[tuple[NodeName, ...], ...]:
     voters = tuple(member.name for member in membership.voters)

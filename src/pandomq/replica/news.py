@@ -1,7 +1,7 @@
-"""What secondaries are sent, and when: excerpts of entries, those that say something at once, the others gathered.
+"""Which entries secondaries are sent, and when: excerpts of entries; those with content at once, the others collected.
 
-Most entries are about messages alone, and nothing is left of them for a secondary but their place in the log. Such
-entries wait for the next one that says something, for a heartbeat, or until there are many.
+Most entries concern only messages, and their excerpt for a secondary has no content. Such entries wait for the next one
+with content, for a heartbeat, or until there are many.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pandomq.replica.core import Core
 from pandomq.replica.entries import LogEntry, is_own
 from pandomq.replica.excerpts import excerpt_of
 from pandomq.replica.limits import EXCERPTS_GATHERED, EXCERPTS_KEPT
-from pandomq.replica.progress import Phase, Progress
+from pandomq.replica.progress import Progress, ProgressState
 
 
 class News:
@@ -22,21 +22,21 @@ class News:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._wanted = False
-        """There are secondaries."""
+        """Whether there are secondaries."""
         self._index = LogIndex(0)
-        """The last entry that says something to them, if there are any."""
+        """The last entry with content for them, if there are any."""
         self._kept: dict[int, LogEntry] = {}
-        """Excerpts of the last entries, made once for all of them."""
+        """Excerpts of the last entries, shared by all of them."""
 
     def counted(self, peers: Mapping[NodeName, Progress]) -> None:
-        """Who there is may be others than before."""
+        """The set of linked brokers may have changed."""
         wanted = any(peer.observer for peer in peers.values())
         if wanted and not self._wanted:
             self._index = self._core.tail.last_index
         self._wanted = wanted
 
     def wrote(self, last_index: LogIndex, payloads: Sequence[bytes]) -> None:
-        """These are at the end of the log now."""
+        """To be called when these entries are at the end of the log."""
         if not self._wanted:
             return
         core = self._core
@@ -56,15 +56,15 @@ class News:
         )
 
     def end_for(self, peer: Progress) -> LogIndex:
-        """Up to here this secondary is sent entries now."""
+        """The last entry that this secondary is to be sent now."""
         last_index = self._core.tail.last_index
         gathered = last_index - peer.next_index >= EXCERPTS_GATHERED
-        return last_index if gathered or peer.phase is not Phase.STREAMING else self._index
+        return last_index if gathered or peer.phase is not ProgressState.STREAMING else self._index
 
     def has_reached(self, peer: Progress) -> bool:
-        """It has all that is committed and says something."""
+        """Whether the peer has everything with content that is committed."""
         return peer.received_index >= min(self._index, self._core.commit_index)
 
     def is_untold(self, peer: Progress) -> bool:
-        """It has an entry that says something, and has not heard that this is committed."""
+        """Whether the peer has an entry with content, and was not informed that this entry is committed."""
         return peer.told_index < min(self._index, self._core.commit_index, peer.received_index)

@@ -1,19 +1,19 @@
-"""Gathers effects, and lets no message out while the hard state is on its way to the disk.
+"""Collects effects, and sends no message while the hard state is being written to disk.
 
-Whatever a message says follows from the state it was made in: its header names the term, a vote says whom it was given
-to, an acknowledgement of members says that they are in force here. If that state could be forgotten in a crash after
-the message went out, its sender could say the opposite in its next life. So the rule is the same for all: state first.
+The content of a message depends on the state in which it was made: its header contains the term, a vote names its
+candidate, an acknowledgement of members means that they are in force here. If that state could be lost in a crash after
+the message was sent, the broker could contradict it after its restart. So the rule is the same for all: state first.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
+from pandomq.hard_state import HardState
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Effect, SaveState, Send
-from pandomq.replica.hard_state import HardState
 from pandomq.replica.limits import HELD_MESSAGES_MAX
-from pandomq.replica.messages import Message
+from pandomq.replica.messages import ReplicaMessage
 
 
 class Outbox:
@@ -31,13 +31,13 @@ class Outbox:
         self._effects.append(effect)
 
     def save(self, state: HardState) -> None:
-        """Several changes between two calls of `take` are one save."""
+        """Several changes between two calls of `take` are saved once."""
         self._state = state
         if not self._changed:
             self._changed = True
             self.saving_number += 1
 
-    def send(self, peer: NodeName, message: Message) -> None:
+    def send(self, peer: NodeName, message: ReplicaMessage) -> None:
         if self.must_wait():
             self._held.append(Send(peer, message))
         else:
@@ -55,7 +55,7 @@ class Outbox:
     def take(self) -> list[Effect]:
         effects, self._effects = self._effects, []
         if self._changed:
-            # First: entries that are written next may be of the term that it names, or change the members it holds.
+            # First: entries that are written next may be of the term that it contains, or change its members.
             self._changed = False
             effects.insert(0, SaveState(self.saving_number, self._state))
         return effects

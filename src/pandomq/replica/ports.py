@@ -1,4 +1,4 @@
-"""What the replica asks of others without an effect: the log, and chance."""
+"""The replica's two interfaces without effects: the log, and random numbers."""
 
 from typing import Protocol
 
@@ -8,13 +8,13 @@ from pandomq.ids import LogIndex, Term
 class LogPort(Protocol):
     """The log on disk, read only. `journal.Journal` is one.
 
-    The replica keeps the end of the log in memory and asks only for what is before that. So an answer may lag behind
-    effects that were not carried out yet, but must know all that were.
+    The replica keeps the end of the log in memory and asks only for entries before that. So an answer may lag behind
+    effects that were not carried out yet, but must reflect all that were.
     """
 
     @property
     def first_index(self) -> LogIndex:
-        """From here on entries can be fetched; one more than the last index if the log is empty."""
+        """Entries from here on can be fetched; one more than the last index if the log is empty."""
 
     @property
     def last_index(self) -> LogIndex: ...
@@ -27,10 +27,10 @@ class LogPort(Protocol):
 
     @property
     def waiting_since_ms(self) -> int | None:
-        """Since when the disk owes a sync and has done none, on the clock of `Replica.tick`."""
+        """The time since when a sync is due and the disk has done none, by the clock of `Replica.tick`."""
 
     def term_at(self, index: LogIndex) -> Term | None:
-        """0 for index 0; None if that is no longer known."""
+        """0 for index 0; None if the term is no longer known."""
 
 
 class Chance(Protocol):

@@ -1,8 +1,8 @@
-"""What a root knows of another broker: how far its log is, and what is on its way to it.
+"""The root's state of another broker: how much of the log it has, and what is being sent to it.
 
-PROBING      where the two logs part is looked for, one append at a time
+PROBING      the root searches the end of the common log, one append at a time
 STREAMING    appends follow each other without waiting, within a window
-SNAPSHOT     what it needs is no longer in the log
+SNAPSHOT     the next entry is no longer in the log
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pandomq.replica.limits import (
 )
 
 PIECE_SHARE_BYTES: Final = IN_FLIGHT_BYTES_MAX // SNAPSHOT_PIECES_IN_FLIGHT_MAX
-"""What a piece of a snapshot counts for in a window."""
+"""The share of the window that one piece of a snapshot uses."""
 
 
-class Phase(enum.Enum):
+class ProgressState(enum.Enum):
     PROBING = "probing"
     STREAMING = "streaming"
     SNAPSHOT = "snapshot"
@@ -36,8 +36,8 @@ class InFlight(NamedTuple):
     round: int
 
 
-class Transfer:
-    """A snapshot on its way."""
+class SnapshotTransfer:
+    """A snapshot that is being sent."""
 
     __slots__ = ("index", "next_number", "progress_ms", "raw_to", "reading", "source", "taken", "whole")
 
@@ -47,13 +47,13 @@ class Transfer:
         self.next_number = 0
         """The piece to be read and sent next."""
         self.taken = 0
-        """Pieces that the peer keeps."""
+        """Pieces that the peer has stored."""
         self.reading = False
         self.whole = False
         """The last piece was sent."""
         self.progress_ms = now_ms
         self.raw_to = 0
-        """Pieces before this one are sent whole, whatever the peer may have."""
+        """Pieces before this one are sent in full, whatever the peer may have."""
 
     @property
     def under_way(self) -> int:
@@ -94,33 +94,33 @@ class Progress:
         self.observer = observer
         self.life: int | None = None
         self.past_life: int | None = None
-        """The one before: what it still says is not listened to."""
+        """The earlier run of the broker: its late messages are ignored."""
         self.joining = False
         self.welcome_index: LogIndex | None = None
         self.next_index = next_index
         self.received_index = LogIndex(0)
         self.synced_index = LogIndex(0)
         self.told_index = LogIndex(0)
-        """So much it was told to be committed, last time."""
+        """The last commit index that was sent to it."""
         self.heard_ms = -1
         self.round = -1
-        """When the newest append was sent that it has answered: its part of the lease begins there."""
+        """The send time of the newest append that it has answered: its part of the lease begins there."""
         self.in_sync = False
-        self.phase = Phase.PROBING
+        self.phase = ProgressState.PROBING
         self.waiting = False
         """While probing: for the answer to an append."""
         self.fetching = False
-        self.transfer: Transfer | None = None
+        self.transfer: SnapshotTransfer | None = None
         self._in_flight: deque[InFlight] = deque()
         self._in_flight_bytes = 0
         self.window_bytes = WINDOW_BYTES_FIRST
-        """What may be on its way to it."""
+        """Maximum bytes on their way to it."""
         self.window_ms = 0
-        """When that was last thought over."""
+        """The time at which the window was last adjusted."""
 
     def begins_life(self, life: int, last_index: LogIndex, *, joining: bool) -> None:
-        """If it started anew, or has lost its store, what it said before counts no more: even what was on its disk may
-        have gone bad. Where its log ends is looked for from the end of ours."""
+        """If it restarted, or has lost its store, its earlier acknowledgements are void: even synced data may be
+        damaged. The search for its log's end begins at the end of ours."""
         is_new = self.life is not None and self.life != life
         if is_new or (joining and not self.joining):
             self.synced_index = LogIndex(0)
@@ -133,10 +133,10 @@ class Progress:
         self.joining = joining
 
     def probe(self, next_index: LogIndex) -> None:
-        """What was sent may be lost; only what is synced is known to be there."""
+        """Everything that was sent may be lost; only synced entries are known to be there."""
         self.received_index = self.synced_index
         self.next_index = next_index
-        self.phase = Phase.PROBING
+        self.phase = ProgressState.PROBING
         self.waiting = self.fetching = self.in_sync = False
         self.transfer = None
         self._in_flight.clear()
@@ -144,12 +144,12 @@ class Progress:
 
     @property
     def has_room(self) -> bool:
-        if self.phase is Phase.PROBING:
+        if self.phase is ProgressState.PROBING:
             return not self.waiting
         return len(self._in_flight) < IN_FLIGHT_APPENDS_MAX and self._in_flight_bytes < self.window_bytes
 
-    def has_room_for_piece(self, transfer: Transfer) -> bool:
-        """One at a time is read, and a few may be on their way."""
+    def has_room_for_piece(self, transfer: SnapshotTransfer) -> bool:
+        """One piece is read at a time, and a few may be on their way."""
         if transfer.reading or transfer.whole:
             return False
         return transfer.under_way < max(1, self.window_bytes // PIECE_SHARE_BYTES)
@@ -160,20 +160,20 @@ class Progress:
         return self._in_flight_bytes + pieces * PIECE_SHARE_BYTES
 
     def answered(self, round_: int, now_ms: int, delay_ms_max: int) -> None:
-        """It has answered at once what was sent then. Heartbeats queue behind entries: where those take long, because
-        the way is narrow, fewer of them may be under way, or the lease would run out for nothing but its root's zeal.
-        What was sent before the last change says nothing about it."""
+        """The peer has answered at once a message of that time. Heartbeats queue behind entries: if those take long on
+        a slow link, fewer of them may be under way, or the lease would run out only because the root sends too much.
+        Messages from before the last change of the window do not count."""
         if round_ <= self.window_ms:
             return
         self.window_ms = now_ms
         if now_ms - round_ > delay_ms_max:
             self.window_bytes = max(self.window_bytes // 2, WINDOW_BYTES_MIN)
         elif self._under_way_bytes * 2 >= self.window_bytes:
-            # It is made use of; how wide the way is for those who have nothing to send nobody knows.
+            # Only if the window is used: an idle link shows nothing about its capacity.
             self.window_bytes = min(self.window_bytes * 2, IN_FLIGHT_BYTES_MAX)
 
     def sent(self, last_index: LogIndex, size_bytes: int, round_: int) -> None:
-        if self.phase is Phase.PROBING:
+        if self.phase is ProgressState.PROBING:
             self.waiting = True
             return
         self.next_index = LogIndex(last_index + 1)
@@ -186,15 +186,15 @@ class Progress:
         self.waiting = False
         while self._in_flight and self._in_flight[0].last_index <= self.received_index:
             self._in_flight_bytes -= self._in_flight.popleft().size_bytes
-        if self.phase is not Phase.STREAMING:
-            # That it has what comes before does not help who needs a snapshot for what comes next.
-            wanted_index = self.next_index if self.phase is Phase.SNAPSHOT else self.next_index - 1
+        if self.phase is not ProgressState.STREAMING:
+            # A common entry before that does not help a peer that needs a snapshot for the next entry.
+            wanted_index = self.next_index if self.phase is ProgressState.SNAPSHOT else self.next_index - 1
             if self.received_index >= wanted_index:
-                self.phase = Phase.STREAMING
+                self.phase = ProgressState.STREAMING
                 self.transfer = None
                 self.next_index = LogIndex(self.received_index + 1)
         elif self._in_flight and self._in_flight[0].round < round_:
-            # It has answered something that was sent later: the older one is lost.
+            # The peer has answered a message that was sent later, so the earlier message is lost.
             self.probe_from_received()
         self.next_index = max(self.next_index, LogIndex(self.received_index + 1))
 

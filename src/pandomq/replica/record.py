@@ -1,8 +1,9 @@
-"""The replica's own part of the hard state: members and epochs by their place in the log, and what this broker owes.
+"""The replica's own part of the hard state: members and epochs by their index in the log, and the open obligations of
+this broker.
 
-A set of members is in force from the moment its entry is in the log, and if that entry is cut off again the one before
-holds. So the record keeps the last committed set and those after it. Only one change is under way at a time, so there
-are few of them.
+A set of members is in force as soon as its entry is in the log, and if that entry is cut off again the set before it
+is. So the record keeps the last committed set and those after it. Only one change is under way at a time, so there are
+few of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, Term
-from pandomq.replica.hard_state import HardState
 from pandomq.replica.limits import EPOCHS_KEPT, MEMBERS_MAX, RECORD_BYTES_MAX
 from pandomq.replica.membership import Member, Membership
 from pandomq.replica.position import Position
@@ -36,11 +37,18 @@ FIRST_EPOCH = EpochStart(LogIndex(0), 0, "")
 
 
 class Arriving(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot is about to take the place of the log. Whether it did is found out after a crash."""
+    """A snapshot is about to replace the log. After a crash the broker checks whether it did."""
 
     index: LogIndex
     configs: tuple[Config, ...]
     epochs: tuple[EpochStart, ...]
+
+
+class EpochClaim(msgspec.Struct, frozen=True, array_like=True):
+    """A forced promotion was about to begin this epoch. Whether it did is unknown."""
+
+    epoch: int
+    epoch_id: str
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -48,19 +56,21 @@ class Record(msgspec.Struct, frozen=True):
     """Oldest first; empty as long as this broker knows of no cluster."""
     epochs: tuple[EpochStart, ...] = (FIRST_EPOCH,)
     joining: bool = False
-    """What this broker voted or stored before may be forgotten: it keeps still until a root admits it (R21)."""
+    """Earlier votes or entries of this broker may be lost: it does not take part until a root admits it (R21)."""
     floor: Position | None = None
     """Its log was damaged and had reached up to here: it votes as if it still did (D12)."""
     arriving: Arriving | None = None
     excerpts: bool = False
-    """The log holds what a secondary gets of it."""
+    """The log holds the excerpts for a secondary."""
+    claim: EpochClaim | None = None
+    """The last epoch of whose planned beginning this broker was told: no other one may use its number."""
 
     @property
     def membership(self) -> Membership | None:
         return self.configs[-1].membership if self.configs else None
 
     def epoch_at(self, index: LogIndex) -> EpochStart | None:
-        """The epoch in which this entry was written; None if that is too long ago."""
+        """The epoch in which this entry was written; None if that is no longer recorded."""
         for start in reversed(self.epochs):
             if start.index <= index:
                 return start
@@ -73,22 +83,22 @@ class Record(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, epochs=(*self.epochs, start)[-EPOCHS_KEPT:])
 
     def cut(self, first_index: LogIndex) -> Record:
-        """The log ends before this entry: what it said from there on is not so. The oldest set stays: it is
-        committed, or all that this broker knows."""
+        """The log ends before this entry: changes from there on are void. The oldest set stays: it is committed, or the
+        only one that this broker knows."""
         configs = tuple(config for place, config in enumerate(self.configs) if place == 0 or config.index < first_index)
         epochs = tuple(start for start in self.epochs if start.index < first_index)
         return msgspec.structs.replace(self, configs=configs, epochs=epochs)
 
     def committed(self, index: LogIndex) -> Record:
-        """Sets before the last committed one will not be needed again."""
+        """Sets before the last committed one are no longer needed."""
         settled = [config for config in self.configs if config.index <= index]
         if len(settled) < 2:
             return self
         return msgspec.structs.replace(self, configs=(settled[-1], *self.configs[len(settled) :]))
 
     def as_of(self, index: LogIndex) -> Record:
-        """What a snapshot of this entry has to say. If the members of that time are forgotten, a newer set that is
-        committed takes their place."""
+        """The record for a snapshot of this entry. If the members of that time are no longer recorded, a newer
+        committed set is used."""
         configs = [config for config in self.configs if config.index <= index][-1:] or list(self.configs[:1])
         return Record(tuple(configs), tuple(start for start in self.epochs if start.index <= index))
 
@@ -109,7 +119,7 @@ def decode_record(data: bytes) -> Record:
 
 
 def check_members(members: Sequence[Member]) -> str | None:
-    """Why these cannot be the voters of a cluster; None if they can."""
+    """The reason why these cannot be the voters of a cluster; None if they can."""
     names = [member.name for member in members]
     if not names:
         return "a cluster has at least one primary"
@@ -121,9 +131,9 @@ def check_members(members: Sequence[Member]) -> str | None:
 
 
 def first_state(members: Sequence[Member]) -> HardState:
-    """What a store begins with whose cluster begins with these voters. To be saved before `Replica.recovered`, on all
-    of them, and only if all are there and empty or a person says so (R21): a broker that lost its store and begins like
-    this may vote twice."""
+    """The first state of a store whose cluster begins with these voters. It must be saved before `Replica.recovered`,
+    on all of them, and only if all are there and empty or the operator requests it (R21): a broker that lost its store
+    and begins like this may vote twice."""
     reason = check_members(members)
     if reason is not None:
         raise ValueError(reason)

@@ -1,8 +1,8 @@
-"""How a root brings its log to others: from memory to those who keep up, from disk to those who do not, by snapshot to
-those whose next entry is gone.
+"""How a root sends its log to other brokers: from memory to those that keep up, from disk to those that do not, and as
+a snapshot to those whose next entry is reclaimed.
 
-A slow peer costs a bounded window and nothing else (D13): what does not fit into the window waits, and what has left
-memory by then is fetched from disk for that peer alone.
+A slow peer costs a bounded window and nothing else (D13): entries that do not fit into the window wait, and entries
+that have left memory by then are fetched from disk for that peer only.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from pandomq.replica.completions import Fetched, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
 from pandomq.replica.effects import Fetch, ReadPiece
 from pandomq.replica.entries import LogEntry
-from pandomq.replica.messages import Append, Refused, SnapshotAnswer, SnapshotPiece
+from pandomq.replica.messages import Append, AppendRejected, SnapshotAnswer, SnapshotPiece
 from pandomq.replica.news import News
-from pandomq.replica.progress import Phase, Progress, Transfer
+from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
 from pandomq.replica.record import encode_record
 
 
-class Replication:
+class LogReplicator:
     """For one root, in one term."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self.news = News(core)
         self.prompt_index = LogIndex(0)
-        """Up to here somebody waits for the entries to be received."""
+        """The owner waits for the receipt of entries up to here."""
 
     # Appends.
 
     def send(self, peer: Progress) -> None:
-        """Whatever fits into the window."""
+        """Sends as much as fits into the window."""
         tail = self._core.tail
-        while peer.phase is not Phase.SNAPSHOT and peer.has_room and peer.next_index <= self._end_for(peer):
+        while peer.phase is not ProgressState.SNAPSHOT and peer.has_room and peer.next_index <= self._end_for(peer):
             if peer.next_index < tail.first_index:
                 self._fetch(peer)
                 return
@@ -47,36 +47,42 @@ class Replication:
         return min(self._core.settings.append_bytes, peer.window_bytes)
 
     def beat(self, peer: Progress) -> None:
-        """Keeps the lease, tells how far the log is committed, and finds out what was lost on the way."""
-        if peer.phase is Phase.PROBING and peer.next_index >= self._core.tail.first_index:
+        """Keeps the lease, sends the commit index, and detects lost messages."""
+        if peer.phase is ProgressState.PROBING and peer.next_index >= self._core.tail.first_index:
             self._append(peer, self._core.tail.entries_from(peer.next_index, self._append_bytes(peer)))
             return
         if peer.observer and self._send_gathered(peer):
             return
-        # The entry before is one that the peer is known to have, so that it never has to refuse.
+        # The peer is known to have the entry before, so that it never has to reject.
         index = peer.received_index if self._core.tail.term_at(peer.received_index) is not None else LogIndex(0)
         self._send(peer, index, (), prompt=True)
-        if peer.phase is Phase.PROBING:
+        if peer.phase is ProgressState.PROBING:
             self.send(peer)
-        elif peer.phase is Phase.SNAPSHOT:
+        elif peer.phase is ProgressState.SNAPSHOT:
             self._resume_snapshot(peer)
 
     def _send_gathered(self, peer: Progress) -> bool:
-        """To a secondary, instead of a heartbeat: what has waited for one."""
+        """To a secondary, instead of a heartbeat: sends the entries that have waited for one."""
         tail = self._core.tail
-        is_at_hand = tail.first_index <= peer.next_index <= tail.last_index
-        if peer.phase is not Phase.STREAMING or not peer.has_room or not is_at_hand:
+        if peer.phase is not ProgressState.STREAMING or not peer.has_room or peer.next_index > tail.last_index:
+            return False
+        if peer.next_index < tail.first_index:
+            # A root that is the only primary keeps nothing in memory. A heartbeat goes out now, the entries follow.
+            self._fetch(peer)
             return False
         self._append(peer, tail.entries_from(peer.next_index, self._append_bytes(peer)))
         return True
 
     def tell_commit(self, peer: Progress) -> None:
-        """Who is sent nothing else just now learns at once that what it has is committed; no answer is needed."""
+        """Sends the commit index at once to a peer that is sent nothing else; no reply is needed."""
         core = self._core
         if peer.observer:
-            if self.news.is_untold(peer):
-                self._send(peer, peer.received_index, (), prompt=False)
-        elif peer.in_sync and peer.told_index < core.commit_index and peer.received_index >= core.tail.last_index:
+            # While it gets a snapshot the last entry that it has may be reclaimed here; the snapshot is committed.
+            is_untold = self.news.is_untold(peer) and core.tail.term_at(peer.received_index) is not None
+        else:
+            is_behind = peer.told_index < core.commit_index
+            is_untold = peer.in_sync and is_behind and peer.received_index >= core.tail.last_index
+        if is_untold:
             self._send(peer, peer.received_index, (), prompt=False)
 
     def _append(self, peer: Progress, entries: tuple[LogEntry, ...]) -> None:
@@ -85,8 +91,8 @@ class Replication:
         if self._core.tail.term_at(LogIndex(first_index - 1)) is None:
             self._begin_snapshot(peer)
             return
-        # Of a secondary one wants to hear at once how far it is: it is told at once, too, what of that is committed.
-        prompt = peer.phase is Phase.PROBING or peer.observer or first_index <= self.prompt_index
+        # A secondary's position should be known at once: so it also gets the commit index at once.
+        prompt = peer.phase is ProgressState.PROBING or peer.observer or first_index <= self.prompt_index
         if peer.observer:
             entries = self.news.excerpts(first_index, entries)
         peer.sent(last_index, sum(len(entry.payload) for entry in entries), self._core.now_ms)
@@ -110,11 +116,11 @@ class Replication:
         )
         core.send(peer.name, message)
 
-    def refused(self, peer: Progress, message: Refused) -> None:
-        """Looks for an entry that both have, from where the peer says that one may be."""
+    def refused(self, peer: Progress, message: AppendRejected) -> None:
+        """Searches for an entry that both have, from where the peer suggests one."""
         peer.waiting = False
         if message.prev_index <= peer.received_index or message.prev_index >= peer.next_index:
-            # An answer to an append that is no longer of interest: the peer is known to have that entry.
+            # A reply to an obsolete append: the peer is known to have that entry.
             return
         last_index = self._core.tail.last_not_after(message.last_index, message.last_term)
         peer.probe_from_received()
@@ -133,9 +139,18 @@ class Replication:
         if not peer.fetching:
             return
         peer.fetching = False
-        if completion.first_index == peer.next_index and peer.phase is not Phase.SNAPSHOT and peer.has_room:
+        is_wanted = (
+            completion.first_index == peer.next_index and peer.phase is not ProgressState.SNAPSHOT and peer.has_room
+        )
+        if is_wanted and self._is_in_log(completion):
             self._append(peer, completion.entries)
         self.send(peer)
+
+    def _is_in_log(self, completion: Fetched) -> bool:
+        """An earlier term of this root may have requested these entries, and the log may have been cut since. Two logs
+        that have an entry of the same index and term are equal up to there."""
+        last_index = LogIndex(completion.first_index + len(completion.entries) - 1)
+        return self._core.tail.term_at(last_index) == completion.entries[-1].term
 
     def missing(self, peer: Progress, completion: Missing) -> None:
         if peer.fetching and completion.first_index == peer.next_index:
@@ -145,12 +160,12 @@ class Replication:
     # Snapshots.
 
     def _begin_snapshot(self, peer: Progress) -> None:
-        peer.phase = Phase.SNAPSHOT
+        peer.phase = ProgressState.SNAPSHOT
         peer.waiting = peer.in_sync = False
-        peer.transfer = Transfer(self._core.now_ms)
+        peer.transfer = SnapshotTransfer(self._core.now_ms)
         self._read_piece(peer, peer.transfer)
 
-    def _read_piece(self, peer: Progress, transfer: Transfer) -> None:
+    def _read_piece(self, peer: Progress, transfer: SnapshotTransfer) -> None:
         if peer.has_room_for_piece(transfer):
             transfer.reading = True
             lean = transfer.next_number >= transfer.raw_to
@@ -185,21 +200,22 @@ class Replication:
         self._read_piece(peer, transfer)
 
     def no_snapshot(self, peer: Progress, completion: NoSnapshot) -> None:
-        """A newer one has taken its place, or there is none yet: another attempt comes with the next heartbeat."""
+        """A newer one has replaced it, or there is none yet: the next heartbeat tries again."""
         transfer = peer.transfer
         if transfer is not None and transfer.reading and completion.source == transfer.source:
             peer.transfer = None
 
     def _resume_snapshot(self, peer: Progress) -> None:
-        """With each heartbeat. A peer that has taken nothing for a lease is sent everything again that it has not
-        said to have."""
+        """Called with each heartbeat. If a peer has taken nothing for a lease, all pieces that it has not acknowledged
+        are sent again."""
         transfer = peer.transfer
         if transfer is None:
             self._begin_snapshot(peer)
             return
         if self._core.now_ms - transfer.progress_ms > self._core.settings.lease_ms:
             transfer.progress_ms = self._core.now_ms
-            # Who has taken them all reads them over before it says so; the last one again finds out whether it does.
+            # A peer that has taken all pieces checks them before it reports; sending the last one again finds out the
+            # result.
             transfer.rewind(min(transfer.taken, max(transfer.next_number - 1, 0)))
         self._read_piece(peer, transfer)
 
@@ -208,14 +224,15 @@ class Replication:
         if transfer is None or message.source != transfer.source:
             return
         if message.installed:
-            peer.probe(LogIndex(transfer.index + 1))
+            # It may have more: an entry that this root cannot read is behind its own snapshot.
+            peer.probe(LogIndex(max(transfer.index, peer.synced_index) + 1))
             self.send(peer)
             return
         if message.taken != transfer.taken:
             # Fewer than before if it had to begin again.
             transfer.taken = message.taken
             transfer.progress_ms = self._core.now_ms
-            # More than it was sent if the link broke on the way: it goes on from the last one that it has.
+            # More than before if the link broke on the way: it continues with the piece after the last one that it has.
             transfer.next_number = max(transfer.next_number, message.taken - 1)
         transfer.raw_to = max(transfer.raw_to, message.raw_to)
         if message.wanted is not None and message.wanted < transfer.next_number:

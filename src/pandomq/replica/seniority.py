@@ -1,7 +1,7 @@
-"""In which order brokers stand when there is no root (R4): the one that has run longest first.
+"""The order in which brokers become candidates when there is no root (R4): the one that has run longest is first.
 
-It only orders: each waits a step for every one that is senior and linked, and the first one who asks is usually elected
-before the second one would ask. No vote is ever refused for it.
+This only sets an order: each broker waits a step for every linked one that is senior, and the first candidate is
+usually elected before the second one would start. No vote is ever rejected because of it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pandomq.replica.limits import CANDIDACY_JITTER_MS, CANDIDACY_STEP_MS, EQUAL
 
 
 def rank(core: Core) -> int:
-    """How many linked voters are senior to this broker."""
+    """Number of linked voters that are senior to this broker."""
 
     def is_senior(name: NodeName, born_ms: int) -> bool:
-        # Messages take time, and each broker hears late how old the others are: of nearly equal ages both would think
-        # that they are the elder. Those are told apart by name.
+        # Messages take time, and each broker learns the ages of the others late: two brokers of nearly equal age would
+        # both consider themselves senior. Their names decide then.
         if abs(born_ms - core.started_ms) <= EQUAL_AGE_MS:
             return name < core.name
         return born_ms < core.started_ms
@@ -33,10 +33,10 @@ def delay_ms(core: Core) -> int:
 
 
 def delay_after_defeat_ms(core: Core) -> int:
-    """Nobody won: chance parts those who stood at the same time."""
+    """No candidate won: a random delay separates those that started at the same time."""
     return delay_ms(core) + core.chance.randrange(core.settings.candidacy_ms)
 
 
 def delay_after_split_ms(core: Core) -> int:
-    """All who can be asked have voted, and nobody has won: no need to wait for more."""
+    """All reachable voters have voted, and no candidate has won: no need to wait for more."""
     return delay_ms(core) + core.chance.randrange(3 * CANDIDACY_STEP_MS)

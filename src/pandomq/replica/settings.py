@@ -1,4 +1,4 @@
-"""What a user may configure of election and replication, and how the times relate."""
+"""The configurable settings of election and replication, and the relations between the times."""
 
 import msgspec
 
@@ -7,15 +7,15 @@ from pandomq.replica.limits import APPEND_BYTES_MAX, TAIL_BYTES_MAX
 
 class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int = 1_000
-    """How long a root may serve after it last heard from half of the primaries."""
+    """How long a root may serve after the last answer of half of the primaries."""
     drift_percent: int = 10
-    """By how much two monotonic clocks may differ in speed: backups keep their promise that much longer."""
+    """The maximum difference in speed of two monotonic clocks: backups keep their promise that much longer."""
     disk_stall_ms: int = 1_000
-    """A root whose disk owes a sync, and has done none for longer, resigns."""
+    """A root whose disk has a sync to do, and has done none for longer, steps down."""
     min_copies: int = 2
     """Synced copies that a commit needs; never fewer than half of the primaries, never more than there are."""
     last_man_standing: bool = False
-    """Let `min_copies` sink to what is in sync, with an alarm."""
+    """Lets `min_copies` sink to the number of brokers in sync, with an alarm."""
     append_bytes: int = APPEND_BYTES_MAX
     """Payloads of one append, unless a single entry is larger."""
     tail_bytes: int = TAIL_BYTES_MAX
@@ -42,13 +42,13 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def promise_ms(self) -> int:
-        """For so long after it heard from a root a backup votes for nobody else. Longer than a lease on any clock that
-        drifts within bounds: so when a new root is elected, the lease of the old one has run out."""
+        """For this long after a message of a root a backup votes for no other broker. It is longer than a lease on any
+        clock that drifts within bounds: so when a new root is elected, the lease of the old one has run out."""
         return self.lease_ms + self.lease_ms * self.drift_percent // 100
 
     @property
     def delay_ms(self) -> int:
-        """A heartbeat that takes longer to be answered is one too many entries behind: several must fit into a
+        """A heartbeat whose answer takes longer waits behind too many entries: several heartbeats must fit into a
         lease."""
         return self.lease_ms // 4
 

@@ -1,12 +1,13 @@
-"""How a broker that is too far behind takes a snapshot: piece by piece, beside its store, and checked before it counts.
+"""How a broker that is too far behind receives a snapshot: piece by piece, beside its store, and checked before it is
+used.
 
-Pieces come in order; one that does not is answered with the number that is wanted. A transfer belongs to one snapshot
-of one root: when the root changes, or either side starts again, it begins again at piece 0. The old store stays until
-all pieces were put together and found whole. If the log has come to hold as much meanwhile, from another root, it stays
-for good: an older state must not take its place.
+Pieces come in order; a piece out of order is answered with the expected number. A transfer belongs to one snapshot of
+one root: when the root changes, or either side restarts, it begins again at piece 0. The old store stays until all
+pieces were put together and found complete. If the log has grown as far in the meantime, from another root, it stays
+for good: an older state must not replace it.
 
-The members that the snapshot brings are saved before it takes the place of the log, as *arriving*: if the broker
-crashes in between, it finds out from the log which of the two are in force.
+The members in the snapshot are saved as *arriving* before it replaces the log: if the broker crashes in between, the
+log shows which of the two sets is in force.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from pandomq.replica.messages import SnapshotAnswer, SnapshotPiece
 from pandomq.replica.record import Arriving, Record, decode_record
 
 
-class Incoming:
-    """A transfer on its way."""
+class IncomingSnapshot:
+    """A snapshot that is being received."""
 
     __slots__ = (
         "epoch_id",
+        "epoch_of_root",
+        "ignore_reply",
         "index",
         "installing",
         "offered",
@@ -38,7 +41,6 @@ class Incoming:
         "source",
         "taken",
         "term",
-        "unheeded",
         "whole",
     )
 
@@ -47,18 +49,20 @@ class Incoming:
         self.index = piece.index
         self.term = piece.snapshot_term
         self.epoch_id = piece.snapshot_epoch_id
+        self.epoch_of_root = (piece.epoch, piece.epoch_id)
+        """The epoch in which it is sent."""
         self.record = decode_record(piece.record)
         self.taken = 0
         """Pieces that are kept."""
         self.offered = 0
-        """Pieces that were given to the disk."""
+        """Pieces that were submitted to the disk."""
         self.whole = False
         """The last one was."""
         self.installing = False
         self.raw_to = self.raw_run = 0
-        """Pieces before this one were asked for whole; and how many at a time."""
-        self.unheeded = 0
-        """Pieces that the disk was given after one that it could not take: what it says of them does not count."""
+        """Pieces before this one were requested in full; and how many at a time."""
+        self.ignore_reply = 0
+        """Pieces submitted to the disk after one that it could not take: their completions are ignored."""
 
 
 def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
@@ -70,17 +74,20 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
         answer(core, root, piece.source, installed=True, round_=piece.round)
         return
     if core.is_overtaken() and core.tail.last_index > 0:
-        # The new epoch is so far ahead that nobody can say where the two logs part.
-        core.set_aside(f"epoch {core.state.epoch} was begun by a forced promotion and has outrun this log")
+        # The new epoch is so far ahead that the end of the common log cannot be determined.
+        core.set_aside(
+            f"epoch {core.state.epoch}, which a forced promotion created, no longer has the entries to compare this "
+            "log with"
+        )
         return
     incoming = core.incoming
-    if incoming is None or incoming.source != piece.source:
+    if incoming is None or incoming.source != piece.source or is_of_older_epoch(core, incoming):
         if (incoming is not None and incoming.installing) or core.cutting is not None:
             return
         if piece.number != 0:
             answer(core, root, piece.source, wanted=0, round_=piece.round)
             return
-        incoming = core.incoming = Incoming(piece)
+        incoming = core.incoming = IncomingSnapshot(piece)
     if piece.number < incoming.offered or incoming.whole:
         answer(core, root, piece.source, incoming.taken, round_=piece.round)
     elif is_next(incoming, piece) and is_whole(piece):
@@ -92,15 +99,21 @@ def receive(core: Core, root: NodeName, piece: SnapshotPiece) -> None:
 
 
 def has_it_all(core: Core, index: LogIndex, term: Term, epoch_id: str) -> bool:
-    """What is on the disk already need not be sent again (R18)."""
+    """Entries that are on disk already need not be sent again (R18)."""
     if index <= core.commit_index and not core.is_overtaken():
         return True
     is_there = core.tail.term_at(index) == term
     return is_there and core.epoch_id_at(index) == epoch_id
 
 
-def is_next(incoming: Incoming, piece: SnapshotPiece) -> bool:
-    """The sender's window bounds what the disk has not taken yet; a sender without one is not followed."""
+def is_of_older_epoch(core: Core, incoming: IncomingSnapshot) -> bool:
+    """A forced promotion has begun another epoch since: entries that were committed before may not be part of it, and
+    this log may already hold entries of it, on which other brokers rely."""
+    return incoming.epoch_of_root != (core.state.epoch, core.state.epoch_id)
+
+
+def is_next(incoming: IncomingSnapshot, piece: SnapshotPiece) -> bool:
+    """The sender's window limits what the disk has not taken yet; a sender without a window is not accepted."""
     return piece.number == incoming.offered < incoming.taken + SNAPSHOT_PIECES_IN_FLIGHT_MAX
 
 
@@ -112,10 +125,13 @@ def piece_taken(core: Core, source: str, number: int, *, lacks: bool = False) ->
     incoming = core.incoming
     if incoming is None or incoming.source != source:
         return
-    if incoming.unheeded:
-        incoming.unheeded -= 1
+    if incoming.ignore_reply:
+        incoming.ignore_reply -= 1
         return
     if number != incoming.taken:
+        return
+    if is_of_older_epoch(core, incoming):
+        core.incoming = None
         return
     if lacks:
         ask_for_whole(core, incoming, number)
@@ -124,7 +140,7 @@ def piece_taken(core: Core, source: str, number: int, *, lacks: bool = False) ->
         incoming.raw_run = 0
     incoming.taken += 1
     if has_it_all(core, incoming.index, incoming.term, incoming.epoch_id):
-        # Another root has brought the log further while this was on its way: what it was to replace is newer.
+        # Another root has extended the log in the meantime: it is newer than the snapshot that should replace it.
         core.incoming = None
         if core.root is not None:
             answer(core, core.root, source, installed=True)
@@ -134,9 +150,10 @@ def piece_taken(core: Core, source: str, number: int, *, lacks: bool = False) ->
         answer(core, core.root, source, incoming.taken)
 
 
-def ask_for_whole(core: Core, incoming: Incoming, number: int) -> None:
-    """This piece, and each time more of those after it: what is missing is often missing from there on."""
-    incoming.unheeded = incoming.offered - number - 1
+def ask_for_whole(core: Core, incoming: IncomingSnapshot, number: int) -> None:
+    """Requests this piece in full, and each time more of those after it: missing bodies are often missing from there
+    on."""
+    incoming.ignore_reply = incoming.offered - number - 1
     incoming.offered = number
     incoming.whole = False
     incoming.raw_run = min(2 * incoming.raw_run, SNAPSHOT_RAW_PIECES_MAX) or 1
@@ -145,7 +162,7 @@ def ask_for_whole(core: Core, incoming: Incoming, number: int) -> None:
         answer(core, core.root, incoming.source, incoming.taken, wanted=number, raw_to=incoming.raw_to)
 
 
-def install(core: Core, incoming: Incoming) -> None:
+def install(core: Core, incoming: IncomingSnapshot) -> None:
     incoming.installing = True
     arriving = Arriving(incoming.index, incoming.record.configs, incoming.record.epochs)
     # Saved before the log is replaced: the effects are carried out in this order.
@@ -170,7 +187,7 @@ def installed(core: Core, source: str) -> None:
 
 
 def arrived(record: Record) -> Record:
-    """The members and epochs of the snapshot take the place of those of the log."""
+    """The members and epochs of the snapshot replace those of the log."""
     arriving = record.arriving
     assert arriving is not None
     return msgspec.structs.replace(record, configs=arriving.configs, epochs=arriving.epochs, arriving=None)
@@ -183,7 +200,7 @@ def bad(core: Core, source: str, reason: str) -> None:
     core.incoming = None
     core.note(msgspec.structs.replace(core.record, arriving=None))
     core.alarm(AlarmKind.BAD_SNAPSHOT, raised=True, text=reason)
-    core.alarm(AlarmKind.BAD_SNAPSHOT, raised=False, text="asked for again")
+    core.alarm(AlarmKind.BAD_SNAPSHOT, raised=False, text="requested again")
     if core.root is not None:
         answer(core, core.root, source, wanted=0)
 

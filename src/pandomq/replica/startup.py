@@ -1,8 +1,8 @@
-"""What a broker is after its store was read: what it remembers decides which role it begins with.
+"""The role in which a broker begins, depending on its store.
 
 nothing, or in doubt           a learner, until a root admits it
-a damaged log                  votes by what it is known to have had, and does not stand (D12)
-a snapshot that was arriving   is there or not: the log tells, and so whose members are in force
+a damaged log                  votes by the known end of its earlier log, and is never a candidate (D12)
+a snapshot that was arriving   is there or not: the log shows it, and so whose members are in force
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import NOBODY, Core
 from pandomq.replica.effects import AlarmKind, MembersChanged
-from pandomq.replica.hard_state import StoreFacts
 from pandomq.replica.position import Position
 from pandomq.replica.record import Record, decode_record
 from pandomq.replica.snapshot_in import arrived
+from pandomq.replica.store_facts import StoreFacts
 
 
 def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
@@ -29,15 +29,15 @@ def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
         damage = facts.damage
         core.damaged_from = LogIndex(damage.first_index)
         record = with_floor(record, Term(damage.known_term), LogIndex(damage.known_index))
-        # What the lost entries said of members and epochs the root will say again, if it is still so; until the log
-        # is as long as it was this broker does not stand, so that it needs neither.
+        # The root will send lost changes of members and epochs again, if they still hold; until the log is as long as
+        # it was this broker is no candidate, so it does not need them.
         record = record.cut(core.damaged_from)
         core.alarm(AlarmKind.DAMAGED_LOG, raised=True, text=f"the log is damaged from entry {damage.first_index} on")
     record = drop_unwritten(core, record)
     core.state, core.record = facts.state, record
     note_written(core, facts)
     core.membership = core.record.membership or NOBODY
-    # An entry of a term proves that the term began, even if the note of it did not get to the disk; so does one of an
+    # An entry of a term proves that the term began, even if the record of it is not on disk; the same holds for an
     # epoch.
     newest = core.record.epochs[-1]
     if newest.epoch > facts.state.epoch:
@@ -54,7 +54,7 @@ def begin(core: Core, facts: StoreFacts, now_ms: int) -> None:
 
 
 def read_record(facts: StoreFacts) -> Record:
-    """An empty store is in doubt: it may have been another broker's memory yesterday (R21)."""
+    """An empty store is in doubt: an earlier store of this broker may have been lost (R21)."""
     if is_empty(facts):
         return Record(joining=True)
     record = decode_record(facts.state.membership)
@@ -66,7 +66,7 @@ def is_empty(facts: StoreFacts) -> bool:
 
 
 def settle_snapshot(record: Record, snapshot_index: LogIndex) -> Record:
-    """The broker stopped while a snapshot took the place of its log."""
+    """The broker stopped while a snapshot replaced its log."""
     if record.arriving is None:
         return record
     if snapshot_index >= record.arriving.index:
@@ -82,7 +82,7 @@ def with_floor(record: Record, term: Term, index: LogIndex) -> Record:
 
 
 def drop_unwritten(core: Core, record: Record) -> Record:
-    """Members are saved before their entry is written. If the entry did not get to the disk nobody heard of it."""
+    """Members are saved before their entry is written. If the entry is not on disk no other broker has received it."""
     for place, config in enumerate(record.configs[1:], start=1):
         term = core.tail.term_at(config.index)
         if config.index > core.tail.last_index or term not in (None, config.term):
@@ -91,7 +91,7 @@ def drop_unwritten(core: Core, record: Record) -> Record:
 
 
 def note_written(core: Core, facts: StoreFacts) -> None:
-    """What is in the log is in force, even if the record of it was lost in a crash."""
+    """Everything in the log is in force, even if the record of it was lost in a crash."""
     for index, entry in facts.own:
         if core.damaged_from is None or index < core.damaged_from:
             core.record = core.with_own(core.record, LogIndex(index), entry)
@@ -100,4 +100,6 @@ def note_written(core: Core, facts: StoreFacts) -> None:
 def remember_promises(core: Core) -> None:
     """Before it stopped it may have promised its vote to a root that still relies on it."""
     names: frozenset[NodeName] = core.membership.names
-    core.promise_until_ms = core.now_ms + (core.settings.promise_ms if names - {core.name} else 0)
+    # A broker whose store was set aside votes, too, and does not know of which root's voters it is one.
+    has_others = bool(names - {core.name}) or not (names or core.record.joining)
+    core.promise_until_ms = core.now_ms + (core.settings.promise_ms if has_others else 0)

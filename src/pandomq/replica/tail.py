@@ -1,7 +1,7 @@
-"""The end of the log in memory: what was written lately, synced or not, ready to be sent on.
+"""The end of the log in memory: recent entries, synced or not, ready to be sent.
 
-Bounded by `tail_bytes` for what is synced. What is not synced yet always stays: it is bounded by what the owner lets
-publishers propose. Older entries are asked of the log on disk.
+Synced entries are limited by `tail_bytes`. Entries that are not synced yet always stay: the owner limits what
+publishers propose. Older entries are read from the log on disk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tail:
         self._port = port
         self._bytes_max = bytes_max
         self.wanted = True
-        """There are voters to send it to. Otherwise what is synced does not stay."""
+        """Whether there are voters that need the tail. Otherwise synced entries are not kept."""
         self.reset(last_index, last_term)
 
     def reset(self, last_index: LogIndex, last_term: Term) -> None:
@@ -90,7 +90,7 @@ class Tail:
         return self._dropped + index - self.first_index
 
     def term_at(self, index: LogIndex) -> Term | None:
-        """None for an entry that is not there yet, or not any more."""
+        """None for an entry that is not there yet, or no longer."""
         if index > self.last_index:
             return None
         if index == self.last_index:
@@ -102,8 +102,8 @@ class Tail:
         return self._port.term_at(index)
 
     def last_not_after(self, index: LogIndex, term: Term) -> LogIndex:
-        """The last entry up to this one whose term is not newer than this term. Terms never fall, so it can be
-        searched for; entries that are no longer known count as old."""
+        """The last entry up to this one whose term is not newer than this term. Terms never decrease, so a binary
+        search finds it; entries that are no longer known count as old."""
         low, high = 0, int(min(index, self.last_index))
         while low < high:
             middle = (low + high + 1) // 2
@@ -114,7 +114,7 @@ class Tail:
         return LogIndex(low)
 
     def entries_from(self, first_index: LogIndex, bytes_max: int) -> tuple[LogEntry, ...]:
-        """As many as fit, at least one if there is one."""
+        """As many entries as fit, at least one if there is one."""
         assert first_index >= self.first_index
         start = end = self._place(first_index)
         size_bytes = 0

@@ -1,4 +1,4 @@
-"""What others may know of a replica: frozen copies, for status pages, checkers and tests."""
+"""Views of a replica: frozen copies, for status pages, checkers and tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PeerView(msgspec.Struct, frozen=True):
-    """How a root sees another broker."""
+    """The root's view of another broker."""
 
     name: NodeName
     voter: bool
@@ -44,15 +44,17 @@ class ReplicaView(msgspec.Struct, frozen=True):
     joining: bool
     """Its store was empty or in doubt, and no root has admitted it yet."""
     repairing: bool
-    """Its log was corrupt and is not as long yet as it was: it votes, and does not stand."""
+    """Its log was corrupt and is not as long yet as it was: it votes, and is never a candidate."""
     serving: bool
+    handing_over: bool
+    """A root with a hand-over under way, whether it still accepts proposals or not."""
     lease_left_ms: int | None
-    """Of a root; None if it needs nobody else."""
+    """For a root; None if it needs no other broker."""
     membership: Membership | None
     peers: tuple[PeerView, ...]
-    """Of a root."""
+    """The view of the other brokers, on a root."""
     observers: tuple[NodeName, ...]
-    """Who is linked and has said that it is a secondary."""
+    """Linked brokers that have reported to be secondaries."""
 
 
 def view_of(core: Core) -> ReplicaView:
@@ -72,7 +74,8 @@ def view_of(core: Core) -> ReplicaView:
         commit_index=core.commit_index,
         joining=core.record.joining,
         repairing=core.record.floor is not None,
-        serving=root is not None and root.ready and root.hand_over is None and (left_ms is None or left_ms > 0),
+        serving=root is not None and root.ready and not root.halted and (left_ms is None or left_ms > 0),
+        handing_over=root is not None and root.hand_over is not None,
         lease_left_ms=left_ms,
         membership=core.record.membership,
         observers=tuple(sorted(name for name, greeting in core.greetings.items() if greeting.observer)),

@@ -1,9 +1,10 @@
-"""Who may vote, who may stand, and who gets the vote. Each rule is a function of its own.
+"""The rules of voting: which broker may vote, which may be a candidate, and which gets the vote. Each rule is a
+function of its own.
 
-may_vote         its memory is whole
-may_stand        it is a voter, its log is whole and of the newest epoch, its disk answers
-is_open          no promise to another stands in the way
-is_up_to_date    the candidate's log has all that this one has
+may_vote         its memory is complete
+may_stand        it is a voter, its log is complete and of the newest epoch, its disk works
+is_open          no promise to another broker prevents it
+is_up_to_date    the candidate's log has everything that this one has
 is_free          this term's vote was not given to another
 """
 
@@ -17,8 +18,8 @@ from pandomq.replica.roles.transitions import Role
 
 
 def may_vote(core: Core) -> bool:
-    """A broker that may have forgotten a vote or an entry could contradict itself: it keeps still (R6, R21). Whether it
-    is among the voters is for the candidate to know: its set may be newer."""
+    """A broker that may have lost a vote or an entry could contradict itself: it does not vote (R6, R21). The candidate
+    checks whether it is among the voters, since the candidate's set may be newer."""
     return not core.observer and not core.record.joining and not core.emptying
 
 
@@ -35,13 +36,14 @@ def may_stand(core: Core) -> bool:
 
 
 def is_of_epoch(end: Position, epoch: int) -> bool:
-    """Who stands in an epoch has its first entry. The removed, who have heard of the epoch but not what it says, would
-    otherwise elect one of their own in it, by the old set of voters."""
+    """A candidate in an epoch must have its first entry. Removed brokers, which know of the epoch but not its entry,
+    could otherwise elect one of their own in it, by the old set of voters."""
     return end.epoch == epoch
 
 
 def disk_stalls(core: Core) -> bool:
-    """Another broker would do better. One alone has nobody to give way to, and waits for its disk."""
+    """Another broker would do better. A single broker has no other in whose favour it could step down, and waits for
+    its disk."""
     since_ms = core.port.waiting_since_ms
     if since_ms is None or not core.others:
         return False
@@ -49,8 +51,8 @@ def disk_stalls(core: Core) -> bool:
 
 
 def is_open(core: Core, candidate: NodeName, ask: AskVote) -> bool:
-    """While a root may rely on its lease nobody helps another into office, unless that root itself asks for it. A
-    broker that would only disturb is not even listened to: its newer term is not taken over."""
+    """While a root may rely on its lease no broker votes for another, unless that root itself requests it. A candidate
+    that would only disturb is ignored: its newer term is not taken over."""
     if ask.handed_over:
         return True
     if core.handlers.role is Role.ROOT:
@@ -59,7 +61,7 @@ def is_open(core: Core, candidate: NodeName, ask: AskVote) -> bool:
 
 
 def voting_end(core: Core) -> Position:
-    """The end of the log as it is, or as it is known to have been before it was damaged."""
+    """The end of the log as it is, or as it is known to have been before the damage."""
     return core.end if core.record.floor is None else max(core.end, core.record.floor)
 
 
@@ -84,14 +86,15 @@ def would_grant(core: Core, candidate: NodeName, ask: AskVote) -> bool:
 
 
 def answer(core: Core, candidate: NodeName, ask: AskVote) -> bool:
-    """Tells the candidate; True if it got a real vote. A learner in doubt does not even say no: an absent one
-    abstains."""
+    """Replies to the candidate; True if it got a real vote. A learner whose store is in doubt sends no reply, neither a
+    vote nor a rejection."""
     if not may_vote(core):
         return False
     granted = would_grant(core, candidate, ask)
     real = granted and not ask.pre
     if real:
-        # The answer is held back until the vote is on the disk: a crash in between could vote twice in one term.
+        # The reply is held back until the vote is on disk: after a crash in between this broker could vote twice in one
+        # term.
         core.save(vote=candidate)
         core.promise(candidate)
     core.send(candidate, Vote(*core.header, ask.candidacy, ask.pre, granted))

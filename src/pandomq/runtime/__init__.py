@@ -1,4 +1,4 @@
-"""Sockets, clock and signals around a node: too thin to be wrong.
+"""Sockets, clock and signals around a node: a thin shell without decisions.
 
-Nothing here decides: bytes go into `node.Node`, bytes come out, time is told to it.
+It passes bytes and the time into `node.Node`, and writes the bytes that come out.
 """

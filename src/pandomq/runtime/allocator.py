@@ -1,8 +1,9 @@
 """How the C library's allocator treats large blocks.
 
-Left alone, it stops giving blocks of a size back to the system once one of that size was freed, up to 32 MiB, and the
-process stays about as large as it ever was. A fixed limit keeps the largest apart. It must not be lower than what one
-batch reads and writes: memory fresh from the system costs a fault a page, and with 64 KiB a broker did half the work.
+By default it stops returning blocks of a size to the system once one of that size was freed, up to 32 MiB, and the
+process stays at about its largest size. With a fixed limit the largest blocks are mapped separately. The limit must not
+be lower than what one batch reads and writes: memory fresh from the system costs a page fault per page, and with 64 KiB
+a broker's throughput was halved.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ SPARE_BYTES: Final = 32 * MIB
 
 
 def keep_large_blocks_apart() -> None:
-    """Does nothing where the C library is another one than GNU's."""
+    """Does nothing unless the C library is GNU's."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)

@@ -1,9 +1,8 @@
-"""Milliseconds that never go back: the wall clock's at the start, the monotonic clock's from then on.
+"""Milliseconds that never decrease: the wall clock's at the start, the monotonic clock's from then on.
 
-The cluster's time, `now_ms`, may be set forward; `monotonic_ms`, by which leases are kept, may not.
+The cluster's time, `now_ms`, may be set forward; `monotonic_ms`, which leases use, may not.
 
-A wall clock that jumps expires nothing; what a person sees in a header (x-death's time) is right to within the jumps
-since the start.
+A jump of the wall clock makes nothing expire; a time in a header (x-death) is off by the jumps since the start.
 """
 
 import time
@@ -16,7 +15,7 @@ class Clock:
         self._offset_ns = time.time_ns() - time.monotonic_ns()
 
     def go_on_from(self, last_ms: int) -> None:
-        """It was this late once: earlier it cannot be, whatever the wall clock says."""
+        """The time was this late once: it cannot be earlier now, whatever the wall clock shows."""
         self._offset_ns += max(0, last_ms - self.now_ms()) * 1_000_000
 
     @staticmethod

@@ -1,12 +1,12 @@
-"""How Python looks for garbage in cycles without keeping the loop for long.
+"""Configures Python's collection of garbage cycles so that it does not block the loop for long.
 
-With the compiled kernel all that a connection is made of is freed by count; cycles arise with requests over HTTP, and
-die young. So young objects are looked at often, and few at a time. What lives on is frozen: nobody looks at it again,
-however many connections there are. A collection of all that ten thousand of them are made of would take longer than a
-lease. In case something does leave cycles behind after a long life, all is looked at from time to time, as long as that
-does not take long.
+With the compiled kernel everything that belongs to a connection is freed by reference count; requests over HTTP create
+cycles, which are short-lived. So young objects are collected often, and few at a time. Survivors are frozen: they are
+not examined again, however many connections there are. A collection of everything that belongs to ten thousand
+connections would take longer than a lease. In case long-lived objects do form cycles, a full collection runs from time
+to time, as long as it does not take long.
 
-The parts of the plain kernel know each other: with it all is looked at, rarely.
+The objects of the plain kernel refer to each other: with it full collections run, rarely.
 """
 
 import gc
@@ -18,14 +18,14 @@ THRESHOLDS_WITH_CYCLES: Final = (50_000, 50, 100)
 YOUNG_OBJECTS: Final = 2_000
 """A millisecond or two."""
 YOUNG_COLLECTIONS: Final = 8
-"""After so many of them what lived through them is looked at once more, and then frozen."""
+"""After this many collections the survivors are examined once more, and then frozen."""
 FULL_EVERY_S: Final = 3_600
 FULL_OBJECTS_MAX: Final = 100_000
-"""More than a tenth of a second."""
+"""The number of objects above which there is no full collection: it would take more than a tenth of a second."""
 
 
 def begin() -> None:
-    """When all that a broker needs to begin with is there."""
+    """To be called when all objects of a broker's start exist."""
     gc.collect()
     gc.freeze()
     if kernel.KIND == "fast":

@@ -1,8 +1,8 @@
-"""HTTP in the broker's own loop: uvicorn's protocol around an application, and limits on who is slow.
+"""HTTP in the broker's own loop: uvicorn's protocol around an application, and limits on slow clients.
 
-The application is given by whoever starts the process (it lives in a room above this one); here are the sockets. A
-client has a limited time to say what it wants and to take the answer, and there is a limit on how many there are: a
-slow one harms itself.
+The caller passes the application (it is in a room above this one); this module has the sockets. A client has a limited
+time to send its request and to read the answer, and the number of connections is limited (`http_connections`): a slow
+client harms only itself.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from pandomq.runtime.door import House
-from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
+from pandomq.runtime.http_connections import ConnectionLimits, Connections, OpenConnection
+from pandomq.runtime.listen import ListenAddress, Listener, Renewal, listening_sockets
+from pandomq.runtime.socket_acceptor import SocketOwner
 from pandomq.runtime.tls import TlsFiles
 
 log = logging.getLogger("pandomq")
 
-CONNECTIONS_MAX: Final = 1000
-"""Beyond it requests are answered with 503."""
 HEAD_BYTES_MAX: Final = 64 * 1024
-"""Of a request's first line and headers."""
+"""Maximum size of a request's first line and headers."""
 HEAD_S_MAX: Final = 10.0
 """From connecting, or from the first byte of a further request, until the head of the request is complete."""
 IDLE_S_MAX: Final = 60.0
 """Between two requests."""
 WRITE_S_MAX: Final = 30.0
-"""How long a client may leave what was written to it untaken."""
+"""How long a client may leave written data unread."""
 DRAIN_S_MAX: Final = 2.0
-"""How long a shutdown waits for answers under way."""
+"""How long a shutdown waits for unfinished answers."""
 CANCEL_S_MAX: Final = 0.5
-"""And for what it then breaks off."""
-HUNG_UP: Final = "pandomq.hung_up"
-"""The extension of a request's scope that says, when called, whether its client has gone."""
+"""How long it waits after cancelling them."""
+HAS_DISCONNECTED: Final = "pandomq.disconnected"
+"""The extension of a request's scope that returns, when called, whether its client has disconnected."""
+CONNECTION: Final = "pandomq.connection"
+"""The extension of a request's scope with its `OpenConnection`."""
 
 
 class HttpServer:
-    def __init__(self, application: Any) -> None:
-        # The loop runs already, and what there is to log the application logs.
+    def __init__(self, application: Any, limits: ConnectionLimits) -> None:
+        # The loop runs already, and the application writes the log.
         self._config = Config(
-            _with_hung_up(application),
+            _extended(application),
             http=_Protocol,
             ws="none",
             loop="none",
@@ -52,36 +53,40 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             interface="asgi3",
-            limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=int(IDLE_S_MAX),
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
         self._config.load()
         self._state = ServerState()
+        self._connections = Connections(limits)
         self._listeners: list[Listener] = []
 
     def use(self, application: Any) -> None:
-        """Another application answers those who ask from now on."""
-        self._config.loaded_app = _with_hung_up(application)
+        """Another application answers requests from now on."""
+        self._config.loaded_app = _extended(application)
         for connection in list(self._state.connections):
-            # They belong to the one before: who waits between two requests has to connect again.
+            # They belong to the earlier one: a client between two requests has to reconnect.
             connection.shutdown()
 
-    async def listen(self, address: Address, tls: TlsFiles | None = None) -> list[Address]:
-        """Says where it really listens (port 0 means any)."""
-        house = House(self._connected, lambda: HEAD_S_MAX, self._has_room)
-        opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
+    def limit(self, limits: ConnectionLimits) -> None:
+        """Other limits apply to connections from now on."""
+        self._connections.limits = limits
+
+    async def listen(self, address: ListenAddress, tls: TlsFiles | None = None) -> list[ListenAddress]:
+        """Returns the actual addresses (port 0 means any)."""
+        owner = SocketOwner(self._connected, lambda: HEAD_S_MAX, lambda _coming: True, "http_connections_max")
+        opened = [Listener(sock, owner, tls) for sock in listening_sockets(address)]
         for listener in opened:
             listener.start()
         self._listeners += opened
         return [listener.address for listener in opened]
 
     def read_certificates(self) -> Renewal:
-        """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
+        """Reads the TLS files again, for connections from then on. Raises OSError if they are unusable."""
         return Renewal(self._listeners)
 
     async def shut_down(self) -> None:
-        """Stops accepting, lets answers under way be finished for a while, and hangs up."""
+        """Stops accepting, waits a limited time for unfinished answers, and closes the connections."""
         for listener in self._listeners:
             await listener.close()
         for connection in list(self._state.connections):
@@ -95,47 +100,58 @@ class HttpServer:
         for connection in list(self._state.connections):
             cast(_Protocol, connection).transport.abort()
 
-    def _has_room(self, coming: int) -> bool:
-        return len(self._state.connections) + coming < CONNECTIONS_MAX
-
     def _connected(self) -> asyncio.Protocol:
-        return _Protocol(config=self._config, server_state=self._state, app_state={})
+        return _Protocol(self._connections, self._config, self._state)
 
 
-def _with_hung_up(application: Any) -> Any:
-    """The application, which can ask whether somebody is left to hear it."""
+def _extended(application: Any) -> Any:
+    """The application, which can check whether the client is still connected, and has the connection."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         cycle = cast(RequestResponseCycle, send.__self__)
 
-        def hung_up() -> bool:
+        def has_disconnected() -> bool:
             return cycle.disconnected or cycle.transport.is_closing()
 
-        scope["extensions"] = {HUNG_UP: hung_up}
+        protocol = cast(_Protocol, cast(Any, cycle.on_response).__self__)
+        scope["extensions"] = {HAS_DISCONNECTED: has_disconnected, CONNECTION: protocol.entry}
         await application(scope, receive, send)
 
     return answer
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's, with patience that ends."""
+    """uvicorn's protocol, with timeouts, and among a limited number of connections."""
 
+    entry: OpenConnection
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
+    _written: RequestResponseCycle | None = None
+    """The request whose answer the write timer belongs to."""
+
+    def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
+        super().__init__(config, state, app_state={})
+        self._open = connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        host = "" if self.client is None else self.client[0]
+        self.entry = OpenConnection(host, transport.abort)
+        self._open.enter(self.entry)
+        # Writing is paused while anything is unsent, and resumes when all is sent. Zero would pause it always over TLS.
+        transport.set_write_buffer_limits(high=1, low=0)
         self._head_timer = self.loop.call_later(HEAD_S_MAX, self._too_slow)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
-            # It was read before the connection was given up: whoever answered would write to what is closed.
+            # It was read before the connection was closed: an answer would be written to a closed connection.
             return
         super().data_received(data)
         # uvicorn's annotation hides that there is no cycle before the first request.
         cycle = cast(RequestResponseCycle | None, self.cycle)
         if cycle is not None and not cycle.response_complete:
             self._stop_head_timer()
+            self._open.is_busy(self.entry)
         elif self._head_timer is None and not self.transport.is_closing():
             self._head_timer = self.loop.call_later(HEAD_S_MAX, self._too_slow)
 
@@ -143,19 +159,39 @@ class _Protocol(H11Protocol):
         super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(WRITE_S_MAX, self._too_slow)
+            self._written = self.cycle
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stop_write_timer()
+        if self._written is None or self._written.response_complete:
+            # An answer in several pieces has the same time as one in a single piece.
+            self._stop_write_timer()
+        self._idle_if_answered()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.flow.write_paused:
+            self._stop_write_timer()
+        self._idle_if_answered()
+
+    def _idle_if_answered(self) -> None:
+        """To be called when an answer is complete, and when all that was written is sent."""
+        # uvicorn's annotation hides that there is no cycle before the first request.
+        cycle = cast(RequestResponseCycle | None, self.cycle)
+        # If its answer is incomplete, the client has sent the next request already.
+        is_answered = cycle is not None and cycle.response_complete
+        if is_answered and not self.flow.write_paused and not self.transport.get_write_buffer_size():
+            self._open.is_idle(self.entry)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._open.leave(self.entry)
         self._stop_head_timer()
         self._stop_write_timer()
 
     def _too_slow(self) -> None:
         if not self.transport.is_closing():
-            log.info("HTTP client %s was too slow: hung up", self.client)
+            log.info("HTTP client %s disconnected, because it was too slow", self.client)
         self.transport.abort()
 
     def _stop_head_timer(self) -> None:

@@ -1,7 +1,7 @@
 """Listening sockets.
 
-A client that says "localhost" may mean ::1, so a broker that listens on the IPv4 loopback listens on the IPv6 one too
-where there is one.
+A client that uses "localhost" may mean ::1, so a broker that listens on the IPv4 loopback also listens on the IPv6
+loopback if there is one.
 """
 
 from __future__ import annotations
@@ -12,26 +12,30 @@ import ssl
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pandomq.runtime.door import Door, House
+from pandomq.runtime.socket_acceptor import SocketAcceptor, SocketOwner
 from pandomq.runtime.tls import TlsFiles, server_context
 
 if TYPE_CHECKING:
-    from pandomq.runtime.dial import Dialing
+    from pandomq.runtime.dial import SocketDialer
+
+PORT_MAX: Final = 65535
 
 BACKLOG: Final = 4096
-"""Connections the kernel holds until they are accepted; a storm beyond it is retried by TCP."""
+"""Connections that the system holds until they are accepted; TCP retries those beyond it."""
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
-        """HOST:PORT, [::1]:PORT, :PORT or PORT. Raises ValueError with what is wrong."""
+    def parse(cls, text: str) -> ListenAddress:
+        """HOST:PORT, [::1]:PORT, :PORT or PORT. Raises ValueError with the reason."""
         host, colon, port = text.rpartition(":")
-        if not port.isdigit() or int(port) > 65535:
+        if not port.isdigit():
             raise ValueError(f"'{text}' is not an address: expected HOST:PORT, for example 127.0.0.1:5672")
+        if int(port) > PORT_MAX:
+            raise ValueError(f"'{text}' is not an address: the largest port is {PORT_MAX}")
         if not colon or not host:
             host = "127.0.0.1" if not colon else "0.0.0.0"
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
@@ -41,45 +45,46 @@ class Address(NamedTuple):
 
 
 class Listener:
-    """One listening socket and who answers there. Its TLS files can be read again while it listens."""
+    """One listening socket and its server. Its TLS files can be read again while it listens."""
 
-    __slots__ = ("_door", "_house", "_sock", "_tls", "address")
+    __slots__ = ("_acceptor", "_owner", "_sock", "_tls", "address")
 
-    def __init__(self, sock: socket.socket, house: House, tls: TlsFiles | None = None) -> None:
+    def __init__(self, sock: socket.socket, owner: SocketOwner, tls: TlsFiles | None = None) -> None:
         host, port = sock.getsockname()[:2]
-        self.address = Address(host, port)
+        self.address = ListenAddress(host, port)
         self._sock = sock
-        self._house = house
+        self._owner = owner
         self._tls = tls
-        self._door: Door | None = None
+        self._acceptor: SocketAcceptor | None = None
 
     def start(self) -> None:
-        """Raises OSError if the TLS files are no good."""
-        self._door = Door(self._sock, self._house, self.read_tls_files())
+        """Raises OSError if the TLS files are unusable."""
+        self._acceptor = SocketAcceptor(self._sock, self._owner, self.read_tls_files())
 
     def read_tls_files(self) -> ssl.SSLContext | None:
-        """As they are now, for `use`. Raises OSError naming the file at fault."""
+        """Reads them again, for `use`. Raises OSError naming the file at fault."""
         return None if self._tls is None else server_context(self._tls)
 
     def use(self, context: ssl.SSLContext | None) -> None:
         """From the next connection on."""
-        if self._door is not None and context is not None:
-            self._door.context = context
+        if self._acceptor is not None and context is not None:
+            self._acceptor.context = context
 
     async def close(self) -> None:
-        """Who was on the way in is in or gone when this is over."""
-        door, self._door = self._door, None
-        if door is not None:
-            await door.close()
+        """Stops accepting. When this has ended, every connection in its handshake is handed over or closed."""
+        acceptor, self._acceptor = self._acceptor, None
+        if acceptor is not None:
+            await acceptor.close()
         self._sock.close()
 
 
 class Renewal:
-    """The TLS files of all listeners, and of who dials, read again: used by all of them or by none."""
+    """Reads the TLS files of all listeners and of outgoing connections again: all of them use the new files, or
+    none."""
 
     __slots__ = ("_contexts",)
 
-    def __init__(self, listeners: Iterable[Listener | Dialing]) -> None:
+    def __init__(self, listeners: Iterable[Listener | SocketDialer]) -> None:
         """Raises OSError naming the file at fault."""
         self._contexts = [(listener, listener.read_tls_files()) for listener in listeners]
 
@@ -88,15 +93,15 @@ class Renewal:
             listener.use(context)
 
 
-def listening_sockets(address: Address) -> list[socket.socket]:
-    """One socket, or two for the loopback. Raises OSError if the address cannot be had."""
+def listening_sockets(address: ListenAddress) -> list[socket.socket]:
+    """One socket, or two for the loopback. Raises OSError if the address is unavailable."""
     if address.host not in ("localhost", "127.0.0.1"):
         return [_listening_socket(address)]
-    first = _listening_socket(Address("127.0.0.1", address.port))
+    first = _listening_socket(ListenAddress("127.0.0.1", address.port))
     try:
-        second = _listening_socket(Address("::1", first.getsockname()[1]))
+        second = _listening_socket(ListenAddress("::1", first.getsockname()[1]))
     except OSError as error:
-        # No IPv6 on this machine, or somebody else has that port there: the IPv4 loopback is enough.
+        # No IPv6 on this machine, or another process has that port there: the IPv4 loopback is enough.
         if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EADDRINUSE):
             return [first]
         first.close()
@@ -104,7 +109,7 @@ def listening_sockets(address: Address) -> list[socket.socket]:
     return [first, second]
 
 
-def _listening_socket(address: Address) -> socket.socket:
+def _listening_socket(address: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -1,8 +1,8 @@
 """The broker's log on standard error: one event, one line, as text or as JSON; never a secret.
 
-Names come from clients, so whatever could end a line or steer a terminal is escaped: nobody can forge an entry. A URL's
-user and password are masked. Only a bug has more to say: in text its stack follows on indented lines, in JSON it is a
-field of the event. Of what happens many times a second most is counted instead (`repeats`).
+Names come from clients, so characters that could end a line or control a terminal are escaped: no client can forge an
+entry. A URL's user and password are masked. Only a bug takes more lines: in text its stack follows on indented lines,
+in JSON it is a field of the event. Events that happen many times a second are mostly counted instead (`repeats`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]*@")
 
 
 def set_up_logs(level: str, form: LogFormat, stream: TextIO | None = None) -> None:
-    """From here on everything that is logged in this process goes there and looks like that."""
+    """From here on every log line of this process goes to this stream in this form."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(Repeats(handler))
@@ -31,7 +31,7 @@ def set_up_logs(level: str, form: LogFormat, stream: TextIO | None = None) -> No
 
 
 def printable(text: str) -> str:
-    """The same text on one line, with nothing in it that a terminal would obey."""
+    """The text on one line, without terminal control characters."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

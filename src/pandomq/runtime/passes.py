@@ -1,7 +1,7 @@
-"""How long the passes of the loop take: from the first thing that it found to be done to the end of the step.
+"""How long the passes of the loop take: from the first event of the pass to the end of the step.
 
-A broker that is in the middle of a pass hears nobody. One of half a lease is on the way to costing a root its office,
-and worth a line; whether the broker had so much to do or the machine too little time for it, its log cannot tell.
+A broker receives nothing in the middle of a pass. A pass of half a lease may soon cost a root its role, and is logged;
+the log cannot tell whether the broker had too much work or the machine gave it too little time.
 """
 
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from pandomq.node.view_records import PassesView
+from pandomq.node.views.records import PassesView
 
 log = logging.getLogger("pandomq")
 
@@ -29,14 +29,18 @@ class Passes:
         self.began_s = self._clock_s()
 
     def end(self, began_s: float) -> None:
-        """The next one may have begun already."""
+        """Records a pass; the next one may have begun already."""
         elapsed_s = self._clock_s() - began_s
         self._count += 1
         self._total_s += elapsed_s
         if elapsed_s > self._longest_s:
             self._longest_s = elapsed_s
         if elapsed_s > LONG_S:
-            log.warning("for %.1f s this broker was busy, and heard nobody", elapsed_s)
+            log.warning(
+                "this broker was busy for %.1f s and handled no input meanwhile; a root of several brokers steps down "
+                "when it is busy for longer than lease_ms",
+                elapsed_s,
+            )
 
     def view(self) -> PassesView:
         return PassesView(self._count, self._total_s, self._longest_s)

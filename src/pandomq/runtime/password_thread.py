@@ -1,4 +1,4 @@
-"""Where passwords are held against their slow hashes: outside the loop, which has other things to do."""
+"""Verifies passwords against their slow hashes in a thread, so that the loop is not blocked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from pandomq.node.logins import Question
+from pandomq.node.clients.logins import PasswordCheck
 
 log = logging.getLogger("pandomq")
 
@@ -17,19 +17,24 @@ class PasswordThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # One thread: a flood of wrong passwords takes one core at most, and waits in line for itself.
+        # One thread: a flood of wrong passwords uses one core at most, and only delays other logins.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="password")
 
-    def ask(self, question: Question, on_answer: Callable[[bool], None]) -> None:
-        """`on_answer` is called in the loop."""
+    def ask(self, question: PasswordCheck, on_answer: Callable[[bool], None]) -> None:
+        """Calls `on_answer` in the loop."""
 
         def answered(answer: asyncio.Future[bool]) -> None:
             if answer.cancelled():
                 return
             failure = answer.exception()
             if failure is not None:
-                # Others wait behind this one, so that it has to be answered. What it says might hold the hash.
-                log.error("a password could not be checked: %s", type(failure).__name__)
+                # Other questions wait behind this one, so it has to be answered. The exception's text might contain the
+                # hash.
+                log.error(
+                    "the password of user '%s' could not be verified, so the login is refused: %s",
+                    question.user,
+                    type(failure).__name__,
+                )
             on_answer(failure is None and answer.result())
 
         self._loop.run_in_executor(self._thread, question.fits).add_done_callback(answered)

@@ -19,34 +19,42 @@ import uvloop
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
+from pandomq.node.clients.offers import AddressKind
 from pandomq.node.node import Node
-from pandomq.node.offers import Place
 from pandomq.node.settings import NodeSettings
-from pandomq.node.view_records import ListenerView
+from pandomq.node.views.records import ListenerView
 from pandomq.runtime import collector
 from pandomq.runtime.allocator import keep_large_blocks_apart
 from pandomq.runtime.clock import Clock
-from pandomq.runtime.data_listener import DataListener
-from pandomq.runtime.data_ports import DataPorts
+from pandomq.runtime.data.data_listener import DataListener
+from pandomq.runtime.data.data_ports import DataPorts
 from pandomq.runtime.endpoints import Endpoints
 from pandomq.runtime.http import HttpServer
+from pandomq.runtime.http_connections import connection_limits
+from pandomq.runtime.listen import ListenAddress
+from pandomq.runtime.own_key import write_own_key
+from pandomq.runtime.pid_file import PID, pid_file
 from pandomq.runtime.repeats import WINDOW_S, sum_up
 from pandomq.runtime.server import Server
 
 log = logging.getLogger("pandomq")
 
 FILES_RESERVED: Final = 256
-"""Open files that are not clients' connections: listening sockets, logs, requests over HTTP."""
+"""Open files other than clients' connections: listening sockets, logs, requests over HTTP."""
+
+
+class StoppingTooLong(Exception):
+    pass
 
 
 class Store(NamedTuple):
-    """Where the log is, and how it is kept."""
+    """The directory of the log, and its settings."""
 
     directory: Path
     settings: JournalSettings
 
     def journal(self, settings: NodeSettings) -> Journal:
-        """A broker that is configured to have peers begins without a cluster; one alone founds its own."""
+        """A broker that is configured with peers begins without a cluster; a single one forms its own."""
         has_peers = bool(settings.cluster.primaries or settings.cluster.join)
         cluster_id = "" if has_peers else str(uuid.uuid4())
         return Journal(
@@ -60,8 +68,9 @@ class Store(NamedTuple):
 
 
 Wake = Callable[[], None]
-MakeApplication = Callable[[Node, NodeSettings, Clock, Wake], Any]
-"""What answers over HTTP: an ASGI application around the node, which asks for a step when it has work for it."""
+MakeApplication = Callable[[Node, NodeSettings, Clock, Wake, Any], Any]
+"""Makes the ASGI application around the node that answers over HTTP; it requests a step when it has work for the node.
+The last argument is the application that it replaces, if any, which still answers the requests in progress."""
 
 
 def run(
@@ -75,20 +84,23 @@ def run(
 ) -> None:
     """Runs a broker until SIGTERM or SIGINT; SIGHUP reads certificates and settings again.
 
-    `on_ready` is told the URLs that clients may use; `make_application` makes what answers at `endpoints.http`. Raises
-    OSError if it cannot listen or write its directory, StoreFault if it cannot use what is there, or at any time later.
-    Without `journal` its state is in memory.
+    Calls `on_ready` with the URLs for clients; `make_application` makes the application that answers at
+    `endpoints.http`. Raises OSError if it cannot listen or write its directory, StoreFault if the store is or becomes
+    unusable. Without `journal` its state is in memory.
     """
     keep_large_blocks_apart()
     data.mkdir(parents=True, exist_ok=True)
-    pid_file = data / "pid"
-    pid_file.write_text(f"{os.getpid()}\n")
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            store = None if journal is None else Store(data, journal)
+    with pid_file(data) as is_ours, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        settings = msgspec.structs.replace(settings, own_key=write_own_key(data) if is_ours else b"")
+        store = None if journal is None else Store(data, journal)
+        try:
             runner.run(_serve(settings, endpoints, on_ready, read_settings, make_application, store))
-    finally:
-        pid_file.unlink(missing_ok=True)
+        except StoppingTooLong as too_long:
+            log.error("%s and is terminated. Its log is complete.", too_long)
+            if is_ours:
+                (data / PID).unlink(missing_ok=True)
+            # Threads may wait for a disk that never answers: the interpreter would wait for them.
+            os._exit(1)
 
 
 async def _serve(
@@ -114,32 +126,39 @@ async def _serve(
         nonlocal settings
         journal = None if store is None else store.journal(settings)
         node = Node(settings, SystemRandom(), clock.now_ms(), journal)
-        # What a person asked for at the start is not asked for again when the node begins again.
+        # Start options do not apply again when the node restarts.
         cluster = msgspec.structs.replace(settings.cluster, bootstrap=False)
         settings = msgspec.structs.replace(settings, cluster=cluster)
         return node
 
     def use(changed: NodeSettings) -> None:
         nonlocal settings
-        # Who it is and whom it belongs to stay until a restart, also for a node that begins again.
-        kept = {"name": settings.name, "cluster": settings.cluster, "data": settings.data}
+        # Its identity and its cluster stay until a restart, also when the node restarts in the process.
+        kept = {"name": settings.name, "cluster": settings.cluster, "data": settings.data, "own_key": settings.own_key}
         settings = msgspec.structs.replace(changed, **kept)
         server.node.change_settings(settings)
+        if http is not None:
+            http.use(make(server.node))
+            http.limit(connection_limits(settings))
 
+    application: Any = None
+
+    def make(node: Node) -> Any:
+        nonlocal application
+        assert make_application is not None
+        application = make_application(node, settings, clock, server.wake, application)
+        return application
+
+    http: HttpServer | None = None
     server = Server(make_node, clock, None if store is None else store.directory)
     if endpoints.cluster_tls is not None:
         server.dial_with(endpoints.cluster_tls)
-    await server.open()
+    await _open(server, stop, settings.stop_ms_max)
     urls = await _listen(server, endpoints)
     data = data_ports.serve(server, clock, Path() if store is None else store.directory)
-    http: HttpServer | None = None
     if endpoints.http is not None and make_application is not None:
-        made, answering = make_application, HttpServer(make_application(server.node, settings, clock, server.wake))
-        server.on_renewed = lambda node: answering.use(made(node, settings, clock, server.wake))
-        http = answering
-        for address in await http.listen(endpoints.http):
-            urls.append(f"http://{address}")
-            server.node.views.listeners.append(ListenerView("http", *address))
+        http = HttpServer(make(server.node), connection_limits(settings))
+        await _serve_http(server, http, endpoints.http, make, urls)
     collector.begin()
     on_ready(urls)
     servers: list[Server | HttpServer | DataListener] = [server, data] if http is None else [server, data, http]
@@ -155,12 +174,47 @@ async def _serve(
         chore.cancel()
     if server.failure.done():
         server.failure.result()
-    log.info("stopping: telling clients")
-    await data.stop_listening()
-    if http is not None:
-        await http.shut_down()
-    await server.shut_down()
-    await data.shut_down()
+    await _stop(server, data, http, settings.stop_ms_max)
+
+
+async def _open(server: Server, stop: asyncio.Event, stop_ms_max: int) -> None:
+    """Raises StoppingTooLong: a signal may come while the disk does not answer."""
+    opening, stopping = asyncio.ensure_future(server.open()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not opening.done():
+        log.info("stopping: the broker's state is still being read")
+        await asyncio.wait((opening,), timeout=stop_ms_max / 1000)
+    if not opening.done():
+        raise _too_long(stop_ms_max)
+    opening.result()
+
+
+def _too_long(stop_ms_max: int) -> StoppingTooLong:
+    return StoppingTooLong(f"the broker did not stop within stop_ms_max ({stop_ms_max} ms)")
+
+
+async def _stop(server: Server, data: DataListener, http: HttpServer | None, stop_ms_max: int) -> None:
+    """Raises StoppingTooLong."""
+    log.info("stopping: closing client connections")
+    try:
+        async with asyncio.timeout(stop_ms_max / 1000):
+            await data.stop_listening()
+            if http is not None:
+                await http.shut_down()
+            await server.shut_down()
+            await data.shut_down()
+    except TimeoutError:
+        raise _too_long(stop_ms_max) from None
+
+
+async def _serve_http(
+    server: Server, http: HttpServer, address: ListenAddress, make: Callable[[Node], Any], urls: list[str]
+) -> None:
+    server.on_renewed = lambda node: http.use(make(node))
+    for place in await http.listen(address):
+        urls.append(f"http://{place}")
+        server.node.views.listeners.append(ListenerView("http", *place))
 
 
 async def _every(pause_s: float, chore: Callable[[], None]) -> None:
@@ -171,15 +225,15 @@ async def _every(pause_s: float, chore: Callable[[], None]) -> None:
 
 async def _listen(server: Server, endpoints: Endpoints) -> list[str]:
     urls: list[str] = []
-    place = Place.BOTH if endpoints.cluster is None else Place.CLIENTS
+    place = AddressKind.BOTH if endpoints.cluster is None else AddressKind.CLIENTS
     if endpoints.amqp is not None:
         bound = await server.listen(endpoints.amqp, through_proxy=endpoints.proxy_protocol, place=place)
         urls += [f"amqp://{address}" for address in bound]
     if endpoints.amqps is not None:
-        bound = await server.listen(endpoints.amqps, endpoints.tls, place=Place.CLIENTS)
+        bound = await server.listen(endpoints.amqps, endpoints.tls, place=AddressKind.CLIENTS)
         urls += [f"amqps://{address}" for address in bound]
     if endpoints.cluster is not None:
-        await server.listen(endpoints.cluster, endpoints.cluster_tls, place=Place.BROKERS)
+        await server.listen(endpoints.cluster, endpoints.cluster_tls, place=AddressKind.BROKERS)
     return urls
 
 
@@ -193,18 +247,18 @@ async def _reload_when_asked(
         await again.wait()
         again.clear()
         try:
-            # All is read before anything is changed: what is wrong in one place changes nothing in another.
+            # Everything is read before anything is changed: an error in one place changes nothing in another.
             renewals = [server.read_certificates() for server in servers]
             settings = None if read_settings is None else _within_system(read_settings())
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
-            log.error("the certificates and the settings stay as they were: %s", why)
+            log.error("certificates and settings were not reloaded, and remain as they were: %s", why)
             continue
         for renewal in renewals:
             renewal.use()
         if settings is not None:
             use(settings)
-        log.info("read certificates and settings again")
+        log.info("certificates and settings were reloaded")
 
 
 def _allow_many_sockets() -> None:
@@ -214,17 +268,22 @@ def _allow_many_sockets() -> None:
 
 
 def _within_system(settings: NodeSettings) -> NodeSettings:
-    """A connection for which the system has no file would be hung up on without a word: ours ends earlier."""
+    """Without a free file the system would reject a connection silently: the broker's own limit is lower."""
     files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections_max = files_max - min(FILES_RESERVED, files_max // 4)
     if settings.connections_max <= connections_max:
         return settings
-    log.info("the system allows %d open files, and so no more than %d connections", files_max, connections_max)
+    log.info(
+        "the operating system allows %d open files, which limits the broker to %d connections",
+        files_max,
+        connections_max,
+    )
     return msgspec.structs.replace(settings, connections_max=connections_max)
 
 
 def boot_id() -> str:
-    """Of the machine: another one after it lost what it had not written to its disks. Empty if nobody knows."""
+    """The machine's boot id: a different one means that the machine lost what it had not written to its disks. Empty if
+    unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""Keeps a storm of events from becoming a storm of lines.
+"""Limits the lines that a storm of events writes to the log.
 
-Of each kind of line, which is what they have in common before names and numbers are filled in, so many are written in a
-second. Those beyond are counted, and one line tells how many there were, and the last of them.
+A limited number of lines of each kind, which is the text before names and numbers are filled in, is written in a
+second. Further ones are counted, and one line reports how many there were, and the last of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import time
 from typing import Final
 
 LINES_OF_A_KIND_MAX: Final = 100
-"""In a second. Whoever logs in by hand, or watches a cluster begin, sees all of them."""
+"""Lines per second. An operator who logs in by hand, or watches a cluster start, sees all of them."""
 WINDOW_S: Final = 1.0
 KINDS_MAX: Final = 512
-"""Kinds of lines that are told apart; there are not as many, unless something builds its lines by itself."""
+"""Kinds of lines that are distinguished; there are fewer, unless some code builds its lines by itself."""
 
 
 class _Kind:
@@ -28,7 +28,7 @@ class _Kind:
 
 
 class Repeats(logging.Filter):
-    """For a handler, to which it also adds the lines that tell of the others."""
+    """A filter for a handler, to which it also adds the lines that report the others."""
 
     def __init__(self, handler: logging.Handler) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Repeats(logging.Filter):
             return False
 
     def sum_up(self, now_s: float) -> None:
-        """To be called from time to time, for kinds of which no more come."""
+        """To be called from time to time, for kinds that have stopped."""
         with self._lock:
             for key in [key for key, kind in self._kinds.items() if not 0 <= now_s - kind.began_s < WINDOW_S]:
                 self._end(key)
@@ -69,7 +69,7 @@ class Repeats(logging.Filter):
         if kind is None or kind.last is None:
             return
         last = kind.last
-        text = f"and {kind.left_out} more within a second, the last of them: {last.getMessage()}"
+        text = f"and {kind.left_out} more within a second, the last one: {last.getMessage()}"
         told = logging.LogRecord(last.name, last.levelno, last.pathname, last.lineno, "%s", (text,), None)
         self._handler.acquire()
         try:
@@ -79,7 +79,7 @@ class Repeats(logging.Filter):
 
 
 def sum_up() -> None:
-    """What the handlers of this process have left out."""
+    """Reports the lines that the handlers of this process have left out."""
     for handler in logging.getLogger().handlers:
         for one in handler.filters:
             if isinstance(one, Repeats):

@@ -1,139 +1,144 @@
-"""The event loop around one node: accepts, reads, writes, and tells the time.
+"""The event loop around one node: accepts, reads, writes, and passes it the time.
 
-Reads of one turn of the loop are gathered into one batch: the first asks for a step, which runs when the loop has
-read from every socket that had something. A batch that grew large is handled at once, so that what waits to be
-handled stays bounded.
+Reads and completions of the disk in one turn of the loop form one batch: the first one schedules a step, which runs
+when the loop has read from everything readable. A large batch is handled at once, so that unhandled input is bounded.
 
-A node may ask to be replaced (`Output.restart`). Then its clients have been told; when the disk has done what it was
-asked for, another node is made, on the same directory, and goes through what a start goes through.
+A node may request its replacement (`Output.restart`), after it has informed its clients; when the disk has completed
+its requests, another node is created on the same directory, and starts as a process does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from ssl import SSLObject
 from typing import Final
 
 from pandomq import limits
+from pandomq.cluster.dialed_connection import Dialed
 from pandomq.cluster.limits import BROKERS_COMING_MAX
 from pandomq.journal.faults import StoreFault
-from pandomq.node.attempts import Attempt
-from pandomq.node.data.desk import DataDesk
+from pandomq.node.clients.attempts import LoginAttempt
+from pandomq.node.clients.client_link import ClientLink
+from pandomq.node.clients.logins import PasswordCheck
+from pandomq.node.clients.offers import AddressKind
+from pandomq.node.containment import LifeOver
 from pandomq.node.data.effects import carry_out as carry_out_data
-from pandomq.node.dialed import Dialed
-from pandomq.node.link import Link
-from pandomq.node.logins import Question
+from pandomq.node.data.sessions import DataSessions
 from pandomq.node.node import Node
-from pandomq.node.offers import Place
-from pandomq.node.output import Output, carry_out
-from pandomq.node.view_records import ListenerView
-from pandomq.runtime.client_socket import ClientSocket
+from pandomq.node.output import AnyLink, Output, carry_out
+from pandomq.node.views.records import ListenerView
 from pandomq.runtime.clock import Clock
-from pandomq.runtime.dial import Dialing
-from pandomq.runtime.disk import Disk
-from pandomq.runtime.door import House
-from pandomq.runtime.listen import Address, Listener, Renewal, listening_sockets
+from pandomq.runtime.connection_socket import ConnectionSocket, address_of
+from pandomq.runtime.deadline_timer import DeadlineTimer
+from pandomq.runtime.dial import SocketDialer
+from pandomq.runtime.disk.disk import Disk
+from pandomq.runtime.disk.sync_times import SyncTimes
+from pandomq.runtime.doubts import Doubts
+from pandomq.runtime.listen import ListenAddress, Listener, Renewal, listening_sockets
 from pandomq.runtime.passes import Passes
 from pandomq.runtime.password_thread import PasswordThread
-from pandomq.runtime.sync_times import SyncTimes
+from pandomq.runtime.socket_acceptor import SocketOwner
 from pandomq.runtime.tls import TlsFiles, certificate_name
 
 log = logging.getLogger("pandomq")
 
 GATHERED_BYTES_MAX: Final = 4 * limits.READ_CHUNK_BYTES
-"""What is read before it is handled."""
+"""Bytes that are read before they are handled."""
 REPLICATED_BYTES_MAX: Final = limits.READ_CHUNK_BYTES
-"""The same where batches travel to other brokers: heartbeats wait behind each of them."""
+"""Bytes that are read before they are handled, if batches are replicated: heartbeats wait behind each of them."""
 DRAIN_S_MAX: Final = 2.0
 """How long a shutdown waits for clients to answer connection.close."""
 
 
 class Server:
     def __init__(self, make_node: Callable[[], Node], clock: Clock, data: Path | None = None) -> None:
-        """`data` is where a node with a journal has its log. Raises StoreFault."""
+        """`data` is the directory of the log of a node with a journal. Raises StoreFault."""
         self._make_node = make_node
         self.node = make_node()
         self.on_renewed: Callable[[Node], None] = lambda node: None
-        """Is told of another node that took the place of the one before it."""
+        """Called with each node that replaced another one."""
         self._renewal: asyncio.Task[None] | None = None
-        self._stopping = self._parted = False
+        self._stopping = asyncio.Event()
+        self._parted = False
+        self._doubts = Doubts()
         self._socket_count = 0
-        """Open ones, of clients and other brokers, whether or not the node still knows of them."""
-        """The process is to end; the node has ended before that."""
+        """Open sockets of clients and other brokers, including those that the node has released."""
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self.read_buffer = memoryview(bytearray(limits.READ_CHUNK_BYTES))
         self.handshake_buffer = self.read_buffer[: limits.HANDSHAKE_READ_BYTES]
         self._gathered_bytes = 0
         self._step_asked = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = 0
+        self._timer = DeadlineTimer(lambda: self.node.next_deadline_ms, clock.now_ms, self._tick, self._failed)
         self._listeners: list[Listener] = []
-        self._dialing = Dialing(self)
+        self._dialing = SocketDialer(self)
         self._data = data
         self._sync_times = SyncTimes()
         self.node.views.sync_times = self._sync_times.view
         self._passes = Passes()
         self.node.views.passes = self._passes.view
-        self._disk = None if data is None else Disk(data, self._tell_completed, self._sync_times)
+        self._disk = None if data is None else self._open_disk(data)
         self._changed = asyncio.Event()
-        """The disk has done something."""
+        """The node has made a step: the effect of a completion may show only after the next one."""
         self.failure: asyncio.Future[None] = self._loop.create_future()
-        """Has a StoreFault once the broker cannot go on; nothing is handled or sent from then on."""
+        """Holds a StoreFault once the broker cannot continue; nothing is handled or sent from then on."""
         self._passwords = PasswordThread()
 
     async def listen(
         self,
-        address: Address,
+        address: ListenAddress,
         tls: TlsFiles | None = None,
         *,
         through_proxy: bool = False,
-        place: Place = Place.BOTH,
-    ) -> list[Address]:
-        """Accepts clients and other brokers there; says where it really listens (port 0 means any)."""
-        house = House(
-            lambda: ClientSocket(self, through_proxy=through_proxy, place=place),
+        place: AddressKind = AddressKind.BOTH,
+    ) -> list[ListenAddress]:
+        """Accepts clients and other brokers there; returns the actual addresses (port 0 means any)."""
+
+        def begin(socket: ConnectionSocket, transport: asyncio.Transport) -> ClientLink | None:
+            return self._accepted(socket, transport, through_proxy=through_proxy, place=place)
+
+        owner = SocketOwner(
+            lambda: ConnectionSocket(self, begin),
             lambda: self.node.handshake_ms_max / 1000,
             lambda coming: self._renewal is None and self.node.has_room(coming),
-            # Where only brokers come, clients cannot take their room.
-            lambda: BROKERS_COMING_MAX if place is Place.BROKERS else self.node.handshake_room,
+            "connections_max",
+            # Where only brokers connect, clients cannot use up their connections.
+            lambda: BROKERS_COMING_MAX if place is AddressKind.BROKERS else self.node.handshake_room,
         )
-        opened = [Listener(sock, house, tls) for sock in listening_sockets(address)]
+        opened = [Listener(sock, owner, tls) for sock in listening_sockets(address)]
         for listener in opened:
             listener.start()
         self._listeners += opened
-        protocol = ("cluster" if place is Place.BROKERS else "amqp") + ("" if tls is None else "/ssl")
+        protocol = ("cluster" if place is AddressKind.BROKERS else "amqp") + ("" if tls is None else "/ssl")
         self.node.views.listeners += [ListenerView(protocol, *listener.address) for listener in opened]
-        self._set_timer()
+        self._timer.set()
         return [listener.address for listener in opened]
 
     def dial_with(self, tls: TlsFiles) -> None:
-        """Connections to other brokers are by TLS. Raises OSError if the files are no good."""
+        """Connections to other brokers use TLS. Raises OSError if the files are unusable."""
         self._dialing.tls = tls
         self._dialing.use(self._dialing.read_tls_files())
 
     def read_certificates(self) -> Renewal:
-        """The TLS files as they are now, for connections from then on. Raises OSError if they are no good."""
+        """Reads the TLS files again, for connections from then on. Raises OSError if they are unusable."""
         return Renewal([*self._listeners, self._dialing])
 
     @property
-    def data_desk(self) -> DataDesk | None:
-        """None: one node is gone, and the next is not there yet."""
+    def data_sessions(self) -> DataSessions | None:
+        """None between the end of one node and the start of the next."""
         return self.node.data if self._renewal is None and not self._parted else None
 
     def wake(self) -> None:
-        """Somebody inside the process has gathered work for the node."""
+        """Code inside the process has added work for the node."""
         self._ask_step()
 
-    # The disk.
-
     async def open(self) -> None:
-        """Until the node has what it had before. Raises StoreFault."""
+        """Waits until the node has its earlier state. Raises StoreFault."""
         self._step()
-        self._set_timer()
+        self._timer.set()
         await self._until(lambda: self.node.following)
 
     async def _until(self, fulfilled: Callable[[], bool]) -> None:
@@ -145,106 +150,86 @@ class Server:
             if self.failure.done():
                 self.failure.result()
 
-    def _tell_completed(self) -> None:
-        """In the disk's threads."""
-        try:
-            self._loop.call_soon_threadsafe(self._completed)
-        except RuntimeError:
-            # The loop is closed: the process is ending for another reason.
-            return
+    def _open_disk(self, data: Path) -> Disk:
+        disk = Disk(data, self._sync_times)
+        self._loop.add_reader(disk.fd, self._completed, disk)
+        return disk
 
-    def _completed(self) -> None:
-        if self.failure.done() or self._disk is None or self._renewal is not None:
+    def _completed(self, disk: Disk) -> None:
+        if self.failure.done() or self._renewal is not None:
+            self._loop.remove_reader(disk.fd)
             return
         try:
-            self.node.disk_completed(self._disk.take_completions(), self._exactly_now_ms())
+            self.node.disk_completed(disk.take_completions(), self._exactly_now_ms())
         except StoreFault as fault:
-            self.failure.set_exception(fault)
+            self._fail(fault)
             return
-        self._changed.set()
-        # At once: confirms have waited long enough, and the disk waits for what comes next.
-        self._step()
+        self._ask_step()
 
-    # What the sockets report.
+    # Connections, accepted and dialed, and the events of their sockets.
 
-    def connected(
-        self,
-        socket: ClientSocket,
-        peer: tuple[str, int],
-        local: tuple[str, int],
-        tls: SSLObject | None,
-        *,
-        through_proxy: bool,
-        place: Place,
-    ) -> Link:
-        link = self.node.accept(
-            socket,
-            peer,
-            self._clock.now_ms(),
-            local=local,
-            tls=tls is not None,
-            certificate_name=certificate_name(tls),
-            through_proxy=through_proxy,
-            place=place,
-        )
-        self._socket_count += 1
-        if self._renewal is not None:
+    def _accepted(
+        self, socket: ConnectionSocket, transport: asyncio.Transport, *, through_proxy: bool, place: AddressKind
+    ) -> ClientLink | None:
+        """None: the node failed, and the socket is closed."""
+        link: ClientLink | None = None
+        tls = transport.get_extra_info("ssl_object")
+        try:
+            link = self.node.accept(
+                socket,
+                address_of(transport, "peername"),
+                self._clock.now_ms(),
+                local=address_of(transport, "sockname"),
+                tls=tls is not None,
+                certificate_name=certificate_name(tls),
+                through_proxy=through_proxy,
+                place=place,
+            )
+            self._socket_count += 1
+        except Exception as error:
+            self.node.guard.doubt(error)
+        if self._renewal is not None or link is None:
             socket.abort()
         self._ask_step()
         return link
 
-    def received(self, link: Link, nbytes: int) -> None:
+    def dialed(self, dialed: Dialed) -> None:
+        self._socket_count += 1
+        if dialed.gone:
+            # A node that has ended has released its own.
+            dialed.socket.abort()
+            return
+        self.node.dialed(dialed, self._clock.now_ms())
+        self._ask_step()
+
+    def not_dialed(self, dialed: Dialed, reason: str) -> None:
+        self.node.not_dialed(dialed, reason, self._clock.now_ms())
+        self._ask_step()
+
+    def received(self, link: AnyLink, nbytes: int) -> None:
         self.node.receive(link, self.read_buffer[:nbytes], self._clock.now_ms())
+        if isinstance(link, Dialed):
+            # Its owner pauses the reading when too much has come; the limit below is for the requests of clients.
+            self._ask_step()
+            return
         self._gathered_bytes += nbytes
-        if self._gathered_bytes >= (REPLICATED_BYTES_MAX if self.node.broker.replicated else GATHERED_BYTES_MAX):
+        most = REPLICATED_BYTES_MAX if self.node.broker.replicated else GATHERED_BYTES_MAX
+        if self._gathered_bytes >= most or self.node.turns.urgent:
             self._step()
         else:
             self._ask_step()
 
-    def paused(self, link: Link) -> None:
+    def paused(self, link: AnyLink) -> None:
         self.node.pause(link)
 
-    def resumed(self, link: Link) -> None:
+    def resumed(self, link: AnyLink) -> None:
         self.node.resume(link)
         self._ask_step()
 
-    def lost(self, link: Link) -> None:
+    def disconnected(self, link: AnyLink) -> None:
         self._socket_count -= 1
-        self.node.lost(link, self._clock.now_ms())
+        self.node.disconnected(link, self._clock.now_ms())
         self._ask_step()
-
-    # What the sockets report that were dialed. A node that is gone has given up its own.
-
-    def dialed(self, dialed: Dialed) -> None:
-        self._socket_count += 1
-        if dialed.gone:
-            dialed.socket.abort()
-            return
-        dialed.owner.dialed(dialed, self._clock.now_ms())
-        self._ask_step()
-
-    def not_dialed(self, dialed: Dialed, reason: str) -> None:
-        if not dialed.gone:
-            dialed.owner.not_dialed(dialed, reason, self._clock.now_ms())
-
-    def dialed_received(self, dialed: Dialed, nbytes: int) -> None:
-        if not dialed.gone:
-            dialed.owner.receive(dialed, self.read_buffer[:nbytes], self._clock.now_ms())
-            self._ask_step()
-
-    def dialed_paused(self, dialed: Dialed) -> None:
-        dialed.writing_paused = True
-
-    def dialed_resumed(self, dialed: Dialed) -> None:
-        if not dialed.gone:
-            dialed.owner.resume(dialed)
-            self._ask_step()
-
-    def dialed_lost(self, dialed: Dialed) -> None:
-        self._socket_count -= 1
-        if not dialed.gone:
-            dialed.owner.lost(dialed, self._clock.now_ms())
-            self._ask_step()
 
     def later(self, delay_ms: int, call: Callable[[], None]) -> None:
         self._loop.call_later(delay_ms / 1000, call)
@@ -260,20 +245,34 @@ class Server:
     def _asked_step(self) -> None:
         self._step_asked = False
         began_s = self._passes.began_s
-        self._step()
+        self._step(amid_pass=False)
         self._passes.end(began_s)
 
-    def _step(self) -> None:
+    def _step(self, *, amid_pass: bool = True) -> None:
         if self.failure.done() or self._renewal is not None or self._parted:
             return
         self._gathered_bytes = 0
         node, clock = self.node, self._clock
         if not node.ready:
-            # Before its first batch: its entry would take the log's time back, if this clock is behind.
+            # Before its first batch: otherwise its entry would set the log's time back, if this clock is behind.
             clock.go_on_from(node.last_ms)
-        self._carry_out(node.step(self._exactly_now_ms(), clock.monotonic_ms()))
-        if node.next_deadline_ms < self._timer_ms:
-            self._set_timer()
+        try:
+            output = node.step(self._exactly_now_ms(), clock.monotonic_ms(), amid_pass=amid_pass)
+        except (StoreFault, LifeOver) as fault:
+            self._fail(fault)
+            return
+        try:
+            self._carry_out(output)
+            if node.next_deadline_ms < self._timer.due_ms:
+                self._timer.set()
+        except Exception as error:
+            # Part of the output is lost, which the node counts as sent.
+            self._failed(error)
+        self._changed.set()
+
+    def _fail(self, fault: Exception) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(fault)
 
     def _exactly_now_ms(self) -> int:
         return self.node.broker.tracing.in_ms(self._clock.now_us())
@@ -283,50 +282,50 @@ class Server:
             self._disk.submit(list(output.disk))
         for link, data in output.writes:
             link.socket.write(data)
-        if output.peer_writes:
-            self._write_to_peers(output.peer_writes)
-        for control in (*output.controls, *output.peer_controls):
+        for control in output.controls:
             carry_out(control, self._dialing.dial, self._verify)
         for effect in output.data:
             carry_out_data(effect)
-        if output.restart is not None and self._stopping:
-            # It lost its office on the way out, and has said good-bye: nothing is left to be put in order.
+        if output.restart is not None and self._stopping.is_set():
+            # It stepped down while it was ending, and has closed its connections: nothing is left to do.
             self._parted = True
             self._changed.set()
         elif output.restart is not None:
-            log.warning("beginning again: %s", output.restart)
-            self._renewal = self._loop.create_task(self._renew())
+            log.warning("restarting broker state from disk: %s", output.restart)
+            pause_s = self._doubts.pause_s(self._loop.time()) if self.node.guard.in_doubt else 0
+            self._renewal = self._loop.create_task(self._renew(pause_s))
         elif output.more:
             self._ask_step()
 
-    def _write_to_peers(self, writes: Sequence[tuple[Dialed, bytes | memoryview]]) -> None:
-        # Each write may be a packet of its own: what goes to one broker goes at once.
-        together: dict[Dialed, list[bytes | memoryview]] = {}
-        for dialed, octets in writes:
-            together.setdefault(dialed, []).append(octets)
-        for dialed, parts in together.items():
-            dialed.socket.write_all(parts)
-
-    async def _renew(self) -> None:
-        """The old node is gone. A disk that does not answer keeps the new one waiting, and nobody else."""
+    async def _renew(self, pause_s: float) -> None:
+        """The old node has ended. A disk that does not answer delays the new one, and nothing else."""
         assert self._disk is not None and self._data is not None
-        await asyncio.to_thread(self._disk.close)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), pause_s)
+            # The clients have been informed, and the log is complete: the process need not wait for another node.
+            self._parted = True
+            self._changed.set()
+            return
         views = self.node.views
         try:
-            # Nobody waits for it any more, but what failed must not be taken for done by who comes next.
+            self._loop.remove_reader(self._disk.fd)
+            await asyncio.to_thread(self._disk.close)
+            # The next node must not count failed requests as done.
             self.node.disk_completed(self._disk.take_completions(), self._exactly_now_ms())
-            self._disk = Disk(self._data, self._tell_completed, self._sync_times)
+            self._disk = self._open_disk(self._data)
+            self.node = self._make_node()
+            self.node.views.inherit(views)
+            self._renewal = None
+            self.on_renewed(self.node)
+            self._step()
+            self._timer.set()
         except StoreFault as fault:
-            self.failure.set_exception(fault)
-            return
-        self.node = self._make_node()
-        self.node.views.inherit(views)
-        self._renewal = None
-        self.on_renewed(self.node)
-        self._step()
-        self._set_timer()
+            self._fail(fault)
+        except Exception as error:
+            log.exception("the broker cannot restart its state, and exits")
+            self._fail(LifeOver(f"the broker's state cannot be restarted: {error!r}"))
 
-    def _verify(self, attempt: Attempt, question: Question) -> None:
+    def _verify(self, attempt: LoginAttempt, question: PasswordCheck) -> None:
         node = self.node
 
         def answered(fits: bool) -> None:
@@ -335,31 +334,28 @@ class Server:
 
         self._passwords.ask(question, answered)
 
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = self.node.next_deadline_ms
-        delay_s = max(0, self._timer_ms - self._clock.now_ms()) / 1000
-        self._timer = self._loop.call_later(delay_s, self._tick)
-
     def _tick(self) -> None:
         self.node.tick(self._clock.now_ms(), self._clock.monotonic_ms())
         self._step()
-        self._set_timer()
+
+    def _failed(self, error: Exception) -> None:
+        """The node failed, outside of a step."""
+        self.node.guard.doubt(error)
+        self._ask_step()
 
     # The end.
 
     async def shut_down(self) -> None:
-        """Stops accepting, tells the clients, waits a little for their answers, and closes."""
+        """Stops accepting, closes the clients' connections, waits briefly for their answers, and ends."""
         for listener in self._listeners:
             await listener.close()
         self._dialing.close()
+        self._stopping.set()
         if self._renewal is not None:
             await self._renewal
-        self._stopping = True
-        self.node.retirement.begin()
+        self.node.graceful_stop.begin()
         self._step()
-        while not (self._parted or self.node.retirement.over or self.failure.done()):
+        while not (self._parted or self.node.graceful_stop.over or self.failure.done()):
             await asyncio.sleep(0.01)
         if not self._parted:
             self.node.shut_down(self._clock.now_ms())
@@ -371,10 +367,13 @@ class Server:
             self.node.close()
             self._step()
         await self._until(lambda: self.node.closed or self._parted)
+        # Other brokers may still send: nothing more is handled, because the disk takes no more requests.
+        self._parted = True
+        self._timer.cancel()
         if self._disk is not None:
-            self._disk.close()
-        if self._timer is not None:
-            self._timer.cancel()
+            self._loop.remove_reader(self._disk.fd)
+            # A disk that does not answer must not keep the loop from ending the process.
+            await asyncio.to_thread(self._disk.close)
         self._passwords.close()
         if self.node.link_count:
-            log.info("closed %d connections whose clients did not answer", self.node.link_count)
+            log.info("closed %d connections whose clients did not answer connection.close", self.node.link_count)

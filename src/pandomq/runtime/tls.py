@@ -12,19 +12,19 @@ import msgspec
 ClientCertificates = Literal["ignore", "ask", "require"]
 
 _HANDSHAKE_RECORD: Final = 22
-"""What a TLS connection begins with."""
+"""The first octet of a TLS connection."""
 
 
 class TlsFiles(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Path
     key: Path
     authorities: Path | None = None
-    """Who signs clients' certificates."""
+    """The authorities that sign clients' certificates."""
     client_certificates: ClientCertificates = "ignore"
 
     def __post_init__(self) -> None:
         if self.client_certificates != "ignore" and self.authorities is None:
-            raise ValueError("client certificates are asked for, but no authorities are given to check them with")
+            raise ValueError("client certificates are requested, but no authorities are set to verify them with")
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
@@ -46,8 +46,8 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:
-    """For connections to other brokers: both ends show a certificate that the authorities have signed, and the one that
-    is dialed one for its address. Raises OSError (also ssl.SSLError) naming the file at fault."""
+    """For connections to other brokers: both ends show a certificate that the authorities have signed, and the dialed
+    broker's is valid for its address. Raises OSError (also ssl.SSLError) naming the file at fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _name_file(files.certificate, lambda: context.load_cert_chain(files.certificate, files.key))
@@ -58,7 +58,7 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
 
 
 class _Conversation(ssl.SSLObject):
-    """Turns away who does not speak TLS at once; OpenSSL would wait for more of what cannot become a record."""
+    """Rejects a client that does not use TLS at once; OpenSSL would wait for more of what cannot become a record."""
 
     unheard: ssl.MemoryBIO | None = None
     """Holds the client's first octets."""
@@ -69,7 +69,7 @@ class _Conversation(ssl.SSLObject):
             self.unheard.write(first)
             self.unheard = None
             if first[0] != _HANDSHAKE_RECORD:
-                raise ssl.SSLError(ssl.SSLErrorNumber.SSL_ERROR_SSL, "it does not speak TLS")
+                raise ssl.SSLError(ssl.SSLErrorNumber.SSL_ERROR_SSL, "the peer does not speak TLS")
         super().do_handshake()
 
 
@@ -84,7 +84,7 @@ class _ServerContext(ssl.SSLContext):
 
 
 def certificate_name(tls: ssl.SSLObject | None) -> str | None:
-    """The common name in the certificate that the client proved to own; None if it showed none."""
+    """The common name in the certificate that the client proved to own; None without a certificate."""
     certificate = tls.getpeercert() if tls is not None else None
     if not certificate:
         return None
@@ -99,4 +99,6 @@ def _name_file(path: Path, load: Callable[[], None]) -> None:
     except FileNotFoundError as error:
         raise OSError(error.errno, f"a TLS file is missing: {path} or its key") from None
     except ssl.SSLError as error:
-        raise OSError(error.errno, f"{path} or its key is not what TLS needs: {error.reason or error}") from None
+        raise OSError(
+            error.errno, f"{path} or its key is not a valid certificate or key: {error.reason or error}"
+        ) from None

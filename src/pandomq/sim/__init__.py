@@ -1,1 +1,1 @@
-"""The second runtime: disks, clocks and clients that follow from a seed, around the brokers of `pandomq start`."""
+"""The simulated runtime: disks, clocks and clients, determined by a seed, around the brokers of `pandomq start`."""

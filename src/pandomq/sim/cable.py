@@ -1,8 +1,8 @@
-"""One connection between a simulated client and a simulated machine: bytes in both directions, each after a while.
+"""One connection between a simulated client and a simulated machine: bytes in both directions, with latency.
 
-Bytes arrive in order, cut into other pieces than they were sent in. What the broker writes is read where it leaves the
-broker, so that what it said is known even if the client never hears it. When a machine dies, what was under way may
-still arrive, or not.
+Bytes arrive in order, in other pieces than those in which they were sent. The broker's output is parsed where it leaves
+the broker, so the world knows what the broker sent even if the client never receives it. When a machine dies, bytes
+that were under way may still arrive, or be lost.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pandomq.sim.agenda import Agenda
 from pandomq.sim.frames import FrameReader, Heard
 
 if TYPE_CHECKING:
-    from pandomq.node.link import Link
+    from pandomq.node.clients.client_link import ClientLink
     from pandomq.sim.machine import Machine
 
 SPLIT_CHANCE: Final = 0.05
-"""Of a piece to arrive in two parts."""
+"""The chance that a piece arrives in two parts."""
 
 
 class CableEnd(Protocol):
-    """A client, as its cable sees it."""
+    """A client, as its connection sees it."""
 
     name: str
 
     def heard(self, methods: list[Heard]) -> None: ...
 
     def closed(self, cable: Cable) -> None:
-        """Nothing more will come."""
+        """The connection is closed; the client receives nothing more on it."""
 
 
 class Cable:
@@ -45,16 +45,16 @@ class Cable:
         self.client = client
         self.latency_ms = latency_ms
         self._window_bytes = window_bytes
-        """What the client's system takes before the client reads it."""
+        """Number of bytes that the client's operating system buffers before the client reads them."""
         self._reader = FrameReader()
         self._up: deque[bytes] = deque()
         self._unread: list[bytes] = []
         self._down: deque[tuple[list[Heard], int] | None] = deque()
-        """Methods and their size; None is the end."""
+        """Methods under way to the client, with their size; None is the end of the connection."""
         self._up_due_ms = self._down_due_ms = 0
         self._down_bytes = 0
         self._reading_paused = self._writing_paused = False
-        self.link: Link | None = None
+        self.link: ClientLink | None = None
         self.life = machine.life
         self.at_machine = True
         """The machine's end is open."""
@@ -62,8 +62,14 @@ class Cable:
 
     @property
     def proxied(self) -> bool:
-        """The client is served in the root's name."""
+        """Whether a front serves the client."""
         return self.link is not None and isinstance(self.link.client, FrontClient)
+
+    @property
+    def is_served(self) -> bool:
+        """False while the broker closes the connection, of which the client does not know yet."""
+        served = None if self.link is None else self.link.client
+        return served is not None and not served.failed
 
     # The client's end.
 
@@ -73,7 +79,7 @@ class Cable:
         self._agenda.at(self._up_due_ms, self._arrive)
 
     def hang_up(self) -> None:
-        """The client is gone, without a word or after the last one."""
+        """The client closes the connection, either without notice or after its last method."""
         self.at_client = False
         self._up_due_ms = max(self._up_due_ms, self._agenda.now_ms + self.latency_ms)
         self._agenda.at(self._up_due_ms, lambda: self.machine.when_running(self._lost))
@@ -103,7 +109,7 @@ class Cable:
     def _lost(self) -> None:
         if self._alive:
             self.at_machine = False
-            self.machine.lost(self)
+            self.machine.disconnected(self)
 
     # The machine's end.
 
@@ -119,7 +125,7 @@ class Cable:
             self.machine.paused(self)
 
     def close(self) -> None:
-        """After what is written; the machine's end lingers until the client has hung up, too."""
+        """Closes after the written bytes; the machine's end stays open until the client has closed, too."""
         self._put_down(None)
         self._agenda.after(limits.LINGER_MS, lambda: self.machine.when_running(self._lost))
 
@@ -137,7 +143,7 @@ class Cable:
             self.machine.received(self, data)
 
     def crashed(self, *, heard: bool) -> None:
-        """The machine's end is gone; what is under way is heard, or lost."""
+        """The machine's end is gone; bytes that are under way arrive if `heard`, and are lost otherwise."""
         self.at_machine = False
         if not heard:
             self._down = deque(None for _ in self._down)

@@ -1,7 +1,6 @@
-"""Runs many seeds, on several cores: a range of them, or as many as fit a time; with a planted bug or without.
+"""Runs many seeds on several cores: a range of seeds, or as many as fit into a time.
 
-Each process runs whole worlds, one after the other. What comes back from it is small: a hash, counts, and the story of
-what went wrong.
+Each process runs whole worlds, one after the other. It returns little: a hash, counts, and the story of a failure.
 """
 
 from __future__ import annotations
@@ -12,68 +11,79 @@ import logging
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 import msgspec
 
-from pandomq.sim.cluster.world import ClusterWorld, serves_anywhere, settles_through_fronts
+from pandomq.broker.administration.patterns import compile_pattern
+from pandomq.sim.cluster.world import ClusterWorld
 from pandomq.sim.logs.world import LogWorld
-from pandomq.sim.mutations.catalogue import MUTATIONS
-from pandomq.sim.mutations.mutation import Mutation
-from pandomq.sim.outcome import Outcome
-from pandomq.sim.world import World, churns, has_streams
+from pandomq.sim.outcome import WorldOutcome
+from pandomq.sim.reduction import Reduction
+from pandomq.sim.world import World
 
 NODES_DRAWN: Final = 5
-"""Where the number of brokers is left to the seed it is at most this."""
+"""The largest number of brokers that a seed may draw."""
 JOBS_AHEAD: Final = 4
-"""Jobs that wait or run, for each process."""
+"""The number of jobs that wait or run, for each process."""
 GARBAGE_MAX: Final = 100_000
-"""Objects that may wait for the collector while a world runs."""
-MUTANT_SEEDS_MAX: Final = 2_000
-"""A planted bug that these many schedules do not find counts as not found."""
+"""The number of objects that may wait for the garbage collector while a world runs."""
 
 
 class Job(msgspec.Struct, frozen=True):
     seed: int
     nodes: int = 1
-    """0 leaves it to the seed."""
+    """The number of brokers; 0 lets the seed choose."""
     log: bool = False
-    """The log alone, without brokers."""
-    mutant: str = ""
+    """Runs the log alone, without brokers."""
     plot: str | None = None
-    """Of a world of logs; empty for none. Left out, the seed chooses."""
+    """The plot of a world of logs; empty for none. With None the seed chooses."""
     traced: bool = False
     """Brokers trace what happens to messages."""
+    keep: Reduction = Reduction()
+    """The part of the world that takes part."""
+
+    @property
+    def node_count(self) -> int:
+        return self.nodes or 1 + self.seed % NODES_DRAWN
 
     def command(self, seed: int) -> str:
-        """What a person types to see this world."""
+        """Returns the command that replays this world."""
+        traced = " --traced" if self.traced else ""
+        keep = "".join(f" --keep {word}" for word in self.keep.words())
+        return f"{self.program()}{traced} --seed {seed}{keep} --explain"
+
+    def program(self) -> str:
+        """Returns the beginning of the command, which selects the kind of world."""
         log = " --log" if self.log else ""
         nodes = f" --nodes {self.nodes}" if self.nodes != 1 else ""
-        mutant = f" --mutant {self.mutant}" if self.mutant else ""
-        traced = " --traced" if self.traced else ""
-        return f"pandomq sim{log}{nodes}{mutant}{traced} --seed {seed} --explain"
+        return f"pandomq sim{log}{nodes}"
+
+    def changed_code(self) -> AbstractContextManager[None]:
+        """Changes the code for the time of the run. A derived job plants a bug; this one changes nothing."""
+        return nullcontext()
 
 
-def run_job(job: Job, show: Callable[[str], None] | None = None) -> Outcome:
-    """`show` is told everything, as it happens."""
-    planted = MUTATIONS[job.mutant].planted() if job.mutant else nullcontext()
-    with planted, quiet(), undisturbed():
+def run_job(job: Job, show: Callable[[str], None] | None = None) -> WorldOutcome:
+    """Runs one world. `show` is called with each event, as it happens."""
+    # A cached pattern saves calls, and injected exceptions count calls: earlier jobs must not change the count.
+    compile_pattern.cache_clear()
+    with job.changed_code(), quiet(), undisturbed():
         return _run_world(job, show)
 
 
-def _run_world(job: Job, show: Callable[[str], None] | None) -> Outcome:
+def _run_world(job: Job, show: Callable[[str], None] | None) -> WorldOutcome:
     if job.log:
-        return LogWorld(job.seed, job.nodes or 1 + job.seed % NODES_DRAWN, show, job.plot).run()
-    nodes = job.nodes or 1 + job.seed % NODES_DRAWN
-    if nodes == 1:
-        return World(job.seed, show, traced=job.traced).run()
-    return ClusterWorld(job.seed, nodes, show, traced=job.traced).run()
+        return LogWorld(job.seed, job.node_count, show, job.plot, job.keep).run()
+    if job.node_count == 1:
+        return World(job.seed, show, traced=job.traced, reduction=job.keep).run()
+    return ClusterWorld(job.seed, job.node_count, show, traced=job.traced, reduction=job.keep).run()
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """The log of a simulated broker is of no use to a person: the story is."""
+    """Turns off the log of the simulated brokers: the story describes what happens."""
     log = logging.getLogger("pandomq")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -85,8 +95,8 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """A world is small, and leaves little that only the collector finds: looking for it all the time takes longer than
-    the memory is worth."""
+    """Raises the threshold of the garbage collector. A world is small and leaves little garbage in cycles, so frequent
+    collections cost more time than the memory is worth."""
     thresholds = gc.get_threshold()
     gc.set_threshold(GARBAGE_MAX, *thresholds[1:])
     try:
@@ -95,17 +105,18 @@ def undisturbed() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:
-    """In the order in which they are done; with one process in this one, and then in the order of the jobs."""
+def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[WorldOutcome]:
+    """Yields outcomes as they complete. With one process the jobs run in this process, and outcomes come in the order
+    of the jobs."""
     if processes == 1:
         yield from map(run_job, jobs)
         return
-    # Spawned, not forked: a child that inherits nothing has nothing to inherit a difference from.
+    # Processes are spawned, not forked, so that they inherit no state that could make a difference.
     room = threading.Semaphore(processes * JOBS_AHEAD)
     over = threading.Event()
 
     def paced() -> Iterator[Job]:
-        # The pool takes all that it can get, and jobs may never end.
+        # The pool consumes its iterator as fast as it can, and the iterator of jobs may be endless.
         for job in jobs:
             room.acquire()
             if over.is_set():
@@ -124,33 +135,3 @@ def run_jobs(jobs: Iterable[Job], processes: int) -> Iterator[Outcome]:
 
 def seeds_from(first: int) -> Iterator[int]:
     return itertools.count(first)
-
-
-class Catch(msgspec.Struct, frozen=True):
-    """How a planted bug was found."""
-
-    name: str
-    about: str
-    schedules: int
-    """Until it was found; 0 if it was not."""
-    promise: str = ""
-    seen_by: str = ""
-
-
-def _may_show(mutation: Mutation, seed: int) -> bool:
-    return (
-        (not mutation.acks or settles_through_fronts(seed, mutation.nodes))
-        and (not mutation.fronts or serves_anywhere(seed, mutation.nodes))
-        and (not mutation.churn or churns(seed))
-        and (not mutation.streams or has_streams(seed))
-    )
-
-
-def hunt(name: str, seeds_max: int = MUTANT_SEEDS_MAX, first_seed: int = 0) -> Catch:
-    mutation = MUTATIONS[name]
-    seeds = (seed for seed in seeds_from(first_seed) if _may_show(mutation, seed))
-    for count, seed in enumerate(itertools.islice(seeds, seeds_max), start=1):
-        outcome = run_job(Job(seed, mutation.nodes, mutation.log, name))
-        if outcome.broken:
-            return Catch(name, mutation.about, count, outcome.promise, outcome.seen_by)
-    return Catch(name, mutation.about, 0)

@@ -1,6 +1,6 @@
-"""The obvious second definition of a broker's configuration: what a few names should mean after each change.
+"""A second definition of a broker's configuration: what a few names should mean after each change.
 
-Changes are small and can be repeated without harm. What a restart means for those who are not durable is one of them.
+Changes are small and idempotent. A restart, which removes what is not durable, is one of the changes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from pandomq.broker.commands import (
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     DeletePolicy,
     DeleteUser,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
 
 PREFIX: Final = "c-"
-"""Of all names that the model speaks for."""
+"""The beginning of all names that the model covers."""
 
 Binding = tuple[str, str, str, str]
 """Source, kind of the destination, destination, key."""
 Change = Method | AdministrativeCommand
 
 
-class Configuration(msgspec.Struct, frozen=True):
+class DefinitionsModel(msgspec.Struct, frozen=True):
     exchanges: dict[str, tuple[str, bool]] = {}
     """Type and whether it is durable."""
     queues: dict[str, bool] = {}
@@ -51,7 +51,7 @@ class Configuration(msgspec.Struct, frozen=True):
     users: frozenset[str] = frozenset()
     vhosts: frozenset[str] = frozenset()
 
-    def after(self, change: Change) -> Configuration:
+    def after(self, change: Change) -> DefinitionsModel:
         replace = msgspec.structs.replace
         match change:
             case ExchangeDeclare(name, kind, _, durable):
@@ -85,13 +85,13 @@ class Configuration(msgspec.Struct, frozen=True):
             case _:
                 raise AssertionError(f"the model does not know {change}")
 
-    def restarted(self) -> Configuration:
+    def restarted(self) -> DefinitionsModel:
         return self._without(
             exchanges={name for name, (_, durable) in self.exchanges.items() if not durable},
             queues={name for name, durable in self.queues.items() if not durable},
         )
 
-    def _without(self, exchanges: set[str], queues: set[str]) -> Configuration:
+    def _without(self, exchanges: set[str], queues: set[str]) -> DefinitionsModel:
         return msgspec.structs.replace(
             self,
             exchanges={name: value for name, value in self.exchanges.items() if name not in exchanges},
@@ -103,8 +103,8 @@ class Configuration(msgspec.Struct, frozen=True):
             ),
         )
 
-    def difference(self, other: Configuration) -> str:
-        """In words, for a person."""
+    def difference(self, other: DefinitionsModel) -> str:
+        """Describes the difference for a reader; empty if there is none."""
         found = []
         for name in self.__struct_fields__:
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -117,11 +117,11 @@ def _sorted(value: dict[str, object] | frozenset[object]) -> str:
     return str(sorted(value.items()) if isinstance(value, dict) else sorted(value, key=str))
 
 
-def configuration_of(broker: Broker) -> Configuration:
-    """What the broker has, of the names that the model speaks for."""
+def configuration_of(broker: Broker) -> DefinitionsModel:
+    """Returns the broker's configuration, as far as the model covers it."""
     vhost = broker.state.vhosts["/"]
     exchanges = [exchange for exchange in vhost.router.exchanges.values() if exchange.name.startswith(PREFIX)]
-    return Configuration(
+    return DefinitionsModel(
         exchanges={exchange.name: (exchange.type_name, exchange.durable) for exchange in exchanges},
         queues={queue.name: queue.durable for queue in vhost.queues.values() if queue.name.startswith(PREFIX)},
         bindings=frozenset(

@@ -1,4 +1,4 @@
-"""A simulated connection to a broker's data port: requests and answers as bytes, in order, until either end is gone."""
+"""A simulated connection to a broker's data port: requests and answers as bytes, in order, until either end closes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pandomq import data_form
 from pandomq.journal.effects import FileName
-from pandomq.node.data.effects import FileRange, Part
+from pandomq.node.data.effects import FileRange, PayloadPart
 
 if TYPE_CHECKING:
     from pandomq.data_form import Fields
@@ -21,15 +21,15 @@ PORT: Final = 40_000
 class WireEnd(Protocol):
     def answered(self, wire: DataWire, fields: Fields, payload: bytes) -> None: ...
 
-    def hung_up(self, wire: DataWire) -> None: ...
+    def wire_disconnected(self, wire: DataWire) -> None: ...
 
 
 class DataWire:
-    """Also the socket that the broker's end has."""
+    """The connection; it is also the broker's socket."""
 
     def __init__(self, agenda: Agenda, machine: Machine, end: WireEnd) -> None:
         self._agenda = agenda
-        self._machine = machine
+        self.machine = machine
         self._end = end
         self._life = machine.life
         self.open = True
@@ -40,35 +40,35 @@ class DataWire:
 
     @property
     def alive(self) -> bool:
-        return self.open and self._machine.life == self._life and self._machine.node is not None
+        return self.open and self.machine.life == self._life and self.machine.node is not None
 
     def ask(self, ask: str, payload: bytes = b"", **fields: object) -> None:
         data = data_form.encode_json({"ask": ask, **fields}, len(payload)) + payload
 
         def arrive() -> None:
-            node = self._machine.node
+            node = self.machine.node
             if self.alive and node is not None:
-                node.data.receive(self._client, data, self._machine.cluster_ms())
-                self._machine.wake()
+                self.machine.enter(node.data.receive)(self._client, data, self.machine.cluster_ms())
+                self.machine.wake()
 
-        self._agenda.after(LATENCY_MS, lambda: self._machine.when_running(arrive))
+        self._agenda.after(LATENCY_MS, lambda: self.machine.when_running(arrive))
 
-    # The broker's.
+    # The broker's end.
 
-    def send(self, parts: Sequence[Part]) -> None:
-        files = self._machine.disk.sizes()
+    def send(self, parts: Sequence[PayloadPart]) -> None:
+        files = self.machine.disk.sizes()
         if any(isinstance(part, FileRange) and part.file not in files for part in parts):
             self.abort()
             return
         data = b"".join(self._read(part) if isinstance(part, FileRange) else part for part in parts)
 
         def taken() -> None:
-            node = self._machine.node
+            node = self.machine.node
             if self.alive and node is not None:
-                node.data.sent(self._client, self._machine.cluster_ms())
-                self._machine.wake()
+                self.machine.enter(node.data.sent)(self._client, self.machine.cluster_ms())
+                self.machine.wake()
 
-        self._agenda.after(1, lambda: self._machine.when_running(taken))
+        self._agenda.after(1, lambda: self.machine.when_running(taken))
         sizes = data_form.decode_head(data[: data_form.HEAD.size], data_form.DATA_ANSWER_BYTES_MAX)
         begin = data_form.HEAD.size
         fields = data_form.decode_json(data[begin : begin + sizes.json_bytes])
@@ -76,8 +76,9 @@ class DataWire:
         self._agenda.after(LATENCY_MS, lambda: self._end.answered(self, fields, payload))
 
     def _read(self, part: FileRange) -> bytes:
-        """As the system would, when it sends a file: what is there, synced or not."""
-        return self._machine.disk.content(FileName(part.file))[part.offset : part.offset + part.length]
+        """Reads a range of a file as the operating system does when it sends a file: the current content, synced or
+        not."""
+        return self.machine.disk.content(FileName(part.file))[part.offset : part.offset + part.length]
 
     def close(self) -> None:
         self._agenda.after(LATENCY_MS, self._lose)
@@ -86,15 +87,15 @@ class DataWire:
         self._agenda.after(LATENCY_MS, self._lose)
 
     def _lose(self) -> None:
-        node = self._machine.node
+        node = self.machine.node
         if self.alive and node is not None:
-            node.data.lost(self._client)
-            self._machine.wake()
+            self.machine.enter(node.data.disconnected)(self._client)
+            self.machine.wake()
         if self.open:
             self.open = False
-            self._end.hung_up(self)
+            self._end.wire_disconnected(self)
 
     def pause_reading(self) -> None:
-        """Requests are few."""
+        """Does nothing, because requests are few."""
 
     def resume_reading(self) -> None: ...

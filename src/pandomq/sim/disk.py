@@ -1,9 +1,9 @@
-"""A disk that exists in memory, keeps a seed's time, and fails as disks do.
+"""A disk in memory whose timing and failures follow from the seed.
 
-Carries out what a journal asks for, lane by lane, each request after a while; a stalled disk takes longer. At a crash
-what was not synced is lost, torn or reordered (see `sim.files`), also of requests that were still waiting. Syncs may be
-joined, as the real disk's are. Errors are injected by number: the next so many syncs fail, writes find the disk full or
-read-only, bits flip, files are cut short or gone.
+It carries out a journal's requests, lane by lane, each after a delay; a stalled disk takes longer. At a crash, unsynced
+data is lost, torn or reordered (see `sim.files`), including requests that were still waiting. Syncs may be combined, as
+a real disk does. Errors are injected by count: the next so many syncs fail, writes find the disk full or read-only,
+bits flip, files are cut short or removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from random import Random
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -40,19 +40,23 @@ from pandomq.journal.effects import (
 from pandomq.sim.files import Loss, SimDirectory, SimFile
 
 NEVER_MS = 2**63
+SYNCING: Final = frozenset((SyncFile, SyncDirectory, Create))
+READING: Final = frozenset((Read, ListFiles, MeasureSpace))
+"""SYNCING are the effects that take as long as a sync, READING those that take as long as a read; all others take as
+long as a write."""
 
 
 class DiskPace(msgspec.Struct, frozen=True):
-    """How long things take, in thousandths of a millisecond, from and to."""
+    """Durations in thousandths of a millisecond, each as a range."""
 
     read_us: tuple[int, int] = (50, 500)
     write_us: tuple[int, int] = (10, 200)
     sync_us: tuple[int, int] = (500, 4_000)
     stall_chance: float = 0.0
-    """Of a request to take `stall_us` more."""
+    """The chance that a request takes `stall_us` longer."""
     stall_us: tuple[int, int] = (100_000, 2_000_000)
     joined_chance: float = 0.3
-    """Of a sync to wait for a later one of the same file."""
+    """The chance that a sync waits for a later one of the same file."""
 
 
 class SimDisk:
@@ -60,6 +64,9 @@ class SimDisk:
         self._random = random
         self._pace = pace or DiskPace()
         self._directory = SimDirectory()
+        self._damaged: SimFile | None = None
+        self.was_damaged = False
+        """Whether a bit has flipped or a file was cut at any time."""
         self._lanes: dict[Lane, deque[tuple[int, Request]]] = {lane: deque() for lane in Lane}
         self._busy_until_us: Counter[Lane] = Counter()
         self._joined: dict[Lane, list[Ticket]] = {lane: [] for lane in Lane}
@@ -68,9 +75,9 @@ class SimDisk:
         self.capacity_bytes = capacity_bytes
         self.read_only = False
         self.slowness = 1
-        """How many times as long as usual everything takes, but for stalls."""
+        """The factor by which all durations except stalls are multiplied."""
 
-    # What a runtime does with it.
+    # The runtime's interface.
 
     def submit(self, requests: list[Request], now_ms: int) -> None:
         for request in requests:
@@ -81,30 +88,38 @@ class SimDisk:
 
     @property
     def next_ms(self) -> int:
-        """When there is something to take; NEVER_MS if nothing was asked for."""
+        """Returns when a completion is available; NEVER_MS if no request is pending."""
         due = [lane[0][0] for lane in self._lanes.values() if lane]
         return -(-min(due) // 1000) if due else NEVER_MS
 
     @property
     def telling_ms(self) -> int:
-        """When a machine hears of it: a write behind which something else waits is told together with that, as a disk
-        tells of several at a time."""
-        due_us = min((_worth_us(lane) for lane in self._lanes.values() if lane), default=None)
-        return NEVER_MS if due_us is None else -(-due_us // 1000)
+        """Returns when a machine is told of completions. A write that is followed by another request is reported
+        together with that request, as a disk reports several completions at a time."""
+        first_us = None
+        for lane in self._lanes.values():
+            if lane:
+                due_us = _worth_us(lane)
+                first_us = due_us if first_us is None or due_us < first_us else first_us
+        return NEVER_MS if first_us is None else -(-first_us // 1000)
 
     @property
     def idle_ms(self) -> int:
-        """When all is done that was asked for; 0 if it is."""
+        """Returns when all requests will be done; 0 if none is pending."""
         return -(-max((lane[-1][0] for lane in self._lanes.values() if lane), default=0) // 1000)
 
     def take_completions(self, now_ms: int) -> list[Completion]:
         completions: list[Completion] = []
+        now_us = now_ms * 1000
         while True:
-            ready = [lane for lane, waiting in self._lanes.items() if waiting and waiting[0][0] <= now_ms * 1000]
-            if not ready:
+            first: Lane | None = None
+            first_us = now_us + 1
+            for lane, waiting in self._lanes.items():
+                if waiting and waiting[0][0] < first_us:
+                    first, first_us = lane, waiting[0][0]
+            if first is None:
                 return completions
-            lane = min(ready, key=lambda lane: self._lanes[lane][0][0])
-            completions += self._finish(lane)
+            completions += self._finish(first)
 
     def _finish(self, lane: Lane) -> list[Completion]:
         _, request = self._lanes[lane].popleft()
@@ -128,11 +143,11 @@ class SimDisk:
         return [Completion(ticket, result, failure_of) for ticket in tickets]
 
     def _is_joined(self, lane: Lane, effect: Effect) -> bool:
-        """Whether this sync waits for a later one of the same file, with nothing but writes in between."""
+        """Whether this sync waits for a later one of the same file, with only writes in between."""
         if not isinstance(effect, SyncFile) or self._random.random() >= self._pace.joined_chance:
             return False
         for _, later in self._lanes[lane]:
-            if not isinstance(later.effect, Write | SyncFile) or later.effect.file != effect.file:
+            if not isinstance(later.effect, (Write, SyncFile)) or later.effect.file != effect.file:
                 return False
             if isinstance(later.effect, SyncFile):
                 return True
@@ -140,9 +155,10 @@ class SimDisk:
 
     def _duration_us(self, effect: Effect) -> int:
         pace = self._pace
-        if isinstance(effect, SyncFile | SyncDirectory | Create):
+        kind = type(effect)
+        if kind in SYNCING:
             span = pace.sync_us
-        elif isinstance(effect, Read | ListFiles | MeasureSpace):
+        elif kind in READING:
             span = pace.read_us
         else:
             span = pace.write_us
@@ -208,12 +224,12 @@ class SimDisk:
     # Faults.
 
     def crash(self, loss: Loss = Loss.SOME) -> None:
-        """The process is gone, and with it whatever it waited for. With any loss but NONE the machine is, too."""
+        """The process is gone, with all its requests. With any loss but NONE the machine loses power, too."""
         for lane, waiting in self._lanes.items():
-            # A few of the requests that nobody heard of again may have been carried out, or begun.
+            # A few of the requests that were never reported may have been carried out, or begun.
             for _ in range(self._random.randint(0, len(waiting))):
                 effect = waiting.popleft()[1].effect
-                if not isinstance(effect, SyncFile | SyncDirectory):
+                if not isinstance(effect, (SyncFile, SyncDirectory)):
                     self._perform_quietly(effect)
             waiting.clear()
             self._joined[lane].clear()
@@ -224,11 +240,11 @@ class SimDisk:
         try:
             self._perform(effect)
         except OSError:
-            # Nobody is left to hear of it.
+            # No process is left to report to.
             return
 
     def stall(self, now_ms: int, for_ms: int, lanes: Iterable[Lane] = Lane) -> None:
-        """Nothing is done for a while; then it goes on where it was."""
+        """Does nothing for a while, and then continues."""
         for lane in lanes:
             stalled_us = max(self._stalled_until_us[lane], now_ms * 1000)
             until_us = max(stalled_us, (now_ms + for_ms) * 1000)
@@ -237,20 +253,29 @@ class SimDisk:
             self._lanes[lane] = deque((due_us + more_us, request) for due_us, request in self._lanes[lane])
             self._busy_until_us[lane] = max(self._busy_until_us[lane] + more_us, until_us)
 
+    def leap(self, by_ms: int) -> None:
+        """The world's time has just advanced by so much in one step: all pending requests, and the ends of stalls, are
+        postponed by the same time."""
+        by_us = by_ms * 1000
+        for lane in Lane:
+            self._stalled_until_us[lane] += by_us
+            self._lanes[lane] = deque((due_us + by_us, request) for due_us, request in self._lanes[lane])
+            self._busy_until_us[lane] += by_us
+
     def fail_next(self, kind: type[Effect], number: int, count: int = 1) -> None:
-        """The next so many effects of this kind fail with this number of `errno`."""
+        """Lets the next `count` effects of this kind fail with this `errno`."""
         self._failures[kind, number] += count
 
     def heal(self) -> None:
-        """Nothing that was to fail fails any more."""
+        """Cancels all injected failures that have not occurred yet."""
         self._failures.clear()
 
     def calm_down(self) -> None:
-        """It never stalls again by itself."""
+        """Turns off random stalls."""
         self._pace = msgspec.structs.replace(self._pace, stall_chance=0.0)
 
     def hurry(self, now_ms: int) -> None:
-        """What was put off is done soon, and nothing takes longer than usual any more."""
+        """Ends stalls: postponed requests are done soon, and nothing takes longer than usual from now on."""
         self.slowness = 1
         self._stalled_until_us.clear()
         for lane, waiting in self._lanes.items():
@@ -268,27 +293,38 @@ class SimDisk:
         return None
 
     def flip_bit(self, file: FileName, bit: int) -> None:
-        self._directory.files[file].flip(bit)
+        self._damaged = self._directory.files[file]
+        self.was_damaged = True
+        self._damaged.flip(bit)
 
     def truncate_file(self, file: FileName, size_bytes: int) -> None:
-        self._directory.files[file].resize(size_bytes)
-        self._directory.files[file].sync()
+        self._damaged = self._directory.files[file]
+        self.was_damaged = True
+        self._damaged.resize(size_bytes)
+        self._damaged.sync()
+
+    @property
+    def damaged_file(self) -> FileName | None:
+        """Returns the file that a flipped bit or a cut damaged last, as long as it exists, under its current name."""
+        if self._damaged is None:
+            return None
+        return next((name for name, file in self._directory.files.items() if file is self._damaged), None)
 
     def lose_file(self, file: FileName) -> None:
         self._directory.delete(file)
         self._directory.sync()
 
     def wipe(self) -> None:
-        """Another disk takes its place, after a crash."""
+        """Replaces the disk by an empty one, after a crash."""
         self.crash(Loss.ALL)
         self._directory = SimDirectory()
 
     def copy(self) -> dict[FileName, bytes]:
-        """All files at one moment, as a file system's snapshot has them."""
+        """Returns all files at one moment, as a snapshot of a file system does."""
         return {name: bytes(file.content) for name, file in self._directory.files.items()}
 
     def put_back(self, files: Mapping[FileName, bytes]) -> None:
-        """An older copy takes the place of everything, after a crash."""
+        """Replaces everything by an older copy, after a crash."""
         self.crash(Loss.ALL)
         self._directory = SimDirectory(files)
 

@@ -1,10 +1,10 @@
-"""Files that remember what of them would survive a crash, and what might.
+"""Files that record which part of their content would survive a crash, and which part might.
 
-What a sync has covered is safe. Of everything since then a crash keeps or loses each part on its own: every sector of a
-file is as it was at the last sync or as any later write left it; the size is the old one or any it has had since; each
-change of the directory happened or did not. That is more than a good file system does to its users, and no more than it
-promises. A sync that fails leaves parts of what it should have written clean in memory and old on the disk: later syncs
-pass over them, and who reads the file after the process has ended may find them old.
+Synced data is safe. A crash keeps or loses each later change on its own: every sector of a file has the content of the
+last sync or of any later write; the size is the synced one or any later one; each change of the directory happened or
+did not. A good file system loses less than that, but promises no more. A sync that fails leaves parts of the data clean
+in memory and old on the disk: later syncs skip them, and a process that reads the file after this process has ended may
+find the old data.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Loss(enum.Enum):
     """How a crash treats what was not synced."""
 
     ALL = "all"
-    """All of it is lost."""
+    """All unsynced data is lost."""
     NONE = "none"
-    """It survives, as when only the process was killed."""
+    """All unsynced data survives, as when only the process was killed."""
     SOME = "some"
-    """Each part survives or not."""
+    """Each part of the unsynced data survives or does not."""
 
 
 class SimFile:
@@ -37,10 +37,10 @@ class SimFile:
         self.reserved_bytes = reserved_bytes
         self._synced = b""
         self._versions: dict[int, list[bytes]] = {}
-        """What each sector was since the last sync."""
+        """All contents that each sector has had since the last sync."""
         self._sizes = [0]
         self._dropped: dict[int, bytes] = {}
-        """Sectors that a failed sync did not write, and what the disk has in their place."""
+        """Sectors that a failed sync did not write, with the content that is on the disk instead."""
 
     @property
     def used_bytes(self) -> int:
@@ -80,8 +80,8 @@ class SimFile:
                 self._dropped[sector] = self._synced[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
 
     def crash(self, random: Random, loss: Loss) -> None:
-        """After a loss of power everything that is left is safe. After a kill the system still has what was written,
-        and may lose it with the next loss of power: until then nobody but a sync makes it safe."""
+        """Applies a crash. After a loss of power everything that is left is safe. After a kill the operating system
+        still has the written data, and may lose it at the next loss of power; until then only a sync makes it safe."""
         if loss is Loss.ALL:
             self.content = bytearray(self._synced)
         elif loss is Loss.SOME:
@@ -96,7 +96,7 @@ class SimFile:
     def _lottery(self, random: Random) -> bytearray:
         size_bytes = random.choice(self._sizes)
         content = bytearray(self._synced[:size_bytes].ljust(size_bytes, b"\0"))
-        # Disks differ in how much they lose, so crashes should.
+        # Disks differ in how much they lose, so the share is drawn.
         kept_share = random.choice((0.1, 0.5, 0.9))
         for sector, versions in self._versions.items():
             if random.random() < kept_share:
@@ -106,7 +106,7 @@ class SimFile:
         return content
 
     def flip(self, bit: int) -> None:
-        """Rot: on the disk, whatever was synced."""
+        """Flips a bit on the disk, whatever was synced."""
         at, mask = bit // 8, 1 << bit % 8
         self.content[at] ^= mask
         self.sync()
@@ -126,7 +126,8 @@ class SimDirectory:
         self.files: dict[FileName, SimFile] = {}
         self._synced: dict[FileName, SimFile] = {}
         self._changes: list[tuple[FileName | None, FileName, SimFile]] = []
-        """(old name, new name, file) as far as there is one; a file without a new name is gone."""
+        """Changes as (old name, new name, file). Without an old name the file is new; without a new name it was
+        removed."""
         for name, content in (contents or {}).items():
             file = self.files[name] = SimFile()
             file.write(0, content)

@@ -1,4 +1,4 @@
-"""What a broker writes, read as a client reads it: frames to methods with their bodies."""
+"""Parses a broker's output as a client does: from frames to methods with their bodies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pandomq.properties import body_size
 from pandomq.wire.codec import BODY_FRAME, FRAME_START, HEADER_FRAME, HEARTBEAT_FRAME, METHOD_FRAME, decode_method
 
 START_BYTES: Final = FRAME_START.size
+FRAME_MAX: Final = 8192
+"""The maximum frame size to which all simulated clients agree."""
 
 
 class Heard(NamedTuple):
@@ -16,18 +18,19 @@ class Heard(NamedTuple):
     method: Method
     body: bytes = b""
     header: bytes = b""
-    """Of the content."""
+    """The header of the content."""
 
 
 class FrameReader:
-    """Of one connection. What it reads must be right: a broker that writes anything else has a bug."""
+    """The parser of one connection. It expects correct input: a broker that writes anything else has a bug."""
 
     __slots__ = ("_contents", "_held")
 
     def __init__(self) -> None:
         self._held = b""
         self._contents: dict[int, tuple[Method, bytearray, int, bytes]] = {}
-        """By channel: a method whose content is not complete, its body so far, what is missing (-1: all), header."""
+        """By channel: a method whose content is not complete, its body so far, the number of missing bytes (-1: all),
+        header."""
 
     def feed(self, data: bytes) -> list[Heard]:
         data = self._held + data if self._held else data
@@ -39,6 +42,7 @@ class FrameReader:
             if end >= size:
                 break
             assert data[end] == 0xCE, "a frame that does not end"
+            assert kind != BODY_FRAME or length + START_BYTES < FRAME_MAX, "a frame that is larger than was agreed"
             self._frame(kind, channel, data[at + START_BYTES : end], heard)
             at = end + 1
         self._held = data[at:]

@@ -1,7 +1,7 @@
-"""A machine as far as it does not matter what runs on it: a disk, a clock that drifts, pauses, and lives.
+"""The part of a machine that does not depend on the software on it: a disk, a clock that drifts, pauses, and lives.
 
-A life is what a crash ends. Whatever was to happen later in a life does not happen in the next; whatever was to happen
-during a pause happens after it, in order.
+A crash ends a life. Calls that were scheduled in one life do not happen in the next one; calls that were due during a
+pause happen after it, in order.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import TYPE_CHECKING, Final
 
-from pandomq.journal.effects import Completion, Request
+from pandomq.journal.effects import Completion, FileName, Request
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.clock import SteadyClock
 from pandomq.sim.disk import NEVER_MS, SimDisk
+from pandomq.sim.files import Loss
 from pandomq.sim.old_copy import Files, marked
-from pandomq.sim.trace import Trace
+from pandomq.sim.trace import WorldTrace
+
+if TYPE_CHECKING:
+    from pandomq.replica.replica import Replica
+
+PAGES: Final = "pages-"
+"""The beginning of the names of page files."""
 
 
 class Host:
@@ -23,13 +31,13 @@ class Host:
         self,
         name: str,
         agenda: Agenda,
-        trace: Trace,
+        trace: WorldTrace,
         random: Random,
         disk: SimDisk,
         lives: Iterator[int],
         drift_permille: int,
     ) -> None:
-        """`lives` numbers the lives of all machines, so that each is another one."""
+        """`lives` numbers the lives of all machines, so that no two lives have the same number."""
         self.name = name
         self._agenda = agenda
         self._trace = trace
@@ -41,26 +49,43 @@ class Host:
         self.life = 0
         self._paused_until_ms = 0
         self._waiting: deque[Callable[[], None]] = deque()
-        """What happens when a pause is over."""
+        """The calls that happen when the pause is over."""
         self._disk_due_ms = NEVER_MS
         self.wounded = False
-        """Its disk lost something that had been synced, and it has not got it back yet."""
+        """Whether the disk has lost data that had been synced, and the machine has not got it back yet."""
         self.copy: Files | None = None
-        """Of its store, made a while ago."""
+        """A copy of the store that was made a while ago."""
 
-    # What runs on it.
+    # The software on the machine.
 
     @property
     def reachable(self) -> bool:
-        """Something runs, though it may pause."""
+        """Whether a process runs, even if it is paused."""
+        raise NotImplementedError
+
+    @property
+    def up(self) -> bool:
+        """Whether a process runs, or another one is about to replace it."""
+        return self.reachable
+
+    @property
+    def replica(self) -> Replica | None:
+        """The replica; None while no process runs, or the process reads its store."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def crash(self, loss: Loss) -> None:
+        """Kills the process; with any loss but NONE the machine fails with it."""
         raise NotImplementedError
 
     def completed(self, completions: list[Completion]) -> None:
-        """What the disk did."""
+        """The disk has completed these requests."""
         raise NotImplementedError
 
     def abandon_store(self) -> None:
-        """Whatever runs ends, and its power with it; what comes next does not begin a cluster again."""
+        """Ends the process, as by a power loss; the machine's next process does not found a cluster again."""
         raise NotImplementedError
 
     @property
@@ -71,6 +96,11 @@ class Host:
     def awake(self) -> bool:
         return self.reachable and self._agenda.now_ms >= self._paused_until_ms
 
+    @property
+    def paused_until_ms(self) -> int:
+        """The end of the pause in the world's time; it may be over."""
+        return self._paused_until_ms
+
     # Pauses and lives.
 
     def begin_life(self) -> None:
@@ -78,14 +108,24 @@ class Host:
         self._disk_due_ms = NEVER_MS
 
     def pause(self, for_ms: int) -> None:
-        """The process does nothing for a while; the disk and the network go on."""
+        """Pauses the process; the disk and the network continue."""
         self._trace.say(self.name, f"does nothing for {for_ms} ms")
         self._paused_until_ms = max(self._paused_until_ms, self._agenda.now_ms + for_ms)
 
     def wake_up(self) -> None:
-        """A pause ends now."""
+        """Ends the pause now."""
         self._paused_until_ms = min(self._paused_until_ms, self._agenda.now_ms)
         self._agenda.after(0, self._go_on)
+
+    def leap(self, by_ms: int) -> None:
+        """The world's time has just advanced by so much in one step, and all scheduled calls were postponed by the same
+        time. This postpones the end of a pause, too, and the requests to the disk."""
+        self.steady.leap(by_ms)
+        self.disk.leap(by_ms)
+        if self._disk_due_ms != NEVER_MS:
+            self._disk_due_ms += by_ms
+        if self._paused_until_ms > self._agenda.now_ms - by_ms:
+            self._paused_until_ms += by_ms
 
     def when_running(self, call: Callable[[], None]) -> None:
         if not self._waiting and self._agenda.now_ms >= self._paused_until_ms:
@@ -103,19 +143,37 @@ class Host:
             self._waiting.popleft()()
 
     def in_life(self, call: Callable[[], None]) -> Callable[[], None]:
-        """The call, unless the life is another one by then."""
+        """Returns the call, which does nothing if the life has ended by then."""
         life = self.life
 
         def called() -> None:
             if self.life == life and self.reachable:
                 call()
 
-        return lambda: self.when_running(called)
+        def when_running() -> None:
+            if self._waiting or self._agenda.now_ms < self._paused_until_ms:
+                self.when_running(called)
+            elif self.life == life and self.reachable:
+                call()
 
-    # What a disk loses for good.
+        return when_running
+
+    # Permanent losses of a disk.
+
+    @property
+    def rotten_pages(self) -> FileName | None:
+        """Returns a damaged page file that is still in use. The broker reads a page only when its messages are needed,
+        so it may catch up with the log, and be elected, long before it finds the damage."""
+        file = self.disk.damaged_file
+        return file if file is not None and file.startswith(PAGES) else None
+
+    @property
+    def lacks_data(self) -> bool:
+        """Whether synced data is missing from the disk, even if the broker has not noticed."""
+        return self.wounded or self.rotten_pages is not None
 
     def wipe(self) -> None:
-        """It is replaced by an empty one."""
+        """Replaces the disk by an empty one."""
         self._trace.say(self.name, "gets an empty disk")
         self.wounded = True
         self.abandon_store()
@@ -126,7 +184,7 @@ class Host:
         self.copy = self.disk.copy()
 
     def put_back(self, *, mark: bool) -> None:
-        """What it has is replaced by the copy."""
+        """Replaces the store by the copy."""
         assert self.copy is not None
         self._trace.say(self.name, f"gets {'a backup' if mark else 'an old copy'} of its store")
         self.wounded = True
@@ -140,10 +198,12 @@ class Host:
         if requests:
             self._trace.asked(self._border, requests)
             self.disk.submit(requests, self._agenda.now_ms)
-        self._await_disk()
+            self._await_disk()
+        elif self._disk_due_ms == NEVER_MS:
+            self._await_disk()
 
     def disk_hurries(self) -> None:
-        """What it had put off is done soon."""
+        """The disk finishes soon everything that it had postponed."""
         self.disk.hurry(self._agenda.now_ms)
         if self.reachable:
             self._await_disk()
@@ -156,7 +216,7 @@ class Host:
 
     def _disk_ready(self) -> None:
         if self._agenda.now_ms < self._disk_due_ms:
-            # What this was to look at has been looked at since.
+            # A later call has already handled these completions.
             return
         self._disk_due_ms = NEVER_MS
         completions = self.disk.take_completions(self._agenda.now_ms)

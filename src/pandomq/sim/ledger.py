@@ -1,7 +1,7 @@
-"""What clients were promised and what they saw: the facts that all checkers share.
+"""The promises to clients and the clients' observations: the facts that all checkers share.
 
-Every publish is a message of its own, also if a publisher says the same again after it lost its connection: its body
-begins with the number of its channel and its own number on it, so that every delivery can be told from every other.
+Every publish is a message of its own, even if a publisher repeats a publish after it lost its connection. The body
+begins with the number of the channel and the message's number on it, so every delivery identifies its message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pandomq.sim.queues import QueueKind
 
 
 class BrokenPromise(Exception):
-    """The broker did what it must not."""
+    """The broker did something that it must not do."""
 
     def __init__(self, promise: str, text: str) -> None:
         super().__init__(f"{promise}: {text}")
@@ -22,35 +22,36 @@ class BrokenPromise(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Message:
+class SentMessage:
     channel: int
-    """The publisher's; no two channels of a world have the same number."""
+    """The number of the publisher's channel; no two channels of a world have the same number."""
     number: int
-    """From one on, in the order of publishing."""
+    """The number on the channel, from one on, in the order of publishing."""
     queues: tuple[str, ...]
     persistent: bool
     priority: int
     value_key: str | None
     life: int
-    """Of the broker it was published to."""
+    """The life of the broker to which it was published."""
     sent_ms: int
-    """By the broker's clock."""
-    transaction: Transaction | None = None
+    """The time at which it was sent, by the broker's clock."""
+    transaction: ClientTransaction | None = None
     confirmed: bool = False
     refused: bool = False
     confirmed_life: int = 0
     confirmed_ms: int = 0
-    """By the world's time."""
+    """The time of the confirm in the world's time."""
     said_again: bool = False
-    """By its publisher, under the same number: if the broker has lost the first it is a new one."""
+    """The publisher has published it again under the same number: if the broker has lost the first one, the second is
+    new."""
     discarded: bool = False
-    """It was staged, and nobody will ever name it."""
+    """The message was staged in an attempt that no commit will ever name."""
 
     def __str__(self) -> str:
         return f"message {self.channel}:{self.number}"
 
 
-class Phase(enum.Enum):
+class TransactionPhase(enum.Enum):
     OPEN = "open"
     COMMITTING = "in doubt"
     COMMITTED = "committed"
@@ -58,67 +59,84 @@ class Phase(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Transaction:
+class ClientTransaction:
     number: int
-    messages: list[Message] = field(default_factory=list)
-    settled: list[tuple[str, Message]] = field(default_factory=list)
-    """Deliveries that it acks."""
-    phase: Phase = Phase.OPEN
+    messages: list[SentMessage] = field(default_factory=list)
+    settled: list[tuple[str, SentMessage]] = field(default_factory=list)
+    """Deliveries that the transaction acks."""
+    phase: TransactionPhase = TransactionPhase.OPEN
 
     def __str__(self) -> str:
         return f"transaction {self.number}"
 
 
-Place = tuple[str, Message]
+Place = tuple[str, SentMessage]
 
 
 class Delivery(NamedTuple):
-    """As the broker wrote it."""
+    """A delivery, as the broker wrote it."""
 
-    message: Message
+    message: SentMessage
     queue: str
     redelivered: bool
     asked: bool
-    """The answer to basic.get, which may have waited behind other answers."""
+    """Whether this answers basic.get; such an answer may have waited behind other answers."""
     connection: object
-    """Whose client gets it."""
+    """The connection of the client that receives it."""
 
     @property
     def place(self) -> Place:
         return (self.queue, self.message)
 
 
-class Ledger:
+class WorldLedger:
     def __init__(self) -> None:
         self.kinds: dict[str, QueueKind] = {}
-        self.messages: dict[bytes, Message] = {}
-        self.transactions: list[Transaction] = []
+        self.messages: dict[bytes, SentMessage] = {}
+        self.transactions: list[ClientTransaction] = []
         self.emitted: dict[Place, int] = {}
-        """What the broker wrote to a consumer, and in which of its lives it did so first."""
+        """The deliveries that the broker wrote, each with the life of the broker in which it did so first."""
         self.settled: dict[Place, int] = {}
-        """How often its ack was sent, or none was wanted: it need not come again."""
+        """How often each delivery was acked, or was sent without acks; the message need not come again."""
         self.proven: set[Place] = set()
-        """The ack is known to be safe: it must not come again."""
-        self.left: dict[str, list[Message]] = {}
-        """What the queues held in the end."""
+        """Messages whose ack is known to be durable; they must not come again."""
+        self.left: dict[str, list[SentMessage]] = {}
+        """The messages that were in the queues at the end."""
         self._channels = 0
         self.ends_ms: list[int] = []
-        """When processes ended, by the world's time."""
+        """The times at which processes ended, in the world's time."""
+        self.leapt_ms = 0
+        """The total time in which nothing happened at all."""
+        self.last_leap_ms = 0
+        """When the world continued after the last standstill, in the world's time."""
+        self.drilled_ms = 0
+        """When a drill was last in progress; a drill disturbs brokers after the faults have ended."""
         self.losses_ms: list[int] = []
-        """When machines lost what was not synced, or more."""
+        """The times at which machines lost unsynced data, or more."""
+        self.alone_since: int | None = None
+        """The first term in which a root was the only member; messages that are not persistent were then in no
+        entry."""
+        self.injected = 0
+        """The number of unexpected exceptions that were raised in brokers."""
+        self.failed = 0
+        """How often a client was told that the broker failed at its request."""
+        self.epoch = 0
+        """The number of forced promotions."""
 
     def new_channel(self) -> int:
         self._channels += 1
         return self._channels
 
     def begin_epoch(self) -> None:
-        """A broker was promoted by force: what was promised before may be lost, and what was acked may come again."""
+        """A broker was promoted by force: earlier promises may be lost, and acked messages may come again."""
+        self.epoch += 1
         for message in self.messages.values():
             message.confirmed = message.refused = False
         for transaction in self.transactions:
-            if transaction.phase is Phase.COMMITTED:
-                transaction.phase = Phase.COMMITTING
+            if transaction.phase is TransactionPhase.COMMITTED:
+                transaction.phase = TransactionPhase.COMMITTING
         self.proven.clear()
+        self.epoch += 1
 
     def settle(self, place: Place) -> None:
         self.settled[place] = self.settled.get(place, 0) + 1
@@ -129,14 +147,14 @@ class Ledger:
         if not self.settled[place]:
             del self.settled[place]
 
-    def message_of(self, body: bytes) -> Message:
+    def message_of(self, body: bytes) -> SentMessage:
         message = self.messages.get(body.partition(b"|")[0])
         if message is None:
             raise BrokenPromise("nothing is made up", f"a delivery of {body[:40]!r}, which nobody published")
         return message
 
-    def find(self, queue: str, message: Message) -> bool:
-        """Whether it was ever seen where it was published to, or where such messages go when they die."""
+    def find(self, queue: str, message: SentMessage) -> bool:
+        """Whether the message was ever seen in its queue, or in the queue of that queue's dead letters."""
         return any((place, message) in self.emitted for place in self.places(queue))
 
     def places(self, queue: str) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""One machine: a disk, clocks, and now and then a broker's process. The second runtime.
+"""One machine of the simulated runtime: a disk, clocks, and at times a broker's process.
 
-It stands where `runtime.server` and `runtime.process` stand, and does what they do in the same order: hands in what was
-read, gathers it for a step, carries out what a step asks for, tells what the disk did, and keeps the timer. The node in
-it is the one that `pandomq start` runs. When a node asks to be replaced another one takes its place: a new life, though
-the process is the same.
+It replaces `runtime.server` and `runtime.process`, and does the same in the same order: it passes received bytes to the
+node, gathers them for a step, carries out the effects of the step, reports completions of the disk, and keeps the
+timer. The node is the one that `pandomq start` runs. When a node requests a restart, another one replaces it: this is a
+new life in the same process.
 """
 
 from __future__ import annotations
@@ -25,38 +25,39 @@ from pandomq.node.output import Output, carry_out
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.client_side import ClientSide
+from pandomq.sim.byte_network import ByteNetwork
 from pandomq.sim.clock import ProcessClock, WallClock
+from pandomq.sim.connections import Connections
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
-from pandomq.sim.network import Network
-from pandomq.sim.trace import Trace
+from pandomq.sim.injection import Injected
+from pandomq.sim.trace import WorldTrace
 
 if TYPE_CHECKING:
-    from pandomq.node.attempts import Attempt
-    from pandomq.node.dialed import Dialed
-    from pandomq.node.logins import Question
+    from pandomq.cluster.dialed_connection import Dialed
+    from pandomq.node.clients.attempts import LoginAttempt
+    from pandomq.node.clients.logins import PasswordCheck
     from pandomq.replica.replica import Replica
     from pandomq.sim.watch import Watch
 
 CLUSTER: Final = ClusterId("5f0c4a56-2a7e-4b8c-9d5e-7a1f3c9b2e10")
 GATHER_CHANCE: Final = 0.3
-"""Of a step to wait a millisecond for what else arrives."""
+"""The chance that a step waits a millisecond for further input."""
 
 
-class Machine(ClientSide):
+class Machine(Connections):
     def __init__(
         self,
         name: str,
         agenda: Agenda,
-        trace: Trace,
+        trace: WorldTrace,
         random: Random,
         disk: SimDisk,
         settings: NodeSettings,
         journal_settings: JournalSettings,
         watch: Watch,
         lives: Iterator[int],
-        network: Network,
+        network: ByteNetwork,
         *,
         drift_permille: int = 0,
     ) -> None:
@@ -69,9 +70,9 @@ class Machine(ClientSide):
         self.clock = ProcessClock(self.steady, self.wall)
         self.node: Node | None = None
         self.journal: Journal
-        """Of the node."""
+        """The node's journal."""
         self.renewing = False
-        """Its process is between two lives."""
+        """Whether the process is between two lives."""
         self.last_loss = Loss.NONE
         self.secondary = settings.cluster.observer
         self.serving = False
@@ -94,18 +95,26 @@ class Machine(ClientSide):
 
     @property
     def accepting(self) -> bool:
-        """Clients may come, if only to hear who serves."""
+        """Whether clients may connect, if only to be told which broker serves."""
         return self.node is not None and self.node.following and not self.stopping
 
     @property
     def replica(self) -> Replica | None:
-        """None while it reads its store."""
+        """The replica; None while the node reads its store."""
         replica = None if self.node is None else self.node.peers.replica
         return None if replica is None or replica.role is Role.RECOVERING else replica
 
     @property
+    def network(self) -> ByteNetwork:
+        return self._network
+
+    @property
+    def settings(self) -> NodeSettings:
+        return self._settings
+
+    @property
     def broker_ms(self) -> int:
-        """What time it is for the broker, if it serves."""
+        """The broker's time, if it serves."""
         ahead_ms = 0 if self.node is None else self.node.broker.clock_ahead_ms
         return self.clock.now_ms() - ahead_ms
 
@@ -131,7 +140,8 @@ class Machine(ClientSide):
         self._step()
 
     def _make_journal(self) -> Journal:
-        """Where brokers dial each other a store that is empty belongs to no cluster, unless this is the beginning."""
+        """Opens the journal. In a cluster a broker with an empty store belongs to no cluster, except at the beginning
+        of the world."""
         cluster = self._settings.cluster
         if cluster.founding or not cluster.key:
             return Journal(
@@ -145,7 +155,7 @@ class Machine(ClientSide):
         )
 
     def crash(self, loss: Loss) -> None:
-        """The process is killed; with any loss but NONE the machine goes down with it."""
+        """Kills the process; with any loss but NONE the machine fails with it."""
         self._trace.say(self.name, "is killed" if loss is Loss.NONE else f"loses power: unsynced {loss.value} lost")
         self._end(None, loss)
 
@@ -156,15 +166,16 @@ class Machine(ClientSide):
         self.wake_up()
         self.last_loss = loss
         self.disk.crash(loss)
-        self._network.went(self.name, told=loss is Loss.NONE)
+        self._network.died(self.name, with_machine=loss is not Loss.NONE)
         cables, self.cables = self.cables, {}
         for cable in cables:
-            # What the system had taken goes out even after its process has gone, unless the machine has, too.
+            # Bytes that the operating system had accepted are sent even after the process has gone, unless the machine
+            # has failed, too.
             cable.crashed(heard=loss is Loss.NONE or self._random.random() < 0.5)
         self.watch.ended(self, fault)
 
     def _note_founded(self) -> None:
-        """Who has begun with the others does not do so again, even if it has lost everything."""
+        """A machine that has founded the cluster once does not do so again, even if it loses everything."""
         if self.replica is not None:
             self._may_not_found()
 
@@ -178,7 +189,7 @@ class Machine(ClientSide):
         self._may_not_found()
 
     def _leave(self, reason: str) -> None:
-        """The node is gone. A disk that does not answer keeps the new one waiting."""
+        """The node is gone. If a disk does not answer, the new node waits."""
         self._trace.say(self.name, f"begins again: {reason}")
         old = self.node
         assert old is not None
@@ -187,7 +198,7 @@ class Machine(ClientSide):
         self.serving = False
         self.renewing = True
         self.cables.clear()
-        self._network.went(self.name, told=True)
+        self._network.left(self.name)
         self.watch.left(self)
         life = self.life
 
@@ -195,7 +206,7 @@ class Machine(ClientSide):
             if self.life != life or not self.renewing:
                 return
             if self.disk.idle_ms > self._agenda.now_ms:
-                # It has stalled meanwhile.
+                # The disk has stalled meanwhile.
                 self._agenda.at(self.disk.idle_ms, lambda: self.when_running(begin))
             else:
                 self._renew(old)
@@ -204,7 +215,7 @@ class Machine(ClientSide):
 
     def _renew(self, old: Node) -> None:
         try:
-            # Nobody waits for it any more, but what failed must not be taken for done by who comes next.
+            # No node waits for these completions any more, but the next node must not treat a failed request as done.
             old.disk_completed(self.disk.take_completions(self._agenda.now_ms), self.clock.now_ms())
         except StoreFault as fault:
             self._fail(fault)
@@ -221,23 +232,23 @@ class Machine(ClientSide):
         self._end(fault, self._random.choice((Loss.NONE, Loss.SOME)))
 
     def shut_down(self) -> None:
-        """In order, as on SIGTERM."""
+        """Stops the process in order, as SIGTERM does."""
         assert self.node is not None
         self._trace.say(self.name, "is asked to stop")
         self.serving = False
         self.stopping = True
-        self.node.retirement.begin()
+        self.node.graceful_stop.begin()
         self._step()
-        self._agenda.after(10, self._shut_down_when_retired(self.life))
+        self._agenda.after(10, self._shut_down_when_over(self.life))
 
-    def _shut_down_when_retired(self, life: int) -> Callable[[], None]:
+    def _shut_down_when_over(self, life: int) -> Callable[[], None]:
         """A root hands over first, if it can; then this life ends by itself."""
 
         def look() -> None:
             if self.life != life or self.node is None:
                 return
-            if not self.node.retirement.over:
-                self._agenda.after(10, self._shut_down_when_retired(life))
+            if not self.node.graceful_stop.over:
+                self._agenda.after(10, self._shut_down_when_over(life))
                 return
             self.node.shut_down(self.clock.now_ms())
             self._step()
@@ -291,9 +302,10 @@ class Machine(ClientSide):
         self.steps += 1
         if not node.ready:
             self.clock.go_on_from(node.last_ms)
-        output = node.step(self.clock.now_ms(), self.note_told())
+        output = self.enter(node.step)(self.clock.now_ms(), self.note_told())
+        self._look_at(node.guard.errors)
         self._carry_out(node, output)
-        # Also at what it has said and stored before it goes.
+        # The watch also sees what the node has sent and stored before it ends.
         self.watch.stepped(self)
         if output.restart is not None:
             self._leave(output.restart)
@@ -303,34 +315,39 @@ class Machine(ClientSide):
         if not self.serving and not self.stopping and node.ready:
             self._open()
 
+    def _look_at(self, errors: list[Exception]) -> None:
+        """Brokers continue after an unexpected exception; a world does not, unless the exception was injected."""
+        for error in errors:
+            if not isinstance(error, Injected):
+                raise error
+            self._trace.say(self.name, f"fails {error}")
+        errors.clear()
+
     def _carry_out(self, node: Node, output: Output) -> None:
         self.submit(list(output.disk))
-        for peer, data in output.sends:
-            self._network.send(self.name, peer, data)
-        for dialed, octets in output.peer_writes:
-            self._trace.crossed(self._border, bytes(octets))
-            dialed.socket.write(octets)
         for link, data in output.writes:
-            self._trace.crossed(self._border, data)
+            self._trace.crossed(self._border, bytes(data))
             link.socket.write(data)
-
         for effect in output.data:
             carry_out_data(effect)
-
-        def dial(dialed: Dialed) -> None:
-            self._network.dial(self, dialed)
-
-        def verify(attempt: Attempt, question: Question) -> None:
-            self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
-
-        for control in (*output.controls, *output.peer_controls):
-            carry_out(control, dial, verify)
+        if output.controls:
+            self._carry_out_controls(node, output)
         if output.more:
             self._ask_step()
 
-    def _verifier(self, node: Node, attempt: Attempt, question: Question) -> Callable[[], None]:
+    def _carry_out_controls(self, node: Node, output: Output) -> None:
+        def dial(dialed: Dialed) -> None:
+            self._network.dial(self, dialed)
+
+        def verify(attempt: LoginAttempt, question: PasswordCheck) -> None:
+            self._agenda.after(1, self.in_life(self._verifier(node, attempt, question)))
+
+        for control in output.controls:
+            carry_out(control, dial, verify)
+
+    def _verifier(self, node: Node, attempt: LoginAttempt, question: PasswordCheck) -> Callable[[], None]:
         def verify() -> None:
-            node.verified(attempt, question, fits=question.fits(), now_ms=self.clock.now_ms())
+            self.enter(node.verified)(attempt, question, fits=question.fits(), now_ms=self.clock.now_ms())
             self._ask_step()
 
         return verify
@@ -340,7 +357,7 @@ class Machine(ClientSide):
     def completed(self, completions: list[Completion]) -> None:
         assert self.node is not None
         try:
-            self.node.disk_completed(completions, self.clock.now_ms())
+            self.enter(self.node.disk_completed)(completions, self.clock.now_ms())
         except StoreFault as fault:
             self._fail(fault)
             return
@@ -371,7 +388,7 @@ class Machine(ClientSide):
 
     def _tick(self) -> None:
         assert self.node is not None
-        self.node.tick(self.clock.now_ms(), self.steady.now_ms())
+        self.enter(self.node.tick)(self.clock.now_ms(), self.steady.now_ms())
+        # This timer has expired; the step sets the next one.
+        self._timer_ms = NEVER_MS
         self._step()
-        if self.reachable:
-            self._set_timer()

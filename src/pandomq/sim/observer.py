@@ -1,4 +1,4 @@
-"""Looks at all that brokers write and tells the checkers, in terms of messages and queues."""
+"""Observes everything that brokers write, and reports it to the checkers in terms of messages and queues."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ from pandomq.journal.faults import StoreFault
 from pandomq.methods import BasicDeliver, BasicGetOk
 from pandomq.sim.cable import Cable
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.files import Loss
 from pandomq.sim.frames import Heard
-from pandomq.sim.ledger import Delivery, Ledger, Message, Transaction
+from pandomq.sim.ledger import ClientTransaction, Delivery, SentMessage, WorldLedger
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine
 
 
-class Observer:
-    def __init__(self, ledger: Ledger, checkers: Sequence[Checker]) -> None:
+class WorldObserver:
+    def __init__(self, ledger: WorldLedger) -> None:
         self._ledger = ledger
-        self.checkers = checkers
-        # Few of them look at every step.
-        self._stepping = [checker for checker in checkers if type(checker).stepped is not Checker.stepped]
+        self.checkers: Sequence[Checker] = ()
+        self._stepping: Sequence[Checker] = ()
+        self._stepping_everywhere: Sequence[Checker] = ()
         self.on_opened: Callable[[Machine], None] = lambda machine: None
         self.on_ended: Callable[[Machine, StoreFault | None], None] = lambda machine, fault: None
 
-    # Of machines.
+    def watch_with(self, checkers: Sequence[Checker]) -> None:
+        self.checkers = checkers
+        # Few checkers inspect every step.
+        self._stepping = [checker for checker in checkers if type(checker).stepped is not Checker.stepped]
+        self._stepping_everywhere = [checker for checker in self._stepping if checker.looks_everywhere]
+
+    # Events of machines.
 
     def emitted(self, cable: Cable, methods: list[Heard]) -> None:
         client = cable.client
-        assert isinstance(client, Client)
+        assert isinstance(client, SimulatedClient)
         if client.subscribes:
             return
         for _, method, body, _ in methods:
@@ -47,16 +53,18 @@ class Observer:
                 checker.emitted(delivery, cable.machine)
             self._delivered(client, queue, message, cable)
 
-    def _delivered(self, client: Client, queue: str, message: Message, cable: Cable) -> None:
-        # The life that counts is the root's, which is known only where the root itself speaks.
+    def _delivered(self, client: SimulatedClient, queue: str, message: SentMessage, cable: Cable) -> None:
+        # The life that counts is the root's, which is known only if the root itself wrote the delivery.
         self._ledger.emitted.setdefault((queue, message), 0 if cable.proxied else cable.machine.life)
         if client.no_ack:
             self._ledger.settle((queue, message))
 
     def stepped(self, machine: Machine) -> None:
-        for checker in self._stepping:
-            if not machine.secondary or checker.looks_everywhere:
-                checker.stepped(machine)
+        if machine.serving and machine.node is not None and not machine.node.broker.replicated:
+            term = machine.node.broker.engine.term
+            self._ledger.alone_since = min(term, self._ledger.alone_since or term)
+        for checker in self._stepping_everywhere if machine.secondary else self._stepping:
+            checker.stepped(machine)
 
     def opened(self, machine: Machine) -> None:
         for checker in self.checkers:
@@ -69,39 +77,43 @@ class Observer:
         self.left(machine)
         self.on_ended(machine, fault)
 
+    def injected(self) -> None:
+        self._ledger.injected += 1
+
     def left(self, machine: Machine) -> None:
         if machine.secondary:
-            # It had nothing that anybody was promised.
+            # The store held nothing that any client was promised.
             return
         self._ledger.ends_ms.append(machine.world_ms)
         for checker in self.checkers:
             checker.ended(machine)
 
-    # Of clients.
+    # Events of clients.
 
-    def published(self, message: Message) -> None:
+    def published(self, message: SentMessage) -> None:
         for checker in self.checkers:
             checker.published(message)
 
-    def confirmed(self, message: Message, cable: Cable) -> None:
+    def confirmed(self, message: SentMessage, cable: Cable) -> None:
         machine = cable.machine
         message.confirmed = True
-        message.confirmed_life = 0 if cable.proxied else machine.life
+        # The life that wrote the confirm: the broker may have restarted its state while the confirm was under way.
+        message.confirmed_life = 0 if cable.proxied else cable.life
         message.confirmed_ms = machine.world_ms
         for checker in self.checkers:
             checker.confirmed(message, machine)
 
-    def confirmed_at_root(self, message: Message) -> None:
-        """By a commit of a staged batch."""
+    def confirmed_at_root(self, message: SentMessage) -> None:
+        """A commit of a staged batch confirmed the message."""
         message.confirmed = True
 
-    def refused(self, message: Message, cable: Cable) -> None:
-        # Who asks a new root again may be refused what the last one has taken.
+    def refused(self, message: SentMessage, cable: Cable) -> None:
+        # A client that repeats its request to a new root may be refused although the previous root accepted it.
         message.refused = not cable.proxied
         for checker in self.checkers:
             checker.refused(message)
 
-    def committed(self, transaction: Transaction) -> None:
+    def committed(self, transaction: ClientTransaction) -> None:
         for checker in self.checkers:
             checker.committed(transaction)
 

@@ -1,8 +1,10 @@
-"""A copy of a machine's store, made while it ran. Once it is put back the machine remembers less than it has said.
+"""A copy of a machine's store, made while it ran. After it is restored, the store lacks entries that the machine
+acknowledged.
 
-`pandomq store backup` marks what it copies: the store says that it is in doubt, and its broker keeps still until a root
-admits it, like one that has lost its disk. A copy that a file system made has no mark, and nothing in it tells that it
-is old: it harms nothing if all others have all that this one ever had; that is for whoever puts it back to see to.
+`pandomq store backup` marks its copies: the store says that it is in doubt, and its broker stays passive until a root
+admits it, like a broker that has lost its disk. A copy made by a file system has no mark, and its age cannot be
+detected: it does no harm if all other stores have everything that this one ever had. The operator who restores it must
+ensure that.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Files = Mapping[FileName, bytes]
 
 
 def marked(files: Files) -> Files:
-    """As the broker's own tool makes it."""
+    """Returns the copy as `pandomq store backup` makes it."""
     content = bytearray(files[STATE])
     found = [decode_copy(bytes(content[offset : offset + STATE_COPY_BYTES])) for offset in COPY_OFFSETS]
     counter, state = max((copy for copy in found if copy is not None), key=lambda copy: copy[0])

@@ -1,4 +1,4 @@
-"""The queues of a simulated world: of which kind they are, and what that allows to happen to a message."""
+"""The queues of a simulated world: their kinds, and what may happen to messages in each kind."""
 
 from __future__ import annotations
 
@@ -13,24 +13,38 @@ class QueueKind(msgspec.Struct, frozen=True):
     name: str
     arguments: dict[str, Any] = {}
     durable: bool = True
+    local: bool = False
+    """Only the root of several brokers has its messages."""
     keeps: bool = True
-    """What was confirmed stays until it is consumed; else its checker says what may go."""
+    """A confirmed message stays until it is consumed; otherwise the kind's checker defines which messages may go."""
     ordered: bool = True
     ttl_ms: int = 0
     length_max: int = 0
     refuses: bool = False
-    """A full one nacks, and drops nothing."""
+    """A full queue nacks publishes and drops nothing."""
     last_value: bool = False
     priorities: int = 0
     dead_letters_to: str | None = None
     swept: bool = False
-    """Who publishes to it purges it now and then."""
+    """Its publishers purge it now and then."""
+    reborn: bool = False
+    """The broker puts messages into it some time after they were published (dead letters, delayed messages). If a crash
+    reverts that, the messages come once more, as new ones."""
+    recurs: bool = False
+    """A message may leave it and come back as a new one, any number of times."""
     stream: bool = False
-    """It is read by offset, and nothing leaves it, unless it does not keep."""
+    """Consumers read it by offset. No message leaves it, unless `keeps` is false."""
+    tempts: bool = False
+    """Clients may see a message before its publish is committed, so a crash at that time would be visible."""
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the log of several brokers has its messages."""
+        return self.durable and not self.local
 
     @property
     def drops(self) -> bool:
-        """Messages go for no other reason than that there are more."""
+        """Whether messages are dropped only because more messages arrive."""
         return bool(self.length_max) and not self.refuses
 
 
@@ -43,8 +57,10 @@ _DEAD_LETTERING: Final = {"x-dead-letter-exchange": "", "x-dead-letter-routing-k
 
 PLAIN: Final = QueueKind("plain")
 WHOLE: Final = QueueKind("whole")
-"""For transactions."""
-DEAD_LETTERS: Final = QueueKind(DEAD, ordered=False)
+"""The queue of transactions."""
+DEAD_LETTERS: Final = QueueKind(DEAD, ordered=False, reborn=True)
+NOWHERE: Final = QueueKind("nowhere", durable=False, keeps=False)
+"""Stands for the place of messages that no queue receives; no client declares it."""
 PROOF: Final = QueueKind(PROOFS, {"x-max-length": 3}, keeps=False, length_max=3)
 
 KINDS: Final = (
@@ -64,9 +80,9 @@ KINDS: Final = (
 
 
 NUMBERED: Final = QueueKind("numbered")
-"""For publishers who number their messages."""
+"""The queue of publishers that number their messages."""
 LEASED: Final = QueueKind("leased", ordered=False)
-"""For those who lease; what comes back is behind others."""
+"""The queue of clients that lease; returned messages are behind others."""
 STREAM: Final = QueueKind("stream", {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000}, stream=True)
 RIVER: Final = QueueKind(
     "river",
@@ -74,18 +90,24 @@ RIVER: Final = QueueKind(
     stream=True,
     keeps=False,
 )
-"""Its beginning is forgotten."""
+"""A stream that deletes its beginning."""
 
 
 REPLICATED_KINDS: Final = (
     *KINDS,
     QueueKind("copied", {"x-replicate": "messages"}),
-    QueueKind("configured", {"x-replicate": "configuration"}),
-    QueueKind("unasked", {"x-replicate": "none"}),
+    QueueKind("configured", {"x-replicate": "configuration"}, local=True),
+    QueueKind(
+        "cramped",
+        {"x-replicate": "configuration", "x-max-length": 9, "x-overflow": "reject-publish"},
+        local=True,
+        refuses=True,
+        length_max=9,
+    ),
 )
-"""For worlds of several brokers: what is asked for is the least that is given."""
+"""The kinds for worlds of several brokers."""
 
 
 def draw_kinds(random: Random, known: Sequence[QueueKind] = KINDS) -> list[QueueKind]:
-    """Plain ones always, and some of the others."""
+    """Returns all plain kinds, and some of the others."""
     return [PLAIN, WHOLE, *random.sample(known, random.randint(1, 4))]

@@ -1,7 +1,7 @@
-"""What happened in a world: a hash of everything that crossed a border, and a story for people.
+"""The record of a world: a hash of everything that crosses an interface, and a story for readers.
 
-Two runs of a seed are the same if their hashes are. The story has faults, starts and ends; a person who wants to see a
-seed's whole course asks for details, which also name each method that is sent.
+Two runs of a seed are equal if their hashes are. The story contains faults, starts and ends. With details it also names
+each method that is sent.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pandomq.journal.effects import Create, Read, Rename, Request, Resize, Write
 from pandomq.sim.agenda import Agenda
 
 STORY_LINES_MAX: Final = 40
-"""Of a failure; the last ones."""
+"""The number of lines in the story of a failure; the last ones are kept."""
 
 
-class Trace:
+class WorldTrace:
     __slots__ = ("_agenda", "_digest", "_show", "story")
 
     def __init__(self, agenda: Agenda, show: Callable[[str], None] | None = None) -> None:
-        """`show` is told everything, as it happens."""
+        """`show` is called with each event, as it happens."""
         self._agenda = agenda
         self._digest = blake2b(digest_size=16)
         self._show = show
@@ -37,28 +37,28 @@ class Trace:
         return self._show is not None
 
     def crossed(self, border: bytes, data: bytes) -> None:
-        self._digest.update(b"%d %s %d:" % (self._agenda.now_ms, border, len(data)))
-        self._digest.update(data)
+        self._digest.update(b"%d %b %d:%b" % (self._agenda.now_ms, border, len(data), data))
 
     def asked(self, border: bytes, requests: Iterable[Request]) -> None:
-        """Of a disk."""
-        update = self._digest.update
-        update(b"%d %s" % (self._agenda.now_ms, border))
+        """Requests were made to a disk."""
+        parts: list[bytes] = [b"%d %b" % (self._agenda.now_ms, border)]
         for _, lane, effect in requests:
-            update(f"{lane.value} {type(effect).__name__}".encode())
+            what = ""
+            chunks: tuple[bytes, ...] = ()
             match effect:
                 case Write(file, offset, chunks):
-                    update(f"{file} {offset}".encode())
-                    for chunk in chunks:
-                        update(chunk)
+                    what = f"{file} {offset}"
                 case Read(file, offset, length):
-                    update(f"{file} {offset} {length}".encode())
+                    what = f"{file} {offset} {length}"
                 case Rename(file, new):
-                    update(f"{file} {new}".encode())
+                    what = f"{file} {new}"
                 case Resize(file, size_bytes) | Create(file, size_bytes):
-                    update(f"{file} {size_bytes}".encode())
+                    what = f"{file} {size_bytes}"
                 case _:
                     pass
+            parts.append(f"{lane.value} {type(effect).__name__}{what}".encode())
+            parts += chunks
+        self._digest.update(b"".join(parts))
 
     def say(self, who: str, what: str) -> None:
         line = f"{self._agenda.now_ms:>8} ms  {who:<12} {what}"
@@ -68,6 +68,6 @@ class Trace:
             self._show(line)
 
     def detail(self, who: str, what: str) -> None:
-        """For those who want to see everything; callers ask `detailed` first if making the text takes time."""
+        """Adds a detail to the story. Callers check `detailed` first if making the text takes time."""
         if self._show is not None:
             self._show(f"{self._agenda.now_ms:>8} ms  {who:<12} {what}")

@@ -1,4 +1,4 @@
-"""Who looks on while machines run."""
+"""Observers of running machines."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ class Watch(Protocol):
     def stepped(self, machine: Machine) -> None: ...
 
     def opened(self, machine: Machine) -> None:
-        """It serves again."""
+        """The machine's broker serves again."""
 
     def ended(self, machine: Machine, fault: StoreFault | None) -> None:
         """The process is gone; with a fault if it ended itself."""
 
+    def injected(self) -> None:
+        """An unexpected exception was raised in a broker."""
+
     def left(self, machine: Machine) -> None:
-        """This life is over, and the process begins another one."""
+        """To be called when this life is over, and the process begins another one."""

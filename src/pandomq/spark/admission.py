@@ -1,13 +1,13 @@
-"""How far one micro-batch may go: limits in messages and in bytes, shared by streams in proportion to what they have.
+"""The range of one micro-batch: limits in messages and in bytes, shared by streams in proportion to their backlog.
 
-Pure. A batch takes at least one message of what is there, whatever the limits: otherwise a query would stand still.
+Pure. A batch takes at least one available message, whatever the limits: otherwise a query would make no progress.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pandomq.data_client.records import ChunkRow
+from pandomq.data_client.records import IndexedChunk
 from pandomq.spark.splitting import OffsetRange
 
 Backlog = Mapping[str, OffsetRange]
@@ -18,21 +18,21 @@ def total(backlog: Backlog) -> int:
 
 
 def limit_rows(backlog: Backlog, rows: int) -> dict[str, OffsetRange]:
-    """The backlog, cut to so many offsets in all."""
+    """The backlog, cut to this many offsets in all."""
     waiting = total(backlog)
     if waiting <= rows:
         return dict(backlog)
     shares = {stream: (one.end - one.first) * rows // waiting for stream, one in backlog.items()}
     left = rows - sum(shares.values())
-    # What division has left over goes to those who lost most by it.
+    # The remainder of the division goes to the streams that lost most by it.
     by_loss = sorted(backlog, key=lambda stream: -((backlog[stream].end - backlog[stream].first) * rows % waiting))
     for stream in by_loss[:left]:
         shares[stream] += 1
     return {stream: one._replace(end=one.first + shares[stream]) for stream, one in backlog.items()}
 
 
-def limit_bytes(one: OffsetRange, chunks: Sequence[ChunkRow], size_bytes: int) -> OffsetRange:
-    """A range, cut where its chunks exceed so many bytes; within a chunk by the mean size of its messages."""
+def limit_bytes(one: OffsetRange, chunks: Sequence[IndexedChunk], size_bytes: int) -> OffsetRange:
+    """A range, cut where its chunks exceed this many bytes; within a chunk by the mean size of its messages."""
     left = size_bytes
     for row in chunks:
         begin, end = max(row.first_offset, one.first), min(row.last_offset + 1, one.end)

@@ -1,7 +1,7 @@
-"""`python -m pandomq.spark.archive FILE.zip`: what executors need, for `spark-submit --py-files`.
+"""`python -m pandomq.spark.archive FILE.zip`: the modules for executors, for `spark-submit --py-files`.
 
-The modules of this room and what they import of the package, found by importing them: nothing that needs a compiler or
-a library that PySpark does not have itself.
+The modules of this room and what they import of the package, found by importing them: none needs a compiler or a
+library that PySpark does not have itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batch reads: everything between two edges, as it is when the query is planned."""
+"""Batch reads: everything between two edges, at the time when the query is planned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pandomq.spark.splitting import OffsetRange, split
 
 
 class RangePartition(InputPartition):
-    """A range of offsets of one stream: what one task reads."""
+    """A range of offsets of one stream: the input of one task."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__(wanted)
@@ -56,6 +56,9 @@ class BatchReader(DataSourceReader):
             first, end = firsts[name], ends[name]
             if end > positions.known[name].end_offset:
                 raise BadOption(f"stream {name} ends at offset {positions.known[name].end_offset}, before {end}")
+            if first > positions.known[name].end_offset:
+                positions.begins_beyond(name, first, positions.known[name])
+                continue
             if narrowing.first_offset is not None:
                 first = max(first, narrowing.first_offset)
             if narrowing.end_offset is not None:
@@ -69,13 +72,13 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
-            # Spark reads a plan without partitions as one partition of nothing.
+            # Spark would read a plan without partitions as one empty partition.
             return iter(())
         return self._range_reader.batches(partition.wanted)
 
 
 class FilteringBatchReader(BatchReader):
-    """The same with filters; Spark refuses such a reader unless spark.sql.python.filterPushdown.enabled is true."""
+    """The same with filters; Spark rejects such a reader unless spark.sql.python.filterPushdown.enabled is true."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         self._narrowing, left = take_over(filters)

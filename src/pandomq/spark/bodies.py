@@ -2,11 +2,11 @@
 
 A body decodes if Arrow's reader makes one row of it and nothing is left over: fields that the schema does not name are
 left out, those that are missing are null, and a value of another type makes the body malformed. All bodies are read
-together; if that fails each half is, so that what is malformed costs its own row only.
+together; if that fails each half is read, so that a malformed body affects only its own row.
 
 Together means one document a line, each wrapped as the only field of an object. The field's name is random, so that no
-body can have guessed it, and lines end where no string can go on: whatever a body holds, it ends where its line
-ends, and one that holds more than one value makes more rows than there are lines.
+body can contain it, and lines end where no string can continue: every body ends where its line ends, and a body with
+more than one value makes more rows than there are lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING: Final = pa.scalar(b"", pa.binary())
 
 
 def decode(bodies: pa.Array, struct: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """The values, null where a body is malformed; and the bodies that are, null where not."""
+    """The values, null where a body is malformed; and the malformed bodies, null elsewhere."""
     if not len(bodies):
         return pa.nulls(0, struct), bodies
     values = pa.concat_arrays(_decoded(bodies, struct))
@@ -47,11 +47,11 @@ def _decoded(bodies: pa.Array, struct: pa.DataType) -> list[pa.Array]:
 
 
 def _together(bodies: pa.Array, struct: pa.DataType) -> pa.Array | None:
-    """The values of all, None if any is malformed."""
+    """The values of all bodies; None if any is malformed."""
     lines = pc.binary_join_element_wise(_BEFORE, bodies, _AFTER, _NOTHING)
     _, ends, octets = lines.buffers()
     text = octets.slice(0, memoryview(ends).cast("i")[len(lines)])
-    # Arrow's reader takes a zero octet for the end, and octets that are no UTF-8 for text.
+    # Arrow's reader takes a zero octet for the end, and octets that are not UTF-8 for text.
     if not np.frombuffer(text, dtype=np.uint8).all() or not _is_text(lines):
         return None
     options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1)

@@ -1,8 +1,8 @@
-"""Columns of a stream's messages as Spark has them, and chunks as Arrow batches of those columns.
+"""The columns of a stream's messages in Spark, and chunks as Arrow batches of those columns.
 
-The buffers of a chunk become the columns of a batch as they are: nothing is done for a single message, except what
-`header_maps` and `bodies` say. A reader may ask for some of the columns (`.schema("offset BIGINT, body BINARY")`), in
-any order; what nobody asks for is not made.
+The buffers of a chunk become the columns of a batch without conversion: there is no work per message, except in
+`header_maps` and `bodies`. A reader may request some of the columns (`.schema("offset BIGINT, body BINARY")`), in any
+order; other columns are not built.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MALFORMED: Final = "malformed"
 TIME: Final = pa.timestamp("us", tz="UTC")
 
 RowFilter = Callable[[pa.Array], pa.Array]
-"""Of routing keys: which rows are wanted."""
+"""Maps routing keys to the wanted rows."""
 
 
 class Shape(NamedTuple):
-    """Which columns a batch has, in order; their types as Spark insists on them; and the type of decoded bodies, if
-    they are to be decoded."""
+    """The columns of a batch, in order; their types as Spark requires them; and the type of decoded bodies, if they are
+    to be decoded."""
 
     names: tuple[str, ...]
     schema: pa.Schema | None = None
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 
 
 def ddl(body_schema: str | None) -> str:
-    """All columns, in Spark's language. Decoded bodies take the place of the octets."""
+    """All columns, in Spark's language. Decoded bodies replace the octets."""
     columns = dict(COLUMNS)
     if body_schema is not None:
         del columns["body"]
@@ -55,7 +55,7 @@ def ddl(body_schema: str | None) -> str:
 
 
 def shape_of(schema: Any, body_schema: str | None) -> Shape:
-    """What a schema of Spark asks for. Raises BadOption if there is no such column, or if it has another type."""
+    """The shape for a schema of Spark. Raises BadOption if there is no such column, or if it has another type."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow = to_arrow_schema(schema, timezone="UTC")
@@ -68,12 +68,12 @@ def shape_of(schema: Any, body_schema: str | None) -> Shape:
         expected = "binary" if field.name == MALFORMED and body_schema is not None else COLUMNS.get(field.name)
         if expected is None:
             known = [*COLUMNS, *([VALUE, MALFORMED] if body_schema is not None else [])]
-            raise BadOption(f"there is no column {field.name}; there are {', '.join(known)}")
+            raise BadOption(f"column {field.name!r} does not exist; expected one of {', '.join(known)}")
         if kind != expected:
-            raise BadOption(f"column {field.name} is {expected}, not {kind}")
+            raise BadOption(f"column {field.name!r} must be {expected}, not {kind}")
     names = tuple(field.name for field in schema.fields)
     if MALFORMED in names and struct is None:
-        raise BadOption(f"column {MALFORMED} needs column {VALUE} beside it")
+        raise BadOption(f"column {MALFORMED} needs column {VALUE}")
     return Shape(names, arrow, struct)
 
 
@@ -87,8 +87,8 @@ class ChunkReader:
         self._maps = HeaderMaps(properties="properties" in shape.names, tables="headers" in shape.names)
 
     def batch(self, chunk: memoryview, first_offset: int, end_offset: int) -> pa.RecordBatch | None:
-        """The messages of a sealed chunk, plain and checked, from one offset until another; None if there is none that
-        is wanted. Raises BadChunk."""
+        """The messages of a sealed chunk, plain and checked, from one offset until another; None if none is wanted.
+        Raises BadChunk."""
         head, parts = chunk_form.decode(chunk, checked=True)
         offsets = np.frombuffer(parts[chunk_form.OFFSETS], dtype=np.int64)
         begin, end = np.searchsorted(offsets, (first_offset, end_offset))
@@ -110,7 +110,7 @@ class ChunkReader:
 
 
 class _Rows:
-    """Some rows of a chunk, column by column."""
+    """A range of the rows of a chunk, column by column."""
 
     def __init__(self, total: int, parts: list[memoryview], begin: int, end: int) -> None:
         self._total = total
@@ -120,7 +120,7 @@ class _Rows:
         self.count = end - begin
 
     def keep(self, wanted: RowFilter) -> bool:
-        """Only the rows that are wanted; says whether there are any."""
+        """Keeps only the wanted rows; returns whether there are any."""
         mask = wanted(text_array(self.octets(chunk_form.KEY_ENDS)))
         chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         if len(chosen) < self.count:

@@ -1,6 +1,6 @@
-"""Which brokers to talk to, as whom, and how patiently: what a source or sink carries to every executor.
+"""The brokers, the login and the timeouts: the part of a source or sink that goes to every executor.
 
-It has to carry the password; whatever prints it sees hosts only.
+It has to include the password; its printed form shows hosts only.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ from pandomq.spark.option_values import BadOption, OptionValues
 
 OPTIONS: Final = ("url", "user", "password", "passwordFile", "timeout")
 TIMEOUT_MS: Final = 300_000
-"""So long a failover may take before a task gives up; Spark then tries the task again."""
+"""How long a failover may take before a task fails; Spark then runs the task again."""
 KEPT_MAX: Final = 4
 """Connections that a Python worker keeps open from one task to the next."""
 
 
 @dataclass(frozen=True, repr=False)
-class Connection:
+class ConnectionOptions:
     urls: str
     timeout_ms: int = TIMEOUT_MS
 
     @classmethod
-    def of(cls, values: OptionValues) -> Connection:
+    def of(cls, values: OptionValues) -> ConnectionOptions:
         """Raises BadOption, or the client's BadUrl."""
-        urls = values.needed("url", "where the brokers are, such as amqp://user:password@host1,host2/vhost")
+        urls = values.needed("url", "it gives the addresses of the brokers, as amqp://user:password@host1,host2/vhost")
         user, password = values.raw("user"), _password(values)
         if (user is None) != (password is None):
-            raise BadOption("options user and password, or passwordFile, belong together")
+            raise BadOption("options user and password (or passwordFile) must be given together")
         if user is not None and password is not None:
             if "@" in urls:
-                raise BadOption("the url has a user already, and so has option user")
+                raise BadOption("the URL contains a user already: remove option user, or the user in the URL")
             login = f"{quote(user, safe='')}:{quote(password, safe='')}@"
             urls = re.sub(r"(amqps?://)", lambda scheme: scheme[0] + login, urls)
         parse_urls(urls)
         return cls(urls, values.milliseconds("timeout", TIMEOUT_MS))
 
     def __repr__(self) -> str:
-        return f"Connection({', '.join(map(str, parse_urls(self.urls).addresses))})"
+        return f"ConnectionOptions({', '.join(map(str, parse_urls(self.urls).addresses))})"
 
     def root_client(self) -> DataClient:
-        """A client that asks the root for everything: for drivers, who have to know what is there."""
+        """A client that sends every request to the root: for drivers, which have to know the current ends."""
         return DataClient(self.urls, timeout_s=self.timeout_ms / 1000, at_root=True)
 
     def client(self) -> DataClient:
-        """A client that connects when it is first asked something; each process begins with another broker."""
+        """A client that connects at its first request; each process begins with another broker."""
         return DataClient(self.urls, timeout_s=self.timeout_ms / 1000, turn=os.getpid())
 
     @contextmanager
     def kept_client(self) -> Iterator[DataClient]:
-        """A client of this process that is given back for the next task, unless something went wrong with it."""
+        """A client of this process that is kept for the next task, unless it failed."""
         place = (os.getpid(), self)
         client = _KEPT.pop(place, None) or self.client()
         try:
@@ -80,8 +80,8 @@ def _password(values: OptionValues) -> str | None:
     try:
         return Path(path).read_text().rstrip("\r\n")
     except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "it is no text"
-        raise BadOption(f"option passwordFile: {path} cannot be read: {why}") from None
+        why = (error.strerror if isinstance(error, OSError) else None) or "it is not a string"
+        raise BadOption(f"option passwordFile: cannot read {path}: {why}") from None
 
 
-_KEPT: Final[dict[tuple[int, Connection], DataClient]] = {}
+_KEPT: Final[dict[tuple[int, ConnectionOptions], DataClient]] = {}

@@ -1,4 +1,4 @@
-"""The data source `pandomq`, as Spark sees it."""
+"""The data source `pandomq`, in Spark's interface."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pandomq.spark.stream_reader import StreamReader
 
 
 class PandomqDataSource(DataSource):
-    """Streams and queues of a broker, by `format("pandomq")`. Nothing is asked of a broker before a query runs."""
+    """Streams and queues of a broker, by `format("pandomq")`. No broker is contacted before a query runs."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,8 +1,8 @@
 """Conditions that a batch read takes over from Spark: on offset, time, stream and routing key.
 
-Offsets and times are ranges, and times never fall within a stream: so both narrow what is read at all. Streams are left
-out as a whole. Routing keys are compared where the messages are read, before anything else of a message is looked at.
-A condition is taken over only if what comes back fulfils it exactly; Spark checks all others itself.
+Offsets and times are ranges, and times never decrease within a stream: so both narrow the range that is read. Streams
+are left out as a whole. Routing keys are compared where the messages are read, before other parts of a message. A
+condition is taken over only if the result fulfils it exactly; Spark checks all others itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pandomq.spark.option_values import time_us
 
 @dataclass(frozen=True)
 class KeyFilter:
-    """Routing keys that are wanted: of some, and with some beginning."""
+    """Wanted routing keys: some keys, and some prefixes."""
 
     among: tuple[frozenset[str], ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class KeyFilter:
 
 @dataclass(frozen=True)
 class Narrowing:
-    """What all conditions together leave: offsets and times from one until before another, some streams, some keys."""
+    """The intersection of all conditions: offsets and times from one until before another, some streams, some keys."""
 
     first_offset: int | None = None
     end_offset: int | None = None
@@ -61,7 +61,7 @@ class Narrowing:
         return replace(self, keys=replace(self.keys, among=(*self.keys.among, values)))
 
     def with_condition(self, condition: Any) -> Narrowing | None:
-        """This and one more condition of Spark's; None if it cannot be taken over."""
+        """This with one more condition of Spark; None if it cannot be taken over."""
         kind, column, value = type(condition).__name__, condition_column(condition), getattr(condition, "value", None)
         if column in ("offset", "time"):
             return self._with_number(kind, column, value)
@@ -104,7 +104,7 @@ class Narrowing:
 
 
 def take_over(conditions: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
-    """What the conditions leave, and those that Spark has to check itself."""
+    """The narrowing, and the conditions that Spark has to check itself."""
     narrowing = Narrowing()
     left: list[Any] = []
     for condition in conditions:
@@ -117,7 +117,7 @@ def take_over(conditions: Iterable[Any]) -> tuple[Narrowing, list[Any]]:
 
 
 def condition_column(condition: Any) -> str | None:
-    """The column that a condition is about, None if it is within one."""
+    """The column of a condition, None if it is nested."""
     path: tuple[str, ...] = getattr(condition, "attribute", ())
     return path[0] if len(path) == 1 else None
 

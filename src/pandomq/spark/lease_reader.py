@@ -1,11 +1,12 @@
-"""A queue as a source: the query holds a lease on messages, reads them by offset, and releases what Spark has done.
+"""A queue as a source: the query holds a lease on messages, reads them by offset, and releases those that Spark has
+processed.
 
-A micro-batch takes messages off the queue into the lease; there they can be read again until Spark has committed the
-batch, which releases them for good. Spark says so when it plans the next batch; but it asks for news from an offset on
-only once all before it is committed, so that is when they are released, also if there is no news. While the driver
-lives it renews the lease; when it dies the messages go back to the queue after `leaseTimeout`, as redelivered. Offsets
-of an expired lease are never used again, so a query that comes later knows: it fails, or, if `failOnDataLoss` is false,
-goes on with what the queue has, which may be what it has done before.
+A micro-batch moves messages from the queue into the lease; there they can be read again until Spark has committed the
+batch, which releases them for good. Spark reports a commit when it plans the next batch; but it requests new offsets
+after an offset only once everything before it is committed, so the messages are released then, also if there are no new
+ones. A running driver renews the lease; when it ends, the messages return to the queue after `leaseTimeout`, as
+redelivered. Offsets of an expired lease are never used again, so a later query detects this: it fails, or, if
+`failOnDataLoss` is false, continues with the messages in the queue, some of which it may have processed before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import DataFailure, NotFound, PreconditionFailed, Unreachable
-from pandomq.data_client.records import Lease
+from pandomq.data_client.records import LeasedRange
 from pandomq.limits import LEASE_BYTES_MAX, LEASE_MESSAGES_MAX
 from pandomq.spark.admission import limit_bytes
 from pandomq.spark.batch_reader import RangePartition
@@ -34,12 +35,13 @@ from pandomq.spark.stream_reader import limits, read_limit
 
 BATCH_MESSAGES: Final = 100_000
 BATCH_BYTES: Final = 256 * 1024 * 1024
-"""What one micro-batch takes off a queue unless its options say otherwise."""
+"""Messages and bytes that one micro-batch takes from a queue, unless its options set other limits."""
 IDLE_WAIT_S: Final = 0.25
 IDLE_PAUSE_S: Final = 0.08
-"""An idle query looks so often, and for so long, before it says that there is nothing new."""
+"""An idle query checks for messages at intervals of IDLE_PAUSE_S, for IDLE_WAIT_S, before it reports that there are
+none."""
 RENEWALS: Final = 3
-"""How often a lease is renewed within its time-out."""
+"""Renewals of a lease within its timeout."""
 
 _log = logging.getLogger("pandomq.spark")
 
@@ -59,12 +61,13 @@ class Hold:
         self._stopped = threading.Event()
         threading.Thread(target=self._renew, name="lease renewal", daemon=True).start()
 
-    def look(self, start: int | None) -> Lease:
-        """What is leased already; renews the lease. Raises DataLoss if `start` is from one that has expired."""
+    def look(self, start: int | None) -> LeasedRange:
+        """Returns the messages leased already, and renews the lease. Raises DataLoss if `start` is from an expired
+        lease."""
         return self._ask(start, 0, 0)
 
-    def take(self, start: int, rows: int | None, size_bytes: int | None) -> Lease:
-        """Has so many messages from `start` on in the lease, if the queue has them."""
+    def take(self, start: int, rows: int | None, size_bytes: int | None) -> LeasedRange:
+        """Extends the lease to this many messages from `start` on, if the queue has them."""
         wanted = rows or BATCH_MESSAGES
         end = -1
         while True:
@@ -73,7 +76,7 @@ class Hold:
                 return lease
             end = lease.end_offset
 
-    def _ask(self, start: int | None, messages: int, size_bytes: int) -> Lease:
+    def _ask(self, start: int | None, messages: int, size_bytes: int) -> LeasedRange:
         lease = self._client.lease(
             self.queue,
             self._name,
@@ -88,9 +91,9 @@ class Hold:
 
     def _expired(self, start: int) -> None:
         text = (
-            f"the lease {self._name} on queue {self.queue} has expired: messages from offset {start} on that were not "
-            "acknowledged are in the queue again; with option failOnDataLoss=false the query goes on with them, also "
-            "with those that it has written already"
+            f"the lease {self._name} on queue {self.queue} has expired: messages from offset {start} on that were "
+            "not acknowledged are in the queue again. With option failOnDataLoss=false the query reads them again, "
+            "including those that it has already written"
         )
         if self._options.fail_on_data_loss:
             raise DataLoss(text)
@@ -111,13 +114,13 @@ class Hold:
             except Unreachable as failure:
                 if self._target is not None:
                     raise
-                _log.warning("no news at present: %s", failure)
+                _log.warning("cannot check for new messages at present, will try again: %s", failure)
                 return start
             if end > start or self._target is not None or time.monotonic() - began_s >= IDLE_WAIT_S:
                 return end
             time.sleep(IDLE_PAUSE_S)
 
-    def _limited(self, start: int, lease: Lease, rows: int | None, size_bytes: int | None) -> int:
+    def _limited(self, start: int, lease: LeasedRange, rows: int | None, size_bytes: int | None) -> int:
         end = lease.end_offset if self._target is None else min(lease.end_offset, self._target)
         wanted = OffsetRange(lease.stream, max(start, lease.first_offset), end)
         if wanted.first >= wanted.end:
@@ -129,7 +132,7 @@ class Hold:
         return wanted.end
 
     def aim(self) -> None:
-        """Takes what the queue has at this moment, so that what comes later is left for later."""
+        """Takes the messages that the queue has now, so that later ones are left for later."""
         end = -1
         while True:
             lease = self._ask(None, LEASE_MESSAGES_MAX, LEASE_BYTES_MAX)
@@ -140,7 +143,7 @@ class Hold:
 
     def pieces(self, start: int, end: int) -> list[OffsetRange]:
         lease = self.look(start)
-        # What is before the lease went back to the queue when an older one expired, and comes again.
+        # The messages before the lease returned to the queue when an older one expired, and are delivered again.
         wanted = OffsetRange(lease.stream, max(start, lease.first_offset), end)
         if wanted.first >= wanted.end:
             return []
@@ -151,7 +154,9 @@ class Hold:
         try:
             self._client.release(self.queue, self._name, offset)
         except (NotFound, PreconditionFailed) as failure:
-            _log.warning("the lease on queue %s has expired, its messages come again: %s", self.queue, failure)
+            _log.warning(
+                "the lease on queue %s has expired, and its messages are delivered again: %s", self.queue, failure
+            )
 
     def _renew(self) -> None:
         with self._options.connection.root_client() as client:
@@ -161,7 +166,7 @@ class Hold:
                         self.queue, self._name, messages_max=0, bytes_max=0, timeout_ms=self._options.lease_timeout_ms
                     )
                 except DataFailure as failure:
-                    _log.warning("the lease on queue %s could not be renewed: %s", self.queue, failure)
+                    _log.warning("the lease on queue %s could not be renewed, will try again: %s", self.queue, failure)
 
     def close(self) -> None:
         self._stopped.set()
@@ -205,7 +210,7 @@ class LeaseReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._driver().release(end[self._queue])
 
     def stop(self) -> None:
-        """The lease stays: a query that is started again goes on with it, until it expires."""
+        """The lease stays: a restarted query continues with it, until it expires."""
         if self._hold is not None:
             self._hold.close()
             self._hold = None

@@ -1,11 +1,11 @@
-"""Where reading begins and ends: earliest, latest, offsets of each stream, or points in time.
+"""The edges of a read: earliest, latest, offsets of each stream, or points in time.
 
     startingOffsets              earliest, latest, or {"orders": 17, "payments": "earliest"}
     startingTimestamp            one point in time for all streams
     startingOffsetsByTimestamp   {"orders": "2026-11-16T03:00:00Z"}
 
-and the same for `ending…`. In JSON -2 is earliest and -1 latest, as in Kafka's source. Streams that JSON does not name
-begin or end where they do without the option.
+and the same for `ending…`. In JSON -2 is earliest and -1 latest, as in Kafka's source. A stream that the JSON does not
+name begins or ends where it does without the option.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TimeIndex(Protocol):
 
 @dataclass(frozen=True)
 class Edge:
-    """One end of what is to be read, for any stream."""
+    """One end of the range to read, for any stream."""
 
     default: str
     offsets: Mapping[str, int | str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Edge:
             return cls(word.lower())
         offsets = values.object(given) if word.startswith("{") else None
         if offsets is None:
-            raise BadOption(f"option {given} is {word!r}, and should be earliest, latest, or JSON")
+            raise BadOption(f"option {given} is {word!r}: expected earliest, latest, or JSON")
         return cls(default, offsets={stream: _offset(offset, given) for stream, offset in offsets.items()})
 
     @property
@@ -62,7 +62,7 @@ class Edge:
         return {*self.offsets, *self.times_us}
 
     def resolve(self, stream: str, known: StreamRange, times: TimeIndex) -> int:
-        """The offset of this edge; one that was given as such may be outside of what the stream has."""
+        """The offset of this edge; an explicit offset may be outside of the stream's range."""
         time_us = self.times_us.get(stream, self.time_us)
         if time_us is not None:
             return times.offset_at(stream, time_us)

@@ -1,7 +1,7 @@
-"""Options of a source or sink as values: names without regard to case, and errors that say what would be right.
+"""Options of a source or sink as values: names are case-insensitive, and errors name the allowed values.
 
-Spark hands options over as text. What is not known is refused by `check_known`: a misspelt option that does nothing
-is worse than an error. No error repeats the value of an option that may hold a secret.
+Spark passes options as text. `check_known` rejects unknown ones: a misspelt option without effect is worse than an
+error. No error repeats the value of an option that may hold a secret.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_
 
 
 class BadOption(ValueError):
-    """An option is missing, unknown, or has a value that means nothing."""
+    """An option is missing, unknown, or has an invalid value."""
 
 
 class OptionValues:
-    """Reads options one by one, each as what it is."""
+    """Reads options one by one, each with its type."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in dict(options).items()}
@@ -34,7 +34,7 @@ class OptionValues:
         return name.lower() in self._values
 
     def raw(self, name: str) -> str | None:
-        """As it was given, which may be empty."""
+        """The given text, which may be empty."""
         return self._values.get(name.lower())
 
     def text(self, name: str) -> str | None:
@@ -54,7 +54,7 @@ class OptionValues:
         if value is None:
             return None
         if not value.strip().lstrip("-").isdecimal() or int(value) < least:
-            raise BadOption(f"option {name} is {value!r}, and should be a whole number of at least {least}")
+            raise BadOption(f"option {name} is {value!r}: expected a whole number of at least {least}")
         return int(value)
 
     def boolean(self, name: str, default: bool) -> bool:
@@ -63,7 +63,7 @@ class OptionValues:
             return default
         word = value.strip().lower()
         if word not in _TRUE | _FALSE:
-            raise BadOption(f"option {name} is {value!r}, and should be true or false")
+            raise BadOption(f"option {name} is {value!r}: expected true or false")
         return word in _TRUE
 
     def milliseconds(self, name: str, default_ms: int) -> int:
@@ -75,7 +75,7 @@ class OptionValues:
         digits = word.rstrip("abcdefghijklmnopqrstuvwxyz")
         unit = word[len(digits) :] or "s"
         if not digits.isdecimal() or unit not in _UNITS_MS or int(digits) == 0:
-            raise BadOption(f"option {name} is {value!r}, and should be a duration such as 30s, 5m or 500ms")
+            raise BadOption(f"option {name} is {value!r}: expected a duration such as 30s, 5m or 500ms")
         return int(digits) * _UNITS_MS[unit]
 
     def object(self, name: str) -> dict[str, Any] | None:
@@ -88,25 +88,25 @@ class OptionValues:
         except ValueError as error:
             raise BadOption(f"option {name} is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise BadOption(f'option {name} should be a JSON object such as {{"orders": 17}}')
+            raise BadOption(f'option {name} must be a JSON object such as {{"orders": 17}}')
         return found
 
     def check_known(self, known: Iterable[str]) -> None:
         allowed = {name.lower() for name in known}
         unknown = sorted(name for lower, name in self._names.items() if lower not in allowed)
         if unknown:
-            raise BadOption(f"unknown option {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+            raise BadOption(f"unknown option {', '.join(unknown)}; known are {', '.join(sorted(known))}")
 
     def at_most_one(self, *names: str) -> str | None:
         """The one of these options that is given, None if none is."""
         given = [name for name in names if name in self]
         if len(given) > 1:
-            raise BadOption(f"options {' and '.join(given)} exclude each other")
+            raise BadOption(f"options {' and '.join(given)} cannot be combined: give one of them")
         return given[0] if given else None
 
 
 def microseconds(value: object, name: str) -> int:
-    """A point in time, from milliseconds since 1970 or from ISO 8601 text, UTC unless it says otherwise."""
+    """A point in time, from milliseconds since 1970 or from ISO 8601 text, in UTC unless it has a zone."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value * 1000
     text = str(value).strip()

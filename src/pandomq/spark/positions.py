@@ -1,7 +1,7 @@
-"""What the driver knows of the streams that are read: which there are, and from where to where they go.
+"""The driver's knowledge of the streams that are read: which streams there are, and their ranges.
 
-All of it is asked of the root: what was confirmed to a publisher before a query began is in it, and ends never go back.
-A stream that is shorter than it was, or gone, is loss of data.
+It comes from the root: it includes everything that was confirmed to a publisher before a query began, and ends never
+decrease. A stream that is shorter than it was, or gone, is loss of data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import NoSuchStream
-from pandomq.data_client.records import ChunkRow, StreamRange
+from pandomq.data_client.records import IndexedChunk, StreamRange
 from pandomq.spark.admission import limit_bytes
 from pandomq.spark.offset_edges import Edge
 from pandomq.spark.option_values import BadOption
@@ -22,15 +22,15 @@ from pandomq.spark.source_options import Subject
 from pandomq.spark.splitting import OffsetRange, Weighed
 
 STREAMS_FRESH_S: Final = 1.0
-"""So long the list of streams that match a pattern is believed."""
+"""How long the list of streams that match a pattern is cached."""
 RANGES_FRESH_S: Final = 1.0
-"""So long it is believed that a stream has what it had, by who does not need to know what came since."""
+"""How long the range of a stream is cached, for uses that do not need its newest end."""
 INDEX_ROWS_MAX: Final = 200_000
-"""A range of more chunks than this is cut evenly by offsets instead of by their sizes."""
+"""A range with more chunks than this is cut evenly by offsets instead of by their sizes."""
 CHUNK_BYTES_LEAST: Final = 256 * 1024
-"""Chunks are hardly smaller than this where there are many: so their number is estimated from the size of a stream."""
+"""Where there are many chunks they are hardly smaller: this estimates their number from the size of a stream."""
 CHUNK_OFFSETS: Final = 4096
-"""So far beyond what is probably enough an index is asked for, lest it has to be asked for twice."""
+"""An index is requested this far beyond the estimated end, so that it need not be requested twice."""
 
 _log = logging.getLogger("pandomq.spark")
 
@@ -44,17 +44,17 @@ class Positions:
         self._names_until_s = 0.0
         self.known: dict[str, StreamRange] = {}
         self._looked_s: dict[str, float] = {}
-        """When they were."""
+        """When they were read."""
 
     def names(self) -> tuple[str, ...]:
-        """The streams that are read; those of a pattern as of now."""
+        """The streams that are read; for a pattern the current ones."""
         if self._subject.pattern is not None and time.monotonic() >= self._names_until_s:
             self._names = tuple(sorted(self._client.streams(self._subject.pattern)))
             self._names_until_s = time.monotonic() + STREAMS_FRESH_S
         return self._names
 
     def look(self, names: Iterable[str]) -> dict[str, StreamRange]:
-        """The ranges of streams as of now; those that are gone are left out. Raises NotAllowed."""
+        """The current ranges of streams; streams that are gone are left out. Raises NotAllowed."""
         found = {}
         for name in names:
             try:
@@ -67,8 +67,8 @@ class Positions:
         return found
 
     def look_again(self, ends: Mapping[str, int]) -> dict[str, StreamRange]:
-        """The same for streams that are to be read up to these offsets; what was seen a moment ago, and is enough, is
-        not asked for once more: who reads hears of it if retention was quicker."""
+        """The same for streams that will be read up to these offsets; a recent range that is sufficient is not
+        requested again: the reader gets an error if retention was faster."""
         since_s = time.monotonic() - RANGES_FRESH_S
         fresh = {
             name: now
@@ -80,31 +80,42 @@ class Positions:
         return fresh | self.look(name for name in ends if name not in fresh)
 
     def edges(self, edge: Edge, names: Iterable[str]) -> dict[str, int]:
-        """The offset of an edge in each stream. Raises NoSuchStream if a stream that was named is not there."""
+        """The offset of an edge in each stream. Raises NoSuchStream if a named stream does not exist."""
         found = {}
         ranges = self.look(names)
         for name in names:
             if name not in ranges:
-                raise NoSuchStream(404, f"there is no stream {name}")
+                raise NoSuchStream(404, f"stream {name!r} does not exist")
             found[name] = edge.resolve(name, ranges[name], self._client)
         return found
 
     def check_start(self, name: str, start: int, now: StreamRange) -> int:
-        """The offset to begin with: the one that is wanted, or what is left. Raises DataLoss."""
+        """The first offset to read: the wanted one, or the first that is left. Raises DataLoss."""
         if start < now.first_offset:
             return self._lost(lost(name, start, now.first_offset), now.first_offset)
         if start > now.end_offset:
             return self._lost(
-                f"stream {name} ends at offset {now.end_offset}, and {start} was wanted: it may have been deleted and "
-                "declared anew; with option failOnDataLoss=false a query goes on with what is there",
+                (
+                    f"stream {name!r} ends at offset {now.end_offset}, before the wanted offset {start}: it may have "
+                    "been deleted and declared again. With option failOnDataLoss=false the query continues with its "
+                    "present messages"
+                ),
                 now.first_offset,
             )
         return start
 
+    def begins_beyond(self, name: str, start: int, now: StreamRange) -> None:
+        """A batch would begin behind the end of a stream. Raises DataLoss."""
+        text = (
+            f"stream {name!r} ends at offset {now.end_offset}, before the wanted offset {start}: it may have been "
+            "deleted and declared again. With option failOnDataLoss=false the batch has none of its messages"
+        )
+        self._lost(text, start)
+
     def gone(self, name: str) -> None:
-        """A stream that was read is not there any more. Raises DataLoss."""
+        """A stream that was read no longer exists. Raises DataLoss."""
         if self._subject.covers(name):
-            text = f"there is no stream {name} any more; with option failOnDataLoss=false a query goes on without it"
+            text = f"stream {name!r} no longer exists. With option failOnDataLoss=false the query continues without it"
             self._lost(text, 0)
 
     def _lost(self, text: str, instead: int) -> int:
@@ -114,7 +125,7 @@ class Positions:
         return instead
 
     def limit_bytes(self, one: OffsetRange, size_bytes: int) -> OffsetRange:
-        """A range, cut after so many bytes. Only as much of the index is asked for as it takes to find the place."""
+        """A range, cut after this many bytes. Only as much of the index is requested as is needed to find the place."""
         now = self.known.get(one.stream)
         held = 1 if now is None else max(1, now.end_offset - now.first_offset)
         mean = 1 if now is None else max(1, now.size_bytes // held)
@@ -128,20 +139,20 @@ class Positions:
         return one
 
     def size_bytes(self, one: OffsetRange) -> int:
-        """About how large it is, by what the stream's messages have on average."""
+        """An estimate of its size, by the mean size of the stream's messages."""
         now = self.known.get(one.stream)
         held = 0 if now is None else now.end_offset - now.first_offset
         return 0 if now is None or not held else now.size_bytes * (one.end - one.first) // held
 
     def weigh(self, ranges: Iterable[OffsetRange]) -> list[Weighed]:
-        """Ranges with their chunks, for those that have so few that it pays to know them."""
+        """Ranges with their chunks, for ranges with so few that it pays to request them."""
         return [Weighed(one, self.chunks(one)) for one in ranges if one.first < one.end]
 
-    def chunks(self, one: OffsetRange) -> list[ChunkRow]:
+    def chunks(self, one: OffsetRange) -> list[IndexedChunk]:
         size = self.size_bytes(one)
         if size // CHUNK_BYTES_LEAST > INDEX_ROWS_MAX:
             # As if it were one chunk: pieces then have equal numbers of messages.
-            return [ChunkRow(one.first, one.end - 1, one.end - one.first, size, 0, 0)]
+            return [IndexedChunk(one.first, one.end - 1, one.end - one.first, size, 0, 0)]
         return self._client.index(one.stream, one.first, one.end)
 
 
@@ -149,4 +160,4 @@ def check_named(edge: Edge, names: Mapping[str, object] | Iterable[str]) -> None
     """Raises BadOption if an edge names streams that are not read."""
     unknown = edge.named - set(names)
     if unknown:
-        raise BadOption(f"offsets are given for {', '.join(sorted(unknown))}, which is not read")
+        raise BadOption(f"offsets are given for {', '.join(sorted(unknown))}, which the query does not read")

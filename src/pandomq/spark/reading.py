@@ -1,7 +1,7 @@
-"""What executors do: read a range of a stream from some broker, and hand on Arrow batches.
+"""The work of executors: read a range of a stream from some broker, and return Arrow batches.
 
-Reads are repeatable: the same range gives the same rows, from any broker, as long as retention leaves them. While Spark
-takes one batch the next chunks are on their way.
+Reads are repeatable: the same range gives the same rows, from any broker, as long as retention keeps them. While Spark
+processes one batch the next chunks are being received.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import pyarrow as pa
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import OffsetGone
 from pandomq.spark.columns import ChunkReader, RowFilter, Shape
-from pandomq.spark.connection import Connection
+from pandomq.spark.connection import ConnectionOptions
 from pandomq.spark.splitting import OffsetRange
 
 _log = logging.getLogger("pandomq.spark")
 
 
 class DataLoss(RuntimeError):
-    """What a query is to read is no longer there."""
+    """The data that a query has to read no longer exists."""
 
 
 @dataclass(frozen=True)
 class RangeReader:
-    """All that a task needs, apart from its range."""
+    """Everything that a task needs, apart from its range."""
 
-    connection: Connection
+    connection: ConnectionOptions
     shape: Shape
     fail_on_data_loss: bool
     shown_as: str | None = None
-    """What column `stream` says, if not the stream's name."""
+    """The value of column `stream`, if not the stream's name."""
     wanted: RowFilter | None = None
 
     def batches(self, wanted: OffsetRange) -> Generator[pa.RecordBatch, None, None]:
@@ -55,12 +55,12 @@ class RangeReader:
             except OffsetGone as gone:
                 if self.fail_on_data_loss:
                     raise DataLoss(lost(wanted.stream, first, gone.first_offset)) from None
-                _log.warning("%s; going on there", lost(wanted.stream, first, gone.first_offset))
+                _log.warning("%s; the query continues there", lost(wanted.stream, first, gone.first_offset))
                 first = max(gone.first_offset, first + 1)
 
 
 def lost(stream: str, wanted: int, first_offset: int) -> str:
     return (
-        f"stream {stream} begins at offset {first_offset} now, and {wanted} was wanted: retention has dropped what is "
-        "between; with option failOnDataLoss=false a query goes on with what is left"
+        f"stream {stream!r} begins at offset {first_offset}, after the wanted offset {wanted}: retention has "
+        "deleted the messages between. With option failOnDataLoss=false the query continues with the remaining messages"
     )

@@ -1,15 +1,16 @@
 """Writes rows to an exchange, exactly once, as batches and as streams.
 
-A streaming write is (query, batch): what Spark runs again under the same name is published once. A batch write has a
-name of its own, made when it is planned; with the options `writeId` and `batch` the user names it, and it is as
-idempotent as a stream's, which is what `foreachBatch` needs.
+A streaming write is identified by (query, batch): a batch that Spark runs again under the same name is published once.
+A batch write has a name of its own, made when it is planned; with the options `writeId` and `batch` the user names it,
+and it is as idempotent as a stream's, which is what `foreachBatch` needs. The target is a part of that name.
 
-`write` runs on executors, on one partition; `commit` and `abort` on the driver, on another copy of the writer: what
-they know travels in the messages that tasks return.
+`write` runs on executors, on one partition; `commit` and `abort` run on the driver, on another copy of the writer: they
+get their information from the messages that tasks return.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -21,12 +22,13 @@ from pyspark.sql.types import StructType
 from pandomq.spark import sink_staging
 from pandomq.spark.option_values import BadOption
 from pandomq.spark.sink_frames import FrameEncoder
-from pandomq.spark.sink_options import SinkOptions, check_columns, read_options
+from pandomq.spark.sink_options import SinkOptions, UnroutablePolicy, check_columns, read_options
 from pandomq.spark.sink_staging import Staged, Writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_log = logging.getLogger("pandomq.spark")
 _QUERY_ID: Final = "sql.streaming.queryId"
 _BATCH_ID: Final = "streaming.sql.batchId"
 
@@ -44,18 +46,18 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
         raise BadOption("an exchange cannot be overwritten: use output mode append or update")
     read = _checked(options, schema)
     if read.write_id is not None:
-        raise BadOption("options writeId and batch are for batch writes: a streaming query has both by itself")
+        raise BadOption("options writeId and batch are for batch writes: Spark gives a streaming query both")
     return StreamWriter(read)
 
 
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._query = options.write_id or str(uuid.uuid4())
+        self._query = options.named_query or str(uuid.uuid4())
         self._batch = options.batch or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return _write(self._options, self._query, self._batch, iterator)
+        return _write(self._options, self._query, self._batch, iterator, self._options.write_id)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _commit(self._options, messages)
@@ -72,7 +74,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         context = _task()
         query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
         if query is None or batch is None:
-            raise RuntimeError("Spark does not say which query and batch this task belongs to")
+            raise RuntimeError("Spark does not provide the query and batch of this task")
         return _write(self._options, query, int(batch), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 Spark's name
@@ -91,21 +93,29 @@ def _checked(options: Mapping[str, str], schema: StructType) -> SinkOptions:
 def _task() -> TaskContext:
     context = TaskContext.get()
     if context is None:
-        raise RuntimeError("rows are written by tasks only")
+        raise RuntimeError("rows can be written by tasks only")
     return context
 
 
-def _write(options: SinkOptions, query: str, batch: int, rows: Iterator[pa.RecordBatch]) -> Staged:
+def _write(
+    options: SinkOptions, query: str, batch: int, rows: Iterator[pa.RecordBatch], former_query: str | None = None
+) -> Staged:
     encoder = FrameEncoder(options.exchange, options.routing_key, options.properties)
     writing = Writing(query, batch, _task().partitionId())
     queue = options.routing_key if options.to_stream else None
     with options.connection.kept_client() as client:
-        return sink_staging.stage(client, writing, encoder.parts(rows), queue)
+        return sink_staging.stage(client, writing, encoder.parts(rows), queue, former_query, options.unroutable)
 
 
 def _commit(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
     with options.connection.kept_client() as client:
-        sink_staging.commit(client, _staged(messages))
+        unroutable = sink_staging.commit(client, _staged(messages))
+    if unroutable and options.unroutable is not UnroutablePolicy.IGNORE:
+        _log.warning(
+            "%d rows for exchange '%s' were dropped: no queue was bound for them when they were published",
+            unroutable,
+            options.exchange,
+        )
 
 
 def _abort(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:

@@ -1,8 +1,8 @@
 """Arrow batches as AMQP publishes: for each row the method, header and body frames of one message, on channel 1.
 
-What rows have in common is encoded once and remembered, within bounds; a row costs a few dictionary look-ups and the
-copy of its body. What cannot be said in AMQP is a `BadRow`, which names the value and not the row: Spark
-knows no number of a row.
+The common parts of rows are encoded once and cached, within bounds; a row costs a few dictionary look-ups and the copy
+of its body. A row that AMQP cannot represent raises `BadRow`, which names the value and not the row: Spark has no row
+numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pandomq.fieldtable import encode_table
 from pandomq.limits import FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, SHORT_STRING_BYTES_MAX
 
 PART_BYTES: Final = 1 << 20
-"""A part is sent as soon as it has grown so large: larger ones fall out of the processors' caches on their way."""
+"""A part is sent as soon as it has this size: larger ones would not stay in the processors' caches."""
 PART_BYTES_MAX: Final = 8 << 20
 """No part is larger, and so no message."""
 REMEMBERED_MAX: Final = 8192
-"""So many different routing keys, and so many different descriptions, are kept encoded."""
+"""Different routing keys, and different descriptions, that are cached."""
 
 Pairs = tuple[tuple[str, Any], ...]
 """The entries of a row's map."""
@@ -60,11 +60,11 @@ _OCTETS: Final = {"delivery_mode": 2, "priority": 255}
 
 
 class BadRow(ValueError):
-    """A row that cannot be a message."""
+    """A row that cannot become a message."""
 
 
 class FrameEncoder:
-    """For one exchange; what a row does not say is as given here."""
+    """For one exchange; values that a row does not have are as given here."""
 
     def __init__(self, exchange: str, routing_key: str = "", properties: Pairs = ()) -> None:
         self._routing_key = routing_key
@@ -72,7 +72,7 @@ class FrameEncoder:
         self._plain = describe((), properties)
         exchange_octets = short_string(exchange, "exchange")
 
-        # Caches of their own: those of a task before this one may be for another exchange.
+        # Separate caches: those of an earlier task may be for another exchange.
         @lru_cache(maxsize=REMEMBERED_MAX)
         def publish(routing_key: str) -> bytes:
             words = exchange_octets + short_string(routing_key, "routing_key") + b"\0"
@@ -112,7 +112,7 @@ class FrameEncoder:
         names = batch.schema.names
         body = batch.column("body")
         if body.null_count:
-            raise BadRow("a body is null: use an empty one, or filter such rows out")
+            raise BadRow("a body is null: replace it by an empty one, or filter such rows out")
         bodies = body.cast(pa.binary()).to_pylist()
         keys: Iterable[str] = repeat(self._routing_key)
         if "routing_key" in names:
@@ -135,7 +135,7 @@ class FrameEncoder:
             message.append(frame(_BODY_FRAME, body[start : start + _BODY_BYTES_MAX]))
         size = sum(map(len, message))
         if size > PART_BYTES_MAX:
-            raise BadRow(f"a body of {len(body)} bytes: with its frames a message may have {PART_BYTES_MAX}")
+            raise BadRow(f"a body has {len(body)} bytes: a message with its frames is limited to {PART_BYTES_MAX}")
         return message
 
 
@@ -147,13 +147,13 @@ def content_header(body_size: int, description: bytes) -> bytes:
     payload = _CONTENT.pack(_BASIC, 0, body_size) + description
     if len(payload) > _BODY_BYTES_MAX:
         raise BadRow(
-            f"headers and properties of {len(description)} bytes: they must fit in a frame of {FRAME_BYTES_MAX}"
+            f"headers and properties have {len(description)} bytes: they are limited to a frame of {FRAME_BYTES_MAX}"
         )
     return frame(_HEADER_FRAME, payload)
 
 
 def content_head(body_size: int, description: bytes) -> bytes:
-    """The header frame, and what comes before the body if it is one frame."""
+    """The header frame, and the bytes before the body if that is one frame."""
     start = _FRAME.pack(_BODY_FRAME, _CHANNEL, body_size) if body_size else b""
     return content_header(body_size, description) + start
 
@@ -167,7 +167,7 @@ def describe(headers: Pairs, properties: Pairs) -> bytes:
         place = _PLACES.get(name)
         if place is None or name == "headers":
             known = ", ".join(name for name in PROPERTIES if name != "headers")
-            raise BadRow(f"no property {name!r}: there are {known}; anything else is a header")
+            raise BadRow(f"property {name!r} does not exist: expected one of {known}; use a header for anything else")
         encoded.append((place, _property(name, value)))
     if headers:
         encoded.append((_PLACES["headers"], _headers(headers)))
@@ -178,7 +178,7 @@ def describe(headers: Pairs, properties: Pairs) -> bytes:
 
 
 def pairs_of(column: pa.MapArray) -> Iterator[Pairs]:
-    """Each row's entries; those of null are none."""
+    """Each row's entries; null has none."""
     keys, values = column.keys.to_pylist(), column.items.to_pylist()
     entries = list(zip(keys, values, strict=True))
     rows: Iterator[Pairs] = (tuple(entries[start:end]) for start, end in pairwise(column.offsets.to_pylist()))
@@ -190,18 +190,18 @@ def pairs_of(column: pa.MapArray) -> Iterator[Pairs]:
 def short_string(text: str, what: str) -> bytes:
     octets = text.encode()
     if len(octets) > SHORT_STRING_BYTES_MAX:
-        raise BadRow(f"{what} of {len(octets)} bytes: at most {SHORT_STRING_BYTES_MAX}")
+        raise BadRow(f"{what} has {len(octets)} bytes: at most {SHORT_STRING_BYTES_MAX} are allowed")
     return bytes((len(octets),)) + octets
 
 
 def _property(name: str, value: str) -> bytes:
     if name in _OCTETS:
         if not value.isdecimal() or int(value) > _OCTETS[name]:
-            raise BadRow(f"{name} {value!r}: a number up to {_OCTETS[name]}")
+            raise BadRow(f"{name} is {value!r}: expected a number of at most {_OCTETS[name]}")
         return bytes((int(value),))
     if name == "timestamp":
         if not value.isdecimal() or int(value) >= 1 << 64:
-            raise BadRow(f"timestamp {value!r}: seconds since 1970")
+            raise BadRow(f"timestamp is {value!r}: expected seconds since 1970")
         return int(value).to_bytes(8, "big")
     return short_string(value, name)
 

@@ -1,4 +1,4 @@
-"""All that a reader is told by its options, checked."""
+"""All options of a reader, checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pandomq.spark import connection
-from pandomq.spark.connection import Connection
+from pandomq.spark.connection import ConnectionOptions
 from pandomq.spark.offset_edges import EARLIEST, ENDING, LATEST, STARTING, Edge
 from pandomq.spark.option_values import BadOption, OptionValues
 
@@ -34,7 +34,7 @@ LEASE_TIMEOUT_MS: Final = 3_600_000
 
 @dataclass(frozen=True)
 class Subject:
-    """What is read: some streams, all streams whose names match, or a queue."""
+    """The source: some streams, all streams whose names match, or a queue."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
@@ -45,7 +45,9 @@ class Subject:
         """Raises BadOption."""
         given = values.at_most_one(*SUBJECTS)
         if given is None:
-            raise BadOption("say what to read: option stream, streams (names with commas), streamPattern, or queue")
+            raise BadOption(
+                "the source is missing: give option stream, streams (names with commas), streamPattern, or queue"
+            )
         text = values.needed(given, "")
         if given == "queue":
             return cls(queue=text)
@@ -65,7 +67,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    connection: Connection
+    connection: ConnectionOptions
     subject: Subject
     start: Edge
     end: Edge
@@ -85,7 +87,7 @@ class SourceOptions:
         values = OptionValues(options)
         values.check_known(READ_OPTIONS)
         found = cls(
-            Connection.of(values),
+            ConnectionOptions.of(values),
             Subject.of(values),
             Edge.of(values, STARTING, LATEST if streaming else EARLIEST),
             Edge.of(values, ENDING, LATEST),
@@ -109,16 +111,17 @@ class SourceOptions:
             raise BadOption("maxOffsetsPerTrigger and maxBytesPerTrigger are for streaming queries")
         if self.subject.queue is None:
             if self.lease is not None or "leaseTimeout" in values:
-                raise BadOption("options lease and leaseTimeout go with option queue")
+                raise BadOption("options lease and leaseTimeout need option queue")
             unknown = (self.start.named | self.end.named) - set(self.subject.names)
             if unknown and self.subject.pattern is None:
-                raise BadOption(f"offsets are given for {', '.join(sorted(unknown))}, which is not read")
+                raise BadOption(f"offsets are given for {', '.join(sorted(unknown))}, which the query does not read")
             return
         if not streaming:
             raise BadOption(
-                "a queue is read as a stream: readStream, with trigger(availableNow=True) for what is there now"
+                "a queue can be read as a stream only: use readStream, with trigger(availableNow=True) for its "
+                "present messages"
             )
         if self.lease is None:
-            raise BadOption("option lease is missing: a name for this query's hold on the queue, of your choosing")
+            raise BadOption("option lease is missing: it names this query's lease on the queue")
         if given := [name for name in STARTING if name in values]:
-            raise BadOption(f"option {given[0]} is for streams: a queue is read from its front")
+            raise BadOption(f"option {given[0]} is for streams: a queue is read from its head")

@@ -1,6 +1,6 @@
-"""How ranges of offsets become partitions: pieces of about equal size, cut between chunks where that is near enough.
+"""Splits ranges of offsets into partitions: pieces of about equal size, cut between chunks where that is close enough.
 
-Whoever cuts within a chunk makes two tasks fetch it, each for its own rows. Pure; sizes come from the stream's index.
+A cut within a chunk makes two tasks fetch it, each for its own rows. Pure; sizes come from the stream's index.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pandomq.data_client.records import ChunkRow
+from pandomq.data_client.records import IndexedChunk
 
 ALIGN_SHARE: Final = 4
 """A cut moves to the end of a chunk if that is not farther than a piece divided by this."""
@@ -26,7 +26,7 @@ class Weighed(NamedTuple):
     """A range, and the chunks that hold it."""
 
     range: OffsetRange
-    chunks: Sequence[ChunkRow]
+    chunks: Sequence[IndexedChunk]
 
     @property
     def size_bytes(self) -> int:
@@ -34,7 +34,8 @@ class Weighed(NamedTuple):
 
 
 def split(weighed: Sequence[Weighed], pieces_min: int, piece_bytes: int) -> list[OffsetRange]:
-    """At least so many pieces if there are as many messages, none much larger than wanted; in the order of offsets."""
+    """At least `pieces_min` pieces if there are as many messages, none much larger than `piece_bytes`; in the order of
+    offsets."""
     sizes = [one.size_bytes for one in weighed]
     total = max(1, sum(sizes))
     found: list[OffsetRange] = []
@@ -79,8 +80,8 @@ def _cuts(weighed: Weighed, pieces: int) -> list[int]:
     return cuts
 
 
-def _within(row: ChunkRow, first: int, end: int) -> int:
-    """About how many bytes of a chunk belong to the range."""
+def _within(row: IndexedChunk, first: int, end: int) -> int:
+    """An estimate of the bytes of a chunk that belong to the range."""
     span = row.last_offset + 1 - row.first_offset
     overlap = min(row.last_offset + 1, end) - max(row.first_offset, first)
     return row.size_bytes * max(0, overlap) // span

@@ -1,8 +1,8 @@
-"""The driver's part of a streaming query: where it starts, how far each micro-batch goes, which ranges that has.
+"""The driver's part of a streaming query: its start, and the end and the ranges of each micro-batch.
 
-Offsets are `{stream: next offset}`. A stream that appears later and matches the pattern is read from its beginning. A
-query asks for the newest offsets without pause when it has nothing to do: `newest` then waits a little for news. A
-failover never ends a query here: as long as no broker answers there is no news.
+Offsets are `{stream: next offset}`. A stream that appears later and matches the pattern is read from its beginning. An
+idle query requests the newest offsets without pause: `newest` then waits briefly for new messages. A failover never
+ends a query here: as long as no broker answers there are no new messages.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pandomq.spark.source_options import SourceOptions
 from pandomq.spark.splitting import OffsetRange, split
 
 IDLE_WAIT_S: Final = 0.25
-"""How long an idle query waits for news before it says that there is none."""
+"""How long an idle query waits for new messages before it reports none."""
 IDLE_PAUSE_S: Final = 0.01
-"""Between two looks; longer if a look takes long."""
+"""Pause between two checks; longer if a check takes long."""
 SMALL_SHARE: Final = 8
-"""A range that is probably this much smaller than a partition may be is not weighed: one question less."""
+"""A range that is probably this much smaller than a partition may be is not weighed: this saves one request."""
 
 Offsets = dict[str, int]
 
@@ -37,7 +37,7 @@ class StreamProgress:
         self._positions = Positions(client, options.subject, options.fail_on_data_loss)
         self._target: Offsets | None = None
         self.latest: Offsets = {}
-        """The ends that were seen last; Spark shows them beside what it has read."""
+        """The last known ends; Spark shows them beside what it has read."""
 
     def initial(self) -> Offsets:
         """Raises NoSuchStream, NotAllowed, DataLoss, BadOption."""
@@ -50,11 +50,11 @@ class StreamProgress:
         }
 
     def aim(self) -> None:
-        """From now on nothing that comes later is there: for queries that read what is available now, and end."""
+        """From now on later messages are ignored: for queries that read what is available now, and end."""
         self._target = {name: now.end_offset for name, now in self._positions.look(self._positions.names()).items()}
 
     def newest(self, start: Offsets, rows: int | None, size_bytes: int | None) -> Offsets:
-        """The end of the next micro-batch: what there is, within limits; `start` if there is nothing new."""
+        """The end of the next micro-batch: the available messages, within limits; `start` if there are no new ones."""
         began_s = time.monotonic()
         while True:
             try:
@@ -65,7 +65,7 @@ class StreamProgress:
             except Unreachable as failure:
                 if self._target is not None:
                     raise
-                _log.warning("no news at present: %s", failure)
+                _log.warning("cannot check for new messages at present, will try again: %s", failure)
                 return start
             now_s = time.monotonic()
             if now_s - began_s >= IDLE_WAIT_S:
@@ -98,7 +98,7 @@ class StreamProgress:
         return limited
 
     def pieces(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """The partitions of a micro-batch, the same for the same offsets apart from where they are cut."""
+        """The partitions of a micro-batch: the same rows for the same offsets; the cuts may differ."""
         ranges = []
         known = self._positions.look_again(end)
         for name, stop in end.items():

@@ -1,4 +1,4 @@
-"""Spark's side of a streaming read of streams; `stream_progress` decides, executors read as in a batch."""
+"""Spark's side of a streaming read of streams; `stream_progress` makes the decisions, executors read as in a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pandomq.spark.stream_progress import Offsets, StreamProgress
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Built on the driver and on executors alike, so it connects only when it is asked something."""
+    """Built on the driver and on executors alike, so it connects only at its first request."""
 
     def __init__(self, options: SourceOptions, shape: Shape) -> None:
         self._options = options
@@ -58,7 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._range_reader.batches(partition.wanted)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Streams keep what was read: there is nothing to give back."""
+        """Streams keep messages that were read: there is nothing to release."""
 
     def stop(self) -> None:
         if self._progress is not None:
@@ -67,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def ordered(offsets: Offsets) -> dict[str, Any]:
-    """Spark compares offsets as text: equal ones have to look the same."""
+    """Spark compares offsets as text: equal ones must have equal texts."""
     return dict(sorted(offsets.items()))
 
 
@@ -80,7 +80,7 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 
 
 def limits(options: SourceOptions, limit: ReadLimit) -> tuple[int | None, int | None]:
-    """In messages and bytes. Spark passes on one limit, and the options may have two."""
+    """In messages and bytes. Spark passes one limit, and the options may have two."""
     if isinstance(limit, ReadAllAvailable):
         return None, None
     rows = limit.max_rows if isinstance(limit, ReadMaxRows) else options.trigger_rows

@@ -1,7 +1,7 @@
 """Methods and contents to frames, and method frames back to methods.
 
-The kernel finds frames in a stream of octets and deals with publishes and settlements by itself; what is decoded
-here are all the other methods. Malformed methods raise the ConnectionFault that RabbitMQ would answer with.
+The kernel splits a stream of octets into frames, and handles publishes and settlements itself; this module decodes all
+other methods. Malformed methods raise the ConnectionFault with which RabbitMQ would reply.
 """
 
 import struct
@@ -26,7 +26,7 @@ FRAME_START: Final = struct.Struct(">BHI")
 _IDS: Final = struct.Struct(">HH")
 _READERS: Final[dict[bytes, Reader]] = {_IDS.pack(*ids): compile_reader(method) for ids, method in METHODS.items()}
 _WRITERS: Final[dict[type[Method], Writer]] = {method: compile_writer(method) for method in METHODS.values()}
-# A reply text has room for fewer octets than this, so no more need to be printed.
+# A reply text has room for fewer octets than this, so more need not be printed.
 _OCTETS_SHOWN_MAX: Final = 128
 
 
@@ -59,7 +59,7 @@ def encode_frame(channel: int, method: Method) -> bytes:
 
 
 def encode_content(channel: int, method: Method, header: bytes, body: bytes, frame_max: int) -> bytes:
-    """A method with its content: the header's payload as it is, the body split into frames of at most `frame_max`."""
+    """A method with its content: the header's payload unchanged, the body split into frames of at most `frame_max`."""
     assert method.has_content
     assert body_size(header) == len(body)
     parts = [

@@ -1,10 +1,10 @@
 """Compiles a reader and a writer for each method from its layout.
 
-Interpreting a layout field by field would cost several times what the fields themselves cost, and sixty functions
-written by hand would hide sixty chances of a typing error. So each layout becomes the source of one straight-line
-function, once, at import. Fields of fixed size that stand side by side are read and written by one struct.
+Interpreting a layout field by field would take several times as long, and in sixty functions written by hand a typing
+error would be easy to miss. So each layout is compiled into one straight-line function at import. Fields of fixed size
+that stand side by side are read and written by one struct.
 
-A reader raises IndexError, struct.error or UnicodeDecodeError for malformed octets: `codec` says what that means.
+A reader raises IndexError, struct.error or UnicodeDecodeError for malformed octets: `codec` turns these into faults.
 """
 
 import struct
@@ -15,9 +15,9 @@ from pandomq.fieldtable import decode_table, encode_table
 from pandomq.methods import Field, Method, WireType
 
 Reader = Callable[[bytes], Method]
-"""From a whole method payload; the ids at its start are known already."""
+"""From a complete method payload; the ids at its start are known already."""
 Writer = Callable[[Any], bytes]
-"""To a whole method payload, ids included."""
+"""To a complete method payload, ids included."""
 
 _FIXED: Final = {WireType.OCTET: "B", WireType.SHORT: "H", WireType.LONG: "I", WireType.LONGLONG: "Q"}
 _BITS_PER_OCTET: Final = 8
@@ -43,7 +43,7 @@ def compile_reader(method: type[Method]) -> Reader:
         elif kind is WireType.LONG_STRING:
             lines += [" s = o + 4", " o = s + uint32(b, o)[0]", f" {target} = b[s:o]"]
         elif kind is WireType.TABLE:
-            # A table that does not fit its method is a broken method, not a broken table.
+            # A table that does not fit into its method is a malformed method, not a malformed table.
             lines += [" s = o", " o = s + 4 + uint32(b, s)[0]", " if o > len(b): raise IndexError"]
             lines += [f" {target} = decode_table(b, s)[0]"]
         else:

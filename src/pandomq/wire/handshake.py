@@ -1,7 +1,7 @@
-"""Frames before connection.open-ok, and the search for a decent end after the frames have been lost.
+"""Frames before connection.open-ok, and the search for a close in octets that cannot be split into frames any more.
 
-During the handshake the peer may only speak on channel 0, in small frames, one at a time: the limits of the
-connection are still being agreed on, so the kernel's scanner cannot be set up yet.
+During the handshake the peer may use only channel 0, with small frames, one at a time: the limits of the connection are
+still being negotiated, so the kernel's scanner cannot be set up yet.
 """
 
 import re
@@ -14,38 +14,38 @@ from pandomq.wire.codec import FRAME_END, FRAME_START, HEARTBEAT_FRAME, METHOD_F
 
 PROTOCOL_HEADER: Final = b"AMQP\x00\x00\x09\x01"
 ACCEPTED_HEADERS: Final = frozenset({PROTOCOL_HEADER, b"AMQP\x01\x01\x00\x09"})
-"""0-9-1, and the way in which clients of 0-9 announce the same."""
+"""0-9-1, and the header that clients of 0-9 send for the same."""
 
 _OTHER_GREETINGS: Final = {
     b"AMQP\x00\x01\x00\x00": "AMQP 1.0",
     b"AMQP\x03\x01\x00\x00": "AMQP 1.0",
     b"AMQP\x01\x01\x00\x0a": "AMQP 0-10",
-    b"AMQP": "another AMQP than 0-9-1",
-    b"\x16\x03": "TLS, which it may on another port",
-    b"PROXY ": "the PROXY protocol, which is not switched on here",
-    b"\r\n\r\n\0\r\n": "the PROXY protocol, which is not switched on here",
+    b"AMQP": "a version of AMQP other than 0-9-1",
+    b"\x16\x03": "TLS, which this port does not accept: use the TLS port",
+    b"PROXY ": "the PROXY protocol, which node.proxy_protocol does not enable here",
+    b"\r\n\r\n\0\r\n": "the PROXY protocol, which node.proxy_protocol does not enable here",
     b"GET ": "HTTP",
 }
 
-# The start of a method frame on channel 0 that is not longer than a connection.close (10, 50) can be, and that holds
-# one or a connection.close-ok (10, 51).
+# The start of a method frame on channel 0 that is not longer than a connection.close (10, 50), and that contains a
+# connection.close or a connection.close-ok (10, 51).
 _CLOSE_OR_OK: Final = re.compile(rb"\x01\x00\x00\x00\x00[\x00\x01].\x00\x0a\x00([\x32\x33])", re.DOTALL)
 _SIGNATURE_BYTES: Final = 11
 _CLOSE: Final = b"\x32"
 
 
 def language(greeting: bytes) -> str:
-    """What a client seems to speak that does not greet as it should."""
+    """The protocol that a client with a wrong protocol header seems to use."""
     for start, name in _OTHER_GREETINGS.items():
         if greeting.startswith(start):
             return name
-    return "something that is not AMQP"
+    return "an unknown protocol, not AMQP"
 
 
 def next_method(held: bytes) -> tuple[bytes | None, int]:
     """The payload of the first method frame (None for a heartbeat) and where the frame ends: 0 if it is incomplete.
 
-    Raises a ConnectionFault for everything that has no place in a handshake.
+    Raises a ConnectionFault for everything that is not allowed in a handshake.
     """
     if len(held) < FRAME_START.size:
         return None, 0
@@ -66,9 +66,9 @@ def next_method(held: bytes) -> tuple[bytes | None, int]:
 
 
 def find_end(data: bytes) -> tuple[bool, bool, bytes]:
-    """Whether a close and whether a close-ok are in octets that cannot be read as frames any more.
+    """Whether a close and whether a close-ok are in octets that cannot be split into frames any more.
 
-    The last octets are returned as well where more is needed to tell, to be put before those that come next.
+    It also returns the last octets if more are needed to decide; the caller puts them before the next ones.
     """
     closes = confirms = False
     undecided = max(0, len(data) - _SIGNATURE_BYTES + 1)

@@ -1,6 +1,6 @@
-"""What a connection's bytes mean to the broker, in the order in which they arrived.
+"""The inputs that a connection's bytes contain for the broker, in the order of arrival.
 
-Methods on channels other than 0 come as `MethodInput`, publishes and settlements as the kernel's runs, untouched.
+Methods on channels other than 0 come as `MethodInput`, publishes and settlements as the kernel's runs, unchanged.
 """
 
 from typing import Any, NamedTuple
@@ -12,13 +12,13 @@ from pandomq.methods import MethodInput
 
 
 class Misgreeted(NamedTuple):
-    """Somebody who speaks something else; it has been told what is spoken here. Wants no answer."""
+    """A client of another protocol; it has been sent the supported one. Needs no answer."""
 
     greeting: bytes
 
 
 class Login(NamedTuple):
-    """Somebody wants to be let in: answer with accept_login or refuse_login."""
+    """A client logs in: answer with accept_login or refuse_login."""
 
     mechanism: str
     user: UserName
@@ -27,33 +27,33 @@ class Login(NamedTuple):
 
 
 class Secured(NamedTuple):
-    """The answer to a challenge: challenge again, or answer with accept_login or refuse_login."""
+    """The client's answer to a challenge: challenge again, or answer with accept_login or refuse_login."""
 
     response: bytes
 
 
 class OpenVhost(NamedTuple):
-    """Somebody who is logged in chose a vhost: answer with accept_vhost or close."""
+    """A client that is logged in chose a vhost: answer with accept_vhost or close."""
 
     vhost: VhostName
 
 
 class UpdateSecret(NamedTuple):
-    """A new secret for who is logged in: answer with ConnectionUpdateSecretOk on channel 0, or close."""
+    """A new secret for the logged-in user: answer with ConnectionUpdateSecretOk on channel 0, or close."""
 
     secret: bytes
     reason: str
 
 
 class PeerClosed(NamedTuple):
-    """The peer said good-bye; nothing follows. Answer with confirm_close."""
+    """The peer closed the connection; nothing follows. Answer with confirm_close."""
 
     reply_code: int
     reply_text: str
 
 
 class Faulted(NamedTuple):
-    """The peer broke the protocol; nothing follows. Answer with close."""
+    """The peer violated the protocol; nothing follows. Answer with close."""
 
     fault: ConnectionFault
 

@@ -1,9 +1,8 @@
-"""What the broker offers everybody who connects: who it is, how to log in, and the limits it proposes.
+"""The broker's offer to each client: its identity, the login mechanisms, and the limits it proposes.
 
 One offer is shared by all connections that were accepted under it, so its frames are encoded once.
 """
 
-import platform
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +26,7 @@ CAPABILITIES: Final = {
 
 
 class Agreed(NamedTuple):
-    """What both sides keep to after tune-ok."""
+    """The values that both sides use after tune-ok."""
 
     channel_max: int
     frame_max: int
@@ -38,7 +37,7 @@ PROPOSAL: Final = Agreed(limits.CHANNEL_MAX, limits.FRAME_BYTES_MAX, limits.HEAR
 
 
 class Offer:
-    """Immutable. `more` are further server properties: where other brokers are, and the like."""
+    """Immutable. `more` are further server properties, for example the addresses of other brokers."""
 
     __slots__ = ("handshake_ms_max", "mechanisms", "message_bytes_max", "proposal", "start_frame", "tune_frame")
 
@@ -47,6 +46,7 @@ class Offer:
         *,
         version: str,
         product: str = "PandoMQ",
+        platform: str = "Python",
         cluster_name: str = "",
         more: Mapping[str, Any] | None = None,
         mechanisms: tuple[str, ...] = sasl.MECHANISMS,
@@ -59,7 +59,7 @@ class Offer:
             "cluster_name": cluster_name,
             "copyright": "Copyright (c) the PandoMQ authors",
             "information": "Licensed under the Apache License 2.0",
-            "platform": f"Python {platform.python_version()}",
+            "platform": platform,
             "product": product,
             "version": version,
             **(more or {}),
@@ -72,12 +72,13 @@ class Offer:
         self.tune_frame = encode_frame(0, ConnectionTune(*proposal))
 
     def agree(self, answer: ConnectionTuneOk) -> Agreed:
-        """A client may ask for less, but not for more; 0 means no limit and is more than any other number."""
+        """A client may request lower values, but not higher ones; 0 means no limit and counts as higher than any other
+        number."""
         channel_max, frame_max, _ = self.proposal
         _check("channel_max", answer.channel_max, 0, channel_max, " (no limit)")
         _check("frame_max", answer.frame_max, limits.FRAME_BYTES_MIN, frame_max, "")
         agreed = Agreed(answer.channel_max, answer.frame_max, answer.heartbeat)
-        # Most clients take what they are offered, and may share one object.
+        # Most clients accept the offer, and may share one object.
         return self.proposal if agreed == self.proposal else agreed
 
 

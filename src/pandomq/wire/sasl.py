@@ -1,6 +1,6 @@
-"""Reads user and password out of what a client answers to connection.start.
+"""Parses user and password from a client's answer to connection.start.
 
-Only reads: who may come in is the broker's matter. A response that makes no sense is a syntax error.
+It only parses: the broker decides about the login. A response that cannot be parsed is a syntax error.
 """
 
 from collections.abc import Callable
@@ -45,12 +45,12 @@ def _read_amqplain(response: bytes) -> Credentials:
 
 
 def _read_external(response: bytes) -> Credentials:
-    # Who it is was proven outside of AMQP; the response may repeat the name.
+    # The identity was proven outside of AMQP; the response may repeat the name.
     return Credentials(_user(response), b"")
 
 
 def _read_cluster(response: bytes) -> Credentials:
-    # A broker, which has no user; what it says is read where its proof is (`cluster`).
+    # A broker, which has no user; `cluster` parses its response together with its proof.
     return Credentials(UserName(""), response)
 
 
@@ -65,7 +65,7 @@ def _octets(value: object) -> bytes | None:
 
 
 EXTERNAL: Final = "EXTERNAL"
-"""For clients that showed a certificate."""
+"""For clients with a certificate."""
 CLUSTER: Final = "PANDOMQ"
 """For other brokers of the cluster: both sides prove that they have its key."""
 
@@ -77,6 +77,6 @@ _READERS: Final[dict[str, Callable[[bytes], Credentials]]] = {
 }
 
 MECHANISMS: Final = ("AMQPLAIN", "PLAIN")
-"""What is offered unless the configuration says otherwise."""
+"""The mechanisms that are offered unless the configuration names others."""
 KNOWN_MECHANISMS: Final = ("PLAIN", "AMQPLAIN", EXTERNAL)
-"""What it may say. How brokers log in is no choice of its."""
+"""The mechanisms that the configuration may name. It cannot change how brokers log in."""

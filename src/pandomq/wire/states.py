@@ -1,15 +1,15 @@
-"""The states of a connection as the broker sees it, and what may arrive on channel 0 in each.
+"""The states of a connection on the broker's side, and the methods that may arrive on channel 0 in each.
 
     HEADER ──▶ STARTING ──▶ LOGIN ──▶ TUNING ──▶ OPENING ──▶ VHOST ──▶ RUNNING
                                          │           │                    │
                                          └───────────┴──── close ─────────┴──▶ ENDING ──▶ CLOSED
 
-    LOGIN ── the broker's challenge ──▶ SECURING ── secure-ok ──▶ LOGIN
+LOGIN ── the broker's challenge ──▶ SECURING ── secure-ok ──▶ LOGIN
 
-    any state ── fault ──▶ ENDING ── the broker's close ──▶ CLOSING ── close-ok ──▶ CLOSED
+any state ── fault ──▶ ENDING ── the broker's close ──▶ CLOSING ── close-ok ──▶ CLOSED
 
-LOGIN, VHOST and ENDING wait for the broker, the others for the peer. In LOGIN and VHOST what arrives is held;
-in ENDING, CLOSING and CLOSED it is discarded, but for the peer's close and close-ok.
+LOGIN, VHOST and ENDING wait for the broker, the others for the peer. In LOGIN and VHOST input is held;
+in ENDING, CLOSING and CLOSED it is discarded, except for the peer's close and close-ok.
 """
 
 from enum import Enum, auto
@@ -27,7 +27,7 @@ from pandomq.methods import (
 )
 
 
-class State(Enum):
+class ConnectionState(Enum):
     HEADER = auto()
     STARTING = auto()
     LOGIN = auto()
@@ -41,18 +41,21 @@ class State(Enum):
     CLOSED = auto()
 
 
-TRANSITIONS: Final[dict[State, dict[type[Method], State]]] = {
-    State.STARTING: {ConnectionStartOk: State.LOGIN},
-    State.SECURING: {ConnectionSecureOk: State.LOGIN},
-    State.TUNING: {ConnectionTuneOk: State.OPENING, ConnectionClose: State.ENDING},
-    State.OPENING: {ConnectionOpen: State.VHOST, ConnectionClose: State.ENDING},
-    State.RUNNING: {ConnectionUpdateSecret: State.RUNNING, ConnectionClose: State.ENDING},
-    State.ENDING: {ConnectionClose: State.ENDING},
-    State.CLOSING: {ConnectionClose: State.CLOSING, ConnectionCloseOk: State.CLOSED},
+TRANSITIONS: Final[dict[ConnectionState, dict[type[Method], ConnectionState]]] = {
+    ConnectionState.STARTING: {ConnectionStartOk: ConnectionState.LOGIN},
+    ConnectionState.SECURING: {ConnectionSecureOk: ConnectionState.LOGIN},
+    ConnectionState.TUNING: {ConnectionTuneOk: ConnectionState.OPENING, ConnectionClose: ConnectionState.ENDING},
+    ConnectionState.OPENING: {ConnectionOpen: ConnectionState.VHOST, ConnectionClose: ConnectionState.ENDING},
+    ConnectionState.RUNNING: {ConnectionUpdateSecret: ConnectionState.RUNNING, ConnectionClose: ConnectionState.ENDING},
+    ConnectionState.ENDING: {ConnectionClose: ConnectionState.ENDING},
+    ConnectionState.CLOSING: {ConnectionClose: ConnectionState.CLOSING, ConnectionCloseOk: ConnectionState.CLOSED},
 }
-"""Where a method on channel 0 leads. What is not listed is discarded once it is over, a fault before."""
+"""The next state for a method on channel 0. Other methods are discarded in the states of OVER, and a fault in the
+others."""
 
-HANDSHAKE: Final = frozenset({State.STARTING, State.SECURING, State.TUNING, State.OPENING})
-"""The peer has to speak, and may only speak of the connection."""
-OVER: Final = frozenset({State.ENDING, State.CLOSING, State.CLOSED})
-"""Nothing that arrives matters any more, except for a decent end."""
+HANDSHAKE: Final = frozenset(
+    {ConnectionState.STARTING, ConnectionState.SECURING, ConnectionState.TUNING, ConnectionState.OPENING}
+)
+"""The peer has to send the next method, and only methods of the class connection are allowed."""
+OVER: Final = frozenset({ConnectionState.ENDING, ConnectionState.CLOSING, ConnectionState.CLOSED})
+"""Input is ignored, except for close and close-ok."""

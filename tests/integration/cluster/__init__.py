@@ -1,1 +1,1 @@
-"""Several real brokers, real faults and real clients: whatever is pulled, nothing that was promised is broken."""
+"""Several real brokers, real faults and real clients: no fault breaks a promise."""

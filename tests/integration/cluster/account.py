@@ -1,12 +1,13 @@
-"""The account of what clients were promised, over all faults; at the end it must balance.
+"""The account of the promises to clients, over all faults; at the end it must balance.
 
 Every message has a number of its own and is sent once: a publish without an answer is in doubt, may be there or not,
-and is not sent again. So whatever comes twice was delivered twice by the brokers, and has to say so.
+and is not sent again. So a message that arrives twice was delivered twice by the brokers, and must have `redelivered`
+set.
 
 Promises: a confirmed message is not lost; a message whose ack was proven by a later confirm on its channel does not
-come back; first deliveries of one publisher's messages are in its order; what is delivered again says `redelivered`.
-A consumer that gives up a broker which does not answer may have been sent messages that it never saw: to it those come
-late, as redelivered ones, and not more of them than it could hold.
+come back; first deliveries of one publisher's messages are in its order; a repeated delivery has `redelivered` set. A
+consumer that gives up a broker without an answer may have been sent messages that it never received: they arrive late,
+as redelivered ones, and no more of them than its prefetch.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ class Pauses:
 
 
 class Ledger:
-    """Of one queue, with one consumer at a time and any number of publishers."""
+    """The account of one queue, with one consumer at a time and any number of publishers."""
 
     def __init__(self, queue: str) -> None:
         self.queue = queue
         self.sent: set[str] = set()
         self.confirmed: set[str] = set()
         self.refused: set[str] = set()
-        """The broker said no: it may not be delivered later."""
+        """The messages that the broker refused: it may not deliver them later."""
         self.acked: set[str] = set()
-        """An ack was sent, whatever came of it."""
+        """Messages whose ack was sent, whatever its effect."""
         self.proven: set[str] = set()
         self.received: set[str] = set()
         self.redeliveries = 0
@@ -52,11 +53,12 @@ class Ledger:
         self._last: dict[str, int] = defaultdict(lambda: -1)
         """The number of the message of each publisher and connection that was first delivered last."""
         self._unseen_max = 0
-        """So many may have been delivered to connections that were given up."""
+        """The number of messages that may have been delivered to connections that were given up."""
 
     def send(self, publisher: str) -> str:
-        """The body of a new message. A publisher's name may end with a dot and the number of its connection: order is
-        promised for each channel, and what a publisher left behind on another connection may come later."""
+        """Returns the body of a new message. A publisher's name may end with a dot and the number of its connection:
+        order is promised for each channel, and messages that a publisher left behind on another connection may arrive
+        later."""
         body = f"{publisher}:{next(self._numbers)}"
         self.sent.add(body)
         return body
@@ -66,7 +68,7 @@ class Ledger:
         self.pauses[re.split("[.:]", body)[0]].confirmed()
 
     def give_up(self, prefetch: int) -> None:
-        """The consumer has left a connection of which it does not know what was on its way."""
+        """The consumer has left a connection with an unknown number of messages under way."""
         self._unseen_max += prefetch
 
     def receive(self, body: str, redelivered: bool) -> None:
@@ -90,7 +92,7 @@ class Ledger:
         self.received.add(body)
 
     def check_left(self, left: list[tuple[str, bool]]) -> None:
-        """With what the queue held in the end, when nobody was at work any more."""
+        """Checks the final content of the queue, when all clients have stopped."""
         for body, redelivered in left:
             self.receive(body, redelivered)
         bodies = [body for body, _ in left]
@@ -109,11 +111,11 @@ class TransactionLedger:
 
     committed: set[str] = field(default_factory=set)
     given: set[str] = field(default_factory=set)
-    """To be moved, confirmed."""
+    """Messages to be moved, confirmed."""
     moved: set[str] = field(default_factory=set)
-    """The commit was answered."""
+    """Messages whose commit was answered."""
     errors: int = 0
-    """Commits and the like that were answered by an error, or by the end of the connection."""
+    """Commits and other requests that were answered by an error, or by the end of the connection."""
     broken: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -128,7 +130,7 @@ class TransactionLedger:
         self.broken += [f"{name} was committed and is lost" for name in sorted(self.committed - counts.keys())]
 
     def check_moved(self, source: list[str], rejected: list[str], moved: list[str]) -> None:
-        """Each message is where it was, or in both of the other queues; once, wherever it is."""
+        """Checks that each message is in its first queue, or in both of the other queues; once, in either case."""
         self.broken += [f"{name} was moved and is still in the source" for name in source if name in self.moved]
         for name in sorted(self.given | {*source, *rejected, *moved}):
             places = source.count(name), rejected.count(name), moved.count(name)

@@ -1,4 +1,4 @@
-"""Cases that need a cluster to themselves: two brokers, strangers, and Celery. Each gives an account."""
+"""Cases that need a cluster to themselves: two brokers, foreign brokers, and Celery. Each returns an account."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ CaseAlone = Callable[[Path], dict[str, Any]]
 
 
 def promoted_survivor(directory: Path) -> dict[str, Any]:
-    """Of two brokers the root is lost for good: nobody takes over until a person says so. Nothing confirmed is lost."""
+    """Of two brokers the root is lost for good: no broker takes over until an operator promotes one. Nothing confirmed
+    is lost."""
     account = Account()
     with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
         dead, survivor = cluster.root, cluster.backups[0]
@@ -49,14 +50,14 @@ def promoted_survivor(directory: Path) -> dict[str, Any]:
 
 
 def stopped_root_of_two(directory: Path) -> dict[str, Any]:
-    """Of two brokers the root is asked to end: it stays until the other one is in office, and that one stays there."""
+    """Of two brokers the root is asked to end: it stays until the other one is root, and that one stays root."""
     account = Account()
     with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
         for _ in range(2):
             root, heir = cluster.root, cluster.backups[0]
             mark = heir.mark()
             root.stop()
-            assert heir.lines(f"{heir.name} is root", mark), "it left before there was another"
+            assert heir.lines(f"{heir.name} is now the root", mark), "it left before there was another"
             assert heir.serves, heir.tail
             root.start()
             cluster.wait_until_whole()
@@ -67,7 +68,7 @@ def stopped_root_of_two(directory: Path) -> dict[str, Any]:
 
 
 def each_of_two_returns(directory: Path) -> dict[str, Any]:
-    """With one of two gone nothing is confirmed; when it is back all goes on by itself."""
+    """With one of two gone nothing is confirmed; when it is back all clients continue by themselves."""
     account = Account()
     with running(Cluster(directory, size=2)) as cluster, at_work(Load(cluster, account, "two")) as load:
         for broker in (cluster.root, cluster.backups[0]):
@@ -84,7 +85,7 @@ def each_of_two_returns(directory: Path) -> dict[str, Any]:
 
 
 def wrong_key(directory: Path) -> dict[str, Any]:
-    """A broker with another key is refused, both sides say so, and the others work on."""
+    """A broker with another key is refused, both sides log it, and the others continue."""
     with running(Cluster(directory)) as own:
         stranger = own.backups[0]
         stranger.stop()
@@ -104,7 +105,7 @@ def wrong_key(directory: Path) -> dict[str, Any]:
 
 
 def foreign_store(directory: Path) -> dict[str, Any]:
-    """A broker with the store of another cluster does not get in, although it has the key."""
+    """A broker with the store of another cluster is refused, although it has the key."""
     with running(Cluster(directory / "own")) as own, running(Cluster(directory / "other")) as other:
         publish(other)
         other["n3"].stop()
@@ -129,7 +130,7 @@ def foreign_store(directory: Path) -> dict[str, Any]:
 
 
 def celery_through_a_failover(directory: Path) -> dict[str, Any]:
-    """Worker and sender know all addresses; the root is killed; whatever was accepted runs."""
+    """Worker and sender know all addresses; the root is killed; every accepted task runs."""
     with running(Cluster(directory)) as cluster:
         load = CeleryLoad(cluster, directory, "celery")
         try:
@@ -150,8 +151,9 @@ def celery_through_a_failover(directory: Path) -> dict[str, Any]:
 def reconnect_storm(
     directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000, access: str = "redirect"
 ) -> dict[str, Any]:
-    """Ten thousand clients of a root that is killed: all are let in by its heir, which keeps its office and size."""
-    # Where only the root serves all of them lose it, and all come to one.
+    """Ten thousand clients of a root that is killed: all of them reconnect to its successor, which remains root and
+    keeps its size."""
+    # If only the root serves, all of them lose it, and all connect to one broker.
     sections = {"cluster": {"lease_ms": lease_ms, "access": access}}
     with running(Cluster(directory, sections=sections)) as cluster:
         storm = Storm(cluster, clients)
@@ -193,20 +195,20 @@ def reconnect_storm(
 
 
 def storm_of_proxied(directory: Path, clients: int = STORM_CLIENTS, lease_ms: int = 1_000) -> dict[str, Any]:
-    """The same where any broker serves: a third of them lose theirs, which was the root, and the others take them in
-    while they elect another."""
+    """The same where any broker serves: a third of the clients lose their broker, which was the root, and the others
+    accept them while they elect another root."""
     account = reconnect_storm(directory, clients, lease_ms, access="proxy")
     assert 0 < account["lost"] < clients and not account["refusals"], account
     return account
 
 
 def connections(broker: ClusterBroker) -> dict[str, int]:
-    """Of all brokers, as far as this one has heard."""
+    """Returns the connections of all brokers, as far as this one knows."""
     return {member["name"]: member["connections"] or 0 for member in broker.status.get("members", [])}
 
 
 def elections(cluster: Cluster) -> int:
-    """That somebody won."""
+    """Returns the number of elections with a winner."""
     return sum(len(broker.lines(ROOT_LINE.pattern)) for broker in cluster)
 
 
@@ -216,7 +218,7 @@ def metric(broker: ClusterBroker, name: str) -> float:
 
 
 def publish(cluster: Cluster, count: int = 10) -> None:
-    """The cluster works: all of it is confirmed."""
+    """The cluster works: all messages are confirmed."""
     connection = cluster.connect()
     channel = connection.channel()
     channel.confirm_delivery()

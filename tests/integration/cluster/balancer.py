@@ -1,7 +1,7 @@
-"""A load balancer as people run it in front of brokers: it asks each of them whether it is root, and leads there.
+"""A load balancer as operators run it in front of brokers: it checks which of them is root, and connects clients to it.
 
-For clients that know one address. When another broker is root, or the one that was does not say so any more, the
-connections to it are cut off, as haproxy does with `on-marked-down shutdown-sessions`.
+It is for clients that know one address. When another broker is root, or the old one no longer reports that it is, its
+connections are cut, as haproxy does with `on-marked-down shutdown-sessions`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from .process import ClusterBroker
 ASK_EVERY_S = 0.1
 ASK_PATIENCE_S = 0.5
 FALLS = 5
-"""So many times in a row it may not say that it is root, before its clients are cut off: the machine may be busy."""
+"""The number of successive checks in which a broker may fail to report that it is root, before its clients are cut off:
+the machine may be busy."""
 CHUNK_BYTES = 65536
 
 
@@ -77,7 +78,7 @@ class Balancer:
         self._sessions.add(task)
         try:
             await self._join(reader, writer)
-        # One who hangs up, a broker that is gone, and being cut off all end a session, and nothing else.
+        # A client that disconnects, a broker that is gone, and a cut each end one session, and nothing else.
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass
         finally:

@@ -1,6 +1,7 @@
-"""Celery through a failover: tasks that a worker notes in a file as they run, and an account of which were accepted.
+"""Celery through a failover: tasks that a worker notes in a file as they run, and an account of the accepted ones.
 
-A task whose sending was confirmed has run at least once in the end. The worker acks late, so that none is lost with it.
+A task whose sending was confirmed has run at least once at the end. The worker acks late, so that no task is lost with
+it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class CeleryLoad:
             number += 1
             name = f"task-{number}"
             try:
-                # Celery sends it again by itself when its connection is lost: it may run twice, as users know.
+                # Celery sends it again by itself when its connection is lost: it may run twice, as documented.
                 self._worker.task("note", str(self._notes), name).apply_async(ignore_result=True)
-            # Whatever Celery, kombu and amqp make of a lost connection in the end: the task is in doubt.
+            # Celery, kombu and amqp may raise any exception for a lost connection: the task is in doubt.
             except Exception as error:
                 self.errors += 1
                 self._error = error

@@ -18,11 +18,11 @@ from .network import Network
 from .process import ClusterBroker
 
 PATIENCE_S = 60.0
-"""For what takes a second: the machine may be busy with other things."""
-ROOT_LINE = re.compile(r"is root in (?P<term>.*?);")
-"""What a broker logs when it is elected."""
+"""The time for something that usually takes a second: the machine may be busy with other processes."""
+ROOT_LINE = re.compile(r"is now the root \((?P<term>.*?)\)")
+"""The line that a broker logs when it is elected."""
 AMQP_PORT, HTTP_PORT = 5672, 15672
-"""In a namespace of its own a broker need not look for free ones."""
+"""In a namespace of its own a broker need not look for free ports."""
 
 
 def write_key(path: Path, key: str | None = None) -> Path:
@@ -69,7 +69,7 @@ class Cluster:
     def __getitem__(self, name: str) -> ClusterBroker:
         return self.brokers[name]
 
-    # Its life.
+    # Start and stop.
 
     def start(self) -> None:
         """Returns once a root serves and all others follow it."""
@@ -83,7 +83,7 @@ class Cluster:
             broker.end()
 
     def check(self) -> None:
-        """No exception reached nobody, and no term had two roots."""
+        """Checks that there was no unhandled exception, and no term with two roots."""
         roots: dict[str, str] = {}
         for broker in self:
             broker.check()
@@ -93,11 +93,11 @@ class Cluster:
                 other = roots.setdefault(found["term"], broker.name)
                 assert other == broker.name, f"{other} and {broker.name} were root in {found['term']}"
 
-    # Who is who.
+    # Roles.
 
     @property
     def root(self) -> ClusterBroker:
-        """Waits for it if there is none at the moment."""
+        """The root; waits for it if there is none at the moment."""
         return self.wait_for_root()
 
     @property
@@ -121,20 +121,20 @@ class Cluster:
         return found[0]
 
     def members(self) -> dict[str, dict[str, Any]]:
-        """As the root sees them."""
+        """The members in the root's view."""
         root = self.find_root()
         status = root.status if root is not None else {}
         return {member["name"]: member for member in status.get("members", [])}
 
     def make_whole(self) -> None:
-        """Brings back whom others have taken away."""
+        """Starts the members that others have stopped."""
         for broker in self:
             if not broker.alive:
                 broker.launch()
         self.wait_until_whole()
 
     def wait_until_whole(self, count: int | None = None) -> None:
-        """A root serves, and all (or so many) primaries hold what it holds."""
+        """Waits until a root serves, and all (or so many) primaries have its log."""
         wanted = len(self.brokers) if count is None else count
 
         def whole() -> bool:
@@ -156,17 +156,17 @@ class Cluster:
             raise AssertionError(f"{error}\n{self.story()}") from None
 
     def story(self) -> str:
-        """What each of them last said, for whoever reads a failure."""
+        """Returns the last lines of each log, for a reader of a failure."""
         parts = []
         for broker in self:
             state = "alive" if broker.alive else "ended"
             parts.append(f"--- {broker.name}, {state}, sees {broker.status or 'nothing'}\n{broker.tail}")
         return "\n".join(parts)
 
-    # Its clients.
+    # Clients.
 
     def connect(self, **more: Any) -> pika.BlockingConnection:
-        """A client that knows all addresses, and comes to the first that lets it in."""
+        """Connects a client that knows all addresses, to the first that accepts it."""
         return pika.BlockingConnection([broker.parameters(**more) for broker in self])
 
     @property
@@ -176,7 +176,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def running(cluster: Cluster) -> Iterator[Cluster]:
-    """Ends its brokers, whatever happens; and insists that none logged an exception if nothing did."""
+    """Ends the brokers in any case; requires that none logged an exception if nothing else failed."""
     try:
         cluster.start()
         yield cluster

@@ -1,4 +1,4 @@
-"""Fixtures of the cluster tests: clusters that live for a module, in whatever this machine lets us have."""
+"""Fixtures of the cluster tests: clusters that live for a module, with the isolation that this machine allows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .stages import loopback, networked
 
 @pytest.fixture(autouse=True)
 def broker_stays_healthy() -> None:
-    """The tests next door share one broker; these have their own."""
+    """The neighbouring tests share one broker; these have their own."""
 
 
 @pytest.fixture
 def chance(request: pytest.FixtureRequest) -> Random:
-    """The same in each run: `make torture` is for the others."""
+    """The same in each run: `make torture` uses other seeds."""
     return Random(request.node.name)
 
 
@@ -39,7 +39,7 @@ def shared_proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 @pytest.fixture
 def proxies(shared_proxies: Cluster) -> Cluster:
-    """Three brokers that all serve clients, and are all there, whomever the test before has taken away."""
+    """Three brokers that all serve clients, and all run, even if the test before has stopped one."""
     shared_proxies.make_whole()
     return shared_proxies
 

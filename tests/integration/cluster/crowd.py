@@ -1,7 +1,7 @@
 """Thousands of subscribers, each on a connection with a private queue of its own, spread over all brokers.
 
-They speak just enough AMQP to subscribe, and keep the numbers they were sent. One that loses its connection stays away:
-what counts is what subscribers hear whose broker survives. The publisher is a client like any other, on any broker.
+They implement just enough AMQP to subscribe, and keep the received numbers. A subscriber that loses its connection does
+not reconnect: only subscribers whose broker survives count. The publisher is a client like any other, on any broker.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .process import PASSWORD, USER, ClusterBroker
 EXCHANGE = "crowd"
 NUMBER = struct.Struct(">Q")
 CONSUME_OK = b"\x00\x3c\x00\x15"
-"""How the method begins that says that the subscriber will hear everything from now on."""
+"""The first bytes of consume-ok; from now on the subscriber receives everything."""
 CHANNEL = 1
 COMING_MAX = 200
-"""Subscribers on their way in at a time."""
+"""The number of subscribers that connect at a time."""
 PUBLISH_EVERY_S = 0.05
 
 GREETING = (
@@ -85,7 +85,7 @@ class Subscriber(asyncio.Protocol):
 
 
 class Crowd:
-    """`subscribe` returns when all are in; their numbers come in meanwhile, on a thread of its own."""
+    """`subscribe` returns when all are subscribed; their numbers arrive meanwhile, on a thread of its own."""
 
     def __init__(self) -> None:
         self._subscribers: list[Subscriber] = []
@@ -94,7 +94,7 @@ class Crowd:
         self._thread.start()
 
     def subscribe(self, brokers: Sequence[ClusterBroker], count: int, patience_s: float) -> None:
-        """So many in all, spread evenly."""
+        """Connects so many in total, spread evenly."""
         asyncio.run_coroutine_threadsafe(self._subscribe(brokers, count), self._loop).result(patience_s)
 
     async def _subscribe(self, brokers: Sequence[ClusterBroker], count: int) -> None:
@@ -120,13 +120,13 @@ class Crowd:
         self._thread.join()
         self._loop.close()
 
-    # What they heard.
+    # Received numbers.
 
     def of(self, broker: str) -> list[Subscriber]:
         return [subscriber for subscriber in self._subscribers if subscriber.broker == broker]
 
     def lacking(self, brokers: Sequence[ClusterBroker], numbers: set[int]) -> int:
-        """How many deliveries are missing at the subscribers of these brokers."""
+        """Returns how many deliveries are missing at the subscribers of these brokers."""
         names = {broker.name for broker in brokers}
         return sum(
             len(numbers.difference(subscriber.heard)) for subscriber in self._subscribers if subscriber.broker in names
@@ -139,7 +139,7 @@ class Crowd:
             time.sleep(0.2)
 
     def check(self, brokers: Sequence[ClusterBroker], numbers: set[int]) -> None:
-        """Each heard each of these once, nobody anything twice, all in order; and kept its connection."""
+        """Checks that each received each of these once, none twice, all in order, and kept its connection."""
         names = {broker.name for broker in brokers}
         for subscriber in self._subscribers:
             if subscriber.broker not in names:
@@ -161,7 +161,7 @@ class Crowd:
 
 
 class Publisher:
-    """Publishes numbers on one broker until it is closed, and knows which were confirmed. It connects once."""
+    """Publishes numbers on one broker until it is closed, and knows the confirmed ones. It connects once."""
 
     def __init__(self, broker: ClusterBroker) -> None:
         self._connection = pika.BlockingConnection(broker.parameters(heartbeat=0))
@@ -170,7 +170,7 @@ class Publisher:
         self._channel.confirm_delivery()
         self._ending = False
         self.confirmed_count = 0
-        """Confirms come one by one: these are the numbers below it."""
+        """Confirms arrive one by one: these are the numbers below it."""
         self._thread = threading.Thread(target=self._run, name="publisher")
 
     def start(self) -> None:
@@ -183,7 +183,7 @@ class Publisher:
             time.sleep(PUBLISH_EVERY_S)
 
     def wait_for(self, count: int, patience_s: float) -> None:
-        """Until so many more are confirmed."""
+        """Waits until so many more are confirmed."""
         wanted, end = self.confirmed_count + count, time.monotonic() + patience_s
         while self.confirmed_count < wanted:
             assert self._thread.is_alive(), "the publisher lost its connection"

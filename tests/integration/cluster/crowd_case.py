@@ -1,4 +1,5 @@
-"""Subscribers on every broker, two of them secondaries; a secondary is killed, then the root: nobody else notices."""
+"""Subscribers on every broker, two of them secondaries; a secondary is killed, then the root: subscribers of other
+brokers do not notice."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .process import ClusterBroker
 
 PATIENCE_S = 180.0
 MESSAGES = 20
-"""Before, between and after what happens to the brokers."""
+"""The number of messages before, between and after the faults."""
 
 
 def make_secondaries(cluster: Cluster, count: int) -> list[ClusterBroker]:
@@ -39,7 +40,7 @@ def takes_clients(broker: ClusterBroker) -> bool:
 
 
 def crowd(directory: Path, subscribers: int = 10_000) -> dict[str, Any]:
-    """One root, one backup, two secondaries. Every confirmed message is heard once wherever a broker survives."""
+    """One root, one backup, two secondaries. Every confirmed message is received once wherever a broker survives."""
     cluster = Cluster(directory, size=2, sections={"cluster": {"access": "proxy"}})
     secondaries = make_secondaries(cluster, 2)
     with running(cluster):
@@ -68,7 +69,7 @@ def _story(cluster: Cluster, secondaries: list[ClusterBroker], people: Crowd, su
     doomed.kill()
     publisher.wait_for(MESSAGES, PATIENCE_S)
     root.kill()
-    # Exactly half of the primaries are left: a person says that the other one is dead.
+    # Exactly half of the primaries are left: an operator reports the other one as dead.
     answer = backup.ask("cluster/promote", "POST", {"name": backup.name, "force": True, "dead": [root.name]})
     assert answer is not None and answer.status_code < 300, answer
     publisher.wait_for(MESSAGES, PATIENCE_S)

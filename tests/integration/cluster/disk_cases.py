@@ -87,7 +87,7 @@ def _fill(scene: Scene, broker: ClusterBroker) -> None:
 
 
 def stalled_disk_of_the_root(scene: Scene) -> None:
-    """Its network is alive, so that only the stall tells: it resigns."""
+    """Its network works, so only the stall shows: it steps down."""
     root = scene.cluster.root
     disk = _disk(scene, root)
     assert isinstance(disk, StallingDisk)
@@ -101,7 +101,7 @@ def stalled_disk_of_the_root(scene: Scene) -> None:
 
 
 def stalled_disk_of_a_backup(scene: Scene) -> None:
-    """Nobody waits for it."""
+    """No broker waits for it."""
     root, backup = scene.cluster.root, scene.chance.choice(scene.cluster.backups)
     disk = _disk(scene, backup)
     assert isinstance(disk, StallingDisk)

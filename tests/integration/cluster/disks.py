@@ -23,7 +23,7 @@ STALLING_DISK_BYTES = 256 * 1024 * 1024
 
 @cache
 def missing() -> str | None:
-    """Why no disk of our own can be mounted here."""
+    """Returns why no separate disk can be mounted here."""
     if os.geteuid() != 0:
         return "mounting needs root"
     absent = [name for name in ("mount", "umount", "mkfs.ext4") if shutil.which(name) is None]
@@ -31,7 +31,7 @@ def missing() -> str | None:
 
 
 class SmallDisk:
-    """A tmpfs of a few megabytes. `fill` leaves nothing of it, `empty` gives that back."""
+    """A tmpfs of a few megabytes. `fill` uses all of its space, `empty` frees it."""
 
     def __init__(self, place: Path, size_bytes: int) -> None:
         self._place = place
@@ -70,7 +70,7 @@ class StallingDisk:
         command("mount", "-o", "loop", str(self._image), str(self._place))
 
     def unmount(self) -> None:
-        """Thawed first: nobody who waits for a frozen disk can be killed."""
+        """Thaws it first: a process that waits for a frozen disk cannot be killed."""
         self.thaw()
         subprocess.run(["umount", "--lazy", str(self._place)], capture_output=True, check=False)
         self._image.unlink(missing_ok=True)
@@ -87,13 +87,13 @@ class StallingDisk:
 
 
 def wipe(data: Path) -> None:
-    """Everything is gone but the directory, as after the disk was replaced."""
+    """Deletes everything but the directory, as after the disk was replaced."""
     for path in data.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def corrupt(data: Path, chance: Random) -> str:
-    """Changes one bit in the middle of a segment that has entries; says where."""
+    """Changes one bit in the middle of a segment that has entries; returns the place."""
     segments = [path for path in sorted(data.rglob("segment-*.log")) if path.stat().st_size]
     assert segments, f"no segments in {data}: {sorted(data.rglob('*'))}"
     path = chance.choice(segments)

@@ -1,7 +1,7 @@
-"""Clients at work in a thread of their own, while a case does its worst; afterwards the account is drawn up.
+"""Clients at work in a thread of their own, while a case causes faults; afterwards the account is checked.
 
 On pika a publisher and a consumer with the addresses of all brokers; on aio-pika's robust connection others behind a
-load balancer; and transactions. `wait_for_progress` returns once each of them has got on.
+load balancer; and transactions. `wait_for_progress` returns once each of them has made progress.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .robust_clients import RobustConsumer, RobustPublisher
 from .transaction_clients import TRANSACTION_MESSAGES, Mover, Places, WholePublisher
 
 PROGRESS = 20
-"""So many more confirms for each queue."""
+"""The number of further confirms for each queue."""
 ENDING_PATIENCE_S = 40.0
 ROBUST_PUBLISHERS = 2
 
@@ -76,7 +76,7 @@ class Load:
     # While it runs.
 
     def wait_for_progress(self, more: int = PROGRESS) -> None:
-        """Each queue gets so many more confirms, deliveries and transactions than it has now."""
+        """Waits until each queue has so many more confirms, deliveries and transactions than now."""
         goals = [(ledger, len(ledger.confirmed) + more, len(ledger.received) + more) for ledger in self._ledgers]
         transactions = self.account.transactions
         committed, moved = len(transactions.committed) + 2, len(transactions.moved) + 2
@@ -107,7 +107,7 @@ class Load:
     # Its end.
 
     def finish(self) -> None:
-        """Publishers stop; consumers get what is there; then the account is drawn up with what is left."""
+        """Publishers stop; consumers receive the remaining messages; then the account is checked with the rest."""
         for client in self._publishers:
             client.ending = True
         self._wait(lambda: all(self._taken(ledger) for ledger in self._ledgers), "the consumers to catch up")
@@ -129,11 +129,11 @@ class Load:
             client.ending = True
         self._thread.join(ENDING_PATIENCE_S)
         assert not self._thread.is_alive(), "the clients do not end"
-        # The sockets that clients left go now, and not during another test.
+        # The sockets of the clients are collected now, and not during another test.
         gc.collect()
 
     def _taken(self, ledger: Ledger) -> bool:
-        """Also one that is lost must not make this wait for ever: the account will name it."""
+        """A lost message must not make this wait for ever: the account will name it."""
         return ledger.confirmed <= ledger.received or self._idle(ledger)
 
     def _idle(self, ledger: Ledger) -> bool:
@@ -152,7 +152,7 @@ class Load:
         return [body for body, _ in self._drain(queue, arguments)]
 
     def _drain(self, queue: str, arguments: dict[str, Any] | None = None) -> list[tuple[str, bool]]:
-        """Bodies, and whether they say that they were delivered before. They stay until all were seen."""
+        """Returns the bodies, each with whether `redelivered` is set. They stay until all were seen."""
         connection = self._cluster.connect()
         channel = connection.channel()
         channel.queue_declare(queue, durable=True, arguments=arguments)
@@ -179,7 +179,7 @@ class Load:
 
 @contextmanager
 def at_work(load: Load) -> Iterator[Load]:
-    """The clients end in any case; the account is drawn up if nothing went wrong before."""
+    """Ends the clients in any case; checks the account if no error occurred before."""
     try:
         load.start()
         yield load

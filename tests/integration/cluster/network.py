@@ -1,8 +1,8 @@
 """A network of its own for each cluster: one namespace for each broker, joined by a bridge, with faults between them.
 
 Namespaces, interfaces and the bridge are named after this process and are removed by `close`; the tests' clients reach
-the brokers from the bridge's own address. A cut is made where packets arrive, so that it is silent: nobody is told.
-Needs root, `ip` and `nft`; `missing` says what is not there.
+the brokers from the bridge's own address. A cut is made where packets arrive, so that it is silent: no sender is
+notified. Needs root, `ip` and `nft`; `missing` returns what is missing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import cache
 
 COMMAND_PATIENCE_S = 20
 SUBNETS = [f"198.{18 + number // 256}.{number % 256}" for number in range(512)]
-"""Set aside for trying out networks (RFC 2544)."""
+"""Addresses reserved for tests of networks (RFC 2544)."""
 CLIENTS = "clients"
-"""The name under which the tests themselves take part."""
+"""The name of the tests' own end."""
 _numbers = itertools.count()
 
 
@@ -30,7 +30,7 @@ def command(*words: str, stdin: str | None = None) -> str:
 
 @cache
 def missing() -> str | None:
-    """Why there can be no network of our own here."""
+    """Returns why there can be no separate network here."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     absent = [name for name in ("ip", "nft", "tc") if shutil.which(name) is None]
@@ -57,7 +57,7 @@ class Network:
         self._cut: set[tuple[str, str]] = set()
         self._loss_percent: dict[tuple[str, str], int] = {}
 
-    # Its life.
+    # Start and end.
 
     def open(self) -> None:
         command("ip", "link", "add", self._bridge, "type", "bridge")
@@ -86,25 +86,25 @@ class Network:
         raise AssertionError("no subnet is left")
 
     def close(self) -> None:
-        """Removes whatever of it is there, also after `open` failed half-way."""
+        """Removes all of its existing parts, also after `open` failed half-way."""
         for name, namespace in self._namespaces.items():
             subprocess.run(["ip", "link", "delete", self._ends[name]], capture_output=True, check=False)
             subprocess.run(["ip", "netns", "delete", namespace], capture_output=True, check=False)
         subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)
 
     def prefix(self, name: str) -> list[str]:
-        """Words before a command that make it run where that broker is."""
+        """Returns the words before a command that run it in the namespace of that broker."""
         return ["ip", "netns", "exec", self._namespaces[name]]
 
     # Faults.
 
     def cut(self, source: str, target: str) -> None:
-        """What `source` sends does not reach `target`; the other way is as it was."""
+        """Drops the packets from `source` to `target`; the other direction works as before."""
         self._cut.add((source, target))
         self._apply(target)
 
     def cut_off(self, name: str, *others: str) -> None:
-        """Nothing passes between it and them, in either direction."""
+        """Drops all packets between it and the others, in either direction."""
         for other in others:
             self.cut(name, other)
             self.cut(other, name)
@@ -116,7 +116,8 @@ class Network:
         self._apply_all()
 
     def slow(self, name: str, delay_ms: int, rate: str) -> str:
-        """What it sends waits. Says how: a kernel without netem only bounds the rate, and so delays under load."""
+        """Delays its packets. Returns the method: a kernel without netem only bounds the rate, and so delays under
+        load."""
         self._run(name, "tc", "qdisc", "delete", "dev", "eth0", "root", may_fail=True)
         netem = ("netem", "delay", f"{delay_ms}ms", f"{delay_ms // 4}ms", "rate", rate)
         if self._run(name, "tc", "qdisc", "add", "dev", "eth0", "root", *netem, may_fail=True):
@@ -126,7 +127,7 @@ class Network:
         return "tbf"
 
     def heal(self) -> None:
-        """All links are as good as new."""
+        """Removes all faults."""
         self._cut.clear()
         self._loss_percent.clear()
         self._apply_all()
@@ -139,7 +140,8 @@ class Network:
 
     def _apply(self, target: str) -> None:
         if target == CLIENTS:
-            # The tests' own namespace is shared with others: what it must not hear is not sent.
+            # The tests' own namespace is shared with others: packets that it must not receive are dropped by the
+            # sender.
             for name in self._namespaces:
                 self._write_rules(name)
             return

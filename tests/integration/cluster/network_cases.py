@@ -1,4 +1,4 @@
-"""Cases that cut, bend and clog the links between brokers. They need a network of their own."""
+"""Cases that cut, delay and bound the links between brokers. They need a network of their own."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SILENCE_S = 3.0
 
 
 def cut_root(scene: Scene) -> None:
-    """From its peers, while its clients still reach it: it resigns and tells them."""
+    """Cut off from its peers, while its clients still reach it: it steps down and closes their connections."""
     network, root = network_of(scene), scene.cluster.root
     client = pika.BlockingConnection(root.parameters(heartbeat=0))
     network.cut_off(root.name, *others(scene, root))
     scene.cluster.wait_for_root(other_than=root)
     scene.load.wait_for_progress()
     assert not root.serves
-    assert "no longer the root" in farewell(client)
+    assert "no longer the root" in reason_of_close(client)
     network.heal()
     scene.cluster.wait_until_whole()
 
 
 def isolate_root(scene: Scene) -> None:
-    """From its peers and from its clients."""
+    """Cut off from its peers and from its clients."""
     network, root = network_of(scene), scene.cluster.root
     network.cut_off(root.name, *others(scene, root), CLIENTS)
     wait_for_another(scene, root)
@@ -41,7 +41,7 @@ def isolate_root(scene: Scene) -> None:
 
 
 def mute_root(scene: Scene) -> None:
-    """One way: nobody hears it, and it hears everybody."""
+    """One direction: its peers receive nothing from it, and it receives from all."""
     network, root = network_of(scene), scene.cluster.root
     for other in others(scene, root):
         network.cut(root.name, other)
@@ -52,7 +52,7 @@ def mute_root(scene: Scene) -> None:
 
 
 def deafen_root(scene: Scene) -> None:
-    """The other way: everybody hears it, and it hears nobody."""
+    """The other direction: its peers receive from it, and it receives nothing."""
     network, root = network_of(scene), scene.cluster.root
     for other in others(scene, root):
         network.cut(other, root.name)
@@ -63,7 +63,8 @@ def deafen_root(scene: Scene) -> None:
 
 
 def cut_one_pair(scene: Scene) -> None:
-    """Root and one backup do not see each other, the other backup sees both: whoever is root then, work goes on."""
+    """Root and one backup do not reach each other, the other backup reaches both: whichever is root then, work
+    continues."""
     network, root = network_of(scene), scene.cluster.root
     network.cut_off(root.name, scene.chance.choice(others(scene, root)))
     time.sleep(SILENCE_S)
@@ -73,7 +74,8 @@ def cut_one_pair(scene: Scene) -> None:
 
 
 def scatter(scene: Scene) -> None:
-    """Nobody reaches anybody: nothing is confirmed, nobody is root; healed, all goes on by itself."""
+    """No broker reaches another: nothing is confirmed, no broker is root; after the repair all continue by
+    themselves."""
     network, cluster = network_of(scene), scene.cluster
     names = list(cluster.brokers)
     for place, name in enumerate(names):
@@ -88,7 +90,7 @@ def scatter(scene: Scene) -> None:
 
 
 def slow_and_lossy(scene: Scene) -> None:
-    """Work goes on over bad links, and so does a takeover."""
+    """Work continues over bad links, and so does a takeover."""
     network, cluster = network_of(scene), scene.cluster
     ways = {network.slow(name, delay_ms=20, rate="8mbit") for name in cluster.brokers}
     scene.note(f"slowed by {', '.join(sorted(ways))}")
@@ -116,8 +118,8 @@ def flapping_link(scene: Scene) -> None:
     kill_root(scene)
 
 
-def farewell(client: pika.BlockingConnection) -> str:
-    """What it is told as its connection is closed."""
+def reason_of_close(client: pika.BlockingConnection) -> str:
+    """Returns the reply text with which its connection is closed."""
     deadline = time.monotonic() + PATIENCE_S
     try:
         while time.monotonic() < deadline:
@@ -137,7 +139,7 @@ def others(scene: Scene, broker: ClusterBroker) -> list[str]:
 
 
 def wait_for_another(scene: Scene, root: ClusterBroker) -> None:
-    """Without asking the one that cannot answer: each question would take seconds."""
+    """Waits without a request to the broker that cannot answer: each request would take seconds."""
     root.unreachable = True
     try:
         scene.cluster.wait_for_root(other_than=root)

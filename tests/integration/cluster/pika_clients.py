@@ -1,6 +1,6 @@
-"""A publisher and a consumer on pika, which know the addresses of all brokers and come to whoever lets them in.
+"""A publisher and a consumer on pika, which know the addresses of all brokers and use the first that accepts them.
 
-A client gives up a connection on which a confirm is overdue: a broker that is frozen or cut off does not say good-bye.
+A client gives up a connection on which a confirm is overdue: a broker that is frozen or cut off does not close it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .account import Ledger
 from .cluster import Cluster
 
 GIVE_UP_S = 1.0
-"""After so long without an answer."""
+"""The time without an answer after which a client gives up a connection."""
 OPEN_PATIENCE_S = 5.0
 RETRY_S = 0.05
 PACE_S = 0.01
@@ -40,7 +40,7 @@ class PikaClient:
         self.ending = False
         self.connections = 0
         self._waiting: dict[int, tuple[str | set[str], float]] = {}
-        """What is not yet confirmed, and since when, by delivery tag."""
+        """The unconfirmed messages, each with its time, by delivery tag."""
         self._tag = 0
 
     async def run(self) -> None:
@@ -62,7 +62,7 @@ class PikaClient:
 
     async def _connect(self) -> AsyncioConnection:
         opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        # A heartbeat of a second or two would end it just so; without one the time-out above is what is tried.
+        # A heartbeat of a second or two would end the connection, too; without one the timeout above is tested.
         more = {"socket_timeout": 0.5, "stack_timeout": 1.0, "heartbeat": 0}
         workflow = AsyncioConnection.create_connection(
             [broker.parameters(**more) for broker in self._cluster], lambda outcome: _settle(opened, outcome)
@@ -132,10 +132,10 @@ class PikaClient:
         return oldest is not None and time.monotonic() - oldest[1] > GIVE_UP_S
 
     async def _hang_up(self, connection: AsyncioConnection) -> None:
-        """At once: a frozen broker would never answer a close."""
+        """Closes at once: a frozen broker would never answer a close."""
         if not connection.is_closed:
             connection._terminate_stream(AMQPError("given up"))
-            # Two turns of the loop until pika has let go of the socket.
+            # After two turns of the loop pika has released the socket.
             for _ in range(2):
                 await asyncio.sleep(0)
 

@@ -1,13 +1,12 @@
-"""One broker of a cluster: a `pandomq start` with its own configuration, data and log, which may come and go."""
+"""One broker of a cluster: a `pandomq start` with its own configuration, data and log, which may end and start
+again."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pandomq
 from tests.integration.configured_broker import toml
 from tests.integration.waiting import wait_until
 from tests.integration.watched_broker import UNHANDLED_SIGNS
+from tests.support import starting
 from tests.support.http import NO_TLS
 
 USER, PASSWORD = "proof", "of the pudding"
@@ -27,7 +27,7 @@ STOP_PATIENCE_S = 30.0
 ASK_PATIENCE_S = 3.0
 LOG_TAIL_CHARS = 6000
 SOURCES = Path(pandomq.__file__).parents[1]
-"""Whatever the tests import is what they start."""
+"""The tests start the sources that they import."""
 READY = re.compile(r"ready on ")
 
 
@@ -35,7 +35,7 @@ class ClusterBroker:
     def __init__(
         self, name: str, directory: Path, host: str, port: int, http_port: int, prefix: list[str] | None = None
     ) -> None:
-        """`prefix` are words before the command, such as those that lead into a namespace."""
+        """`prefix` are words before the command, for example to run it in a namespace."""
         directory.mkdir(parents=True, exist_ok=True)
         self.name = name
         self.directory = directory
@@ -47,17 +47,17 @@ class ClusterBroker:
         self._log = directory / "log"
         self._frozen = False
         self.unreachable = False
-        """The tests know that it cannot be asked."""
+        """The tests know that it cannot be reached."""
 
     def configure(self, sections: Mapping[str, Mapping[str, object]]) -> None:
-        """Adds to what it is told at its next start."""
+        """Adds to its configuration at its next start."""
         for section, keys in sections.items():
             self.sections.setdefault(section, {}).update(keys)
 
-    # Its life.
+    # Start and stop.
 
     def launch(self, *options: str) -> None:
-        """Starts it without waiting for anything."""
+        """Starts it without waiting."""
         assert not self.alive
         own: dict[str, object] = {"name": self.name, "data": str(self.data), "log_level": "info"}
         own |= {"listen": f"{self.host}:{self.port}", "http": f"{self.host}:{self.http_port}"}
@@ -73,14 +73,9 @@ class ClusterBroker:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PANDOMQ_")}
         kept = {name: os.environ[name] for name in ("PANDOMQ_PLAIN",) if name in os.environ}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._prefix, sys.executable, "-m", "pandomq.cli.main", "start", "--config", str(config), *options],
-                cwd=self.directory,
-                env={**clean, **kept, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(SOURCES)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            environment = {**clean, **kept, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(SOURCES)}
+            command = [*self._prefix, *starting.COMMAND, "start", "--config", str(config), *options]
+            self._process = starting.start(command, log, environment, self.directory)
 
     def start(self, *options: str) -> None:
         """Returns once it listens."""
@@ -98,7 +93,7 @@ class ClusterBroker:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """As a crash would."""
+        """Kills the process, as a crash would."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -110,7 +105,7 @@ class ClusterBroker:
         self._process.terminate()
 
     def stop(self) -> None:
-        """Asks it to end, and insists on a clean exit."""
+        """Asks it to end, and requires a clean exit."""
         self.terminate()
         code = self.wait_for_end()
         assert code == 0, f"{self.name} ended with {code}:\n{self.tail}"
@@ -123,7 +118,7 @@ class ClusterBroker:
             raise AssertionError(f"{self.name} did not end within {STOP_PATIENCE_S} s:\n{self.tail}") from None
 
     def freeze(self) -> None:
-        """As a machine that is suspended: its sockets stay open, and nothing answers."""
+        """Suspends it, like a suspended machine: its sockets stay open, and nothing answers."""
         os.kill(self.pid, signal.SIGSTOP)
         self._frozen = True
 
@@ -132,11 +127,11 @@ class ClusterBroker:
         self._frozen = False
 
     def end(self) -> None:
-        """Whatever it is in the middle of."""
+        """Ends it in any state."""
         if self.alive:
             self.kill()
 
-    # What it says.
+    # Its log.
 
     @property
     def words(self) -> str:
@@ -147,7 +142,7 @@ class ClusterBroker:
         return self.words[-LOG_TAIL_CHARS:]
 
     def mark(self) -> int:
-        """For looking only at what is logged from here on."""
+        """Returns the end of the log, for reading only later lines."""
         return self._log.stat().st_size if self._log.exists() else 0
 
     def lines(self, pattern: str, mark: int = 0) -> list[str]:
@@ -165,12 +160,12 @@ class ClusterBroker:
         return self.lines(pattern, mark)[0]
 
     def check(self, mark: int = 0) -> None:
-        """No exception reached nobody."""
+        """Checks that there was no unhandled exception."""
         fresh = self._log.read_bytes()[mark:].decode(errors="replace") if self._log.exists() else ""
         for sign in UNHANDLED_SIGNS:
             assert sign not in fresh, f"in the log of {self.name}:\n{fresh[-LOG_TAIL_CHARS:]}"
 
-    # What it is asked.
+    # Requests.
 
     @property
     def address(self) -> str:
@@ -195,13 +190,13 @@ class ClusterBroker:
         return pika.ConnectionParameters(self.host, self.port, credentials=credentials, **more)
 
     def ask(self, path: str, method: str = "GET", body: object = None) -> httpx.Response | None:
-        """Of its HTTP API; None if it does not answer."""
+        """Sends a request to its HTTP API; returns None if it does not answer."""
         try:
             return httpx.request(
                 method,
                 f"{self.http_url}/api/{path}",
                 auth=self.login,
-                content=None if body is None else json.dumps(body),
+                json=body,
                 timeout=ASK_PATIENCE_S,
                 verify=NO_TLS,
             )
@@ -210,7 +205,7 @@ class ClusterBroker:
 
     @property
     def serves(self) -> bool:
-        """It is root, and says that it takes clients."""
+        """Whether it is root, and reports that it accepts clients."""
         if not self.alive or self._frozen or self.unreachable:
             return False
         answer = self.ask("health/root")
@@ -218,7 +213,7 @@ class ClusterBroker:
 
     @property
     def status(self) -> dict[str, Any]:
-        """How it sees the cluster; empty if it does not say."""
+        """Its view of the cluster; empty if it does not answer."""
         if not self.alive or self._frozen or self.unreachable:
             return {}
         answer = self.ask("cluster")

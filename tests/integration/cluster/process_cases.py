@@ -7,7 +7,7 @@ from .scene import Case, Scene
 
 
 def kill_root(scene: Scene) -> None:
-    """One takes over, by itself; the old root comes back as a backup, whatever it had written."""
+    """One takes over, by itself; the old root restarts as a backup, whatever it had written."""
     cluster = scene.cluster
     root = cluster.root
     root.kill()
@@ -19,7 +19,7 @@ def kill_root(scene: Scene) -> None:
 
 
 def kill_backup(scene: Scene) -> None:
-    """Nobody notices."""
+    """Clients do not notice."""
     root, backup = scene.cluster.root, scene.chance.choice(scene.cluster.backups)
     backup.kill()
     scene.load.wait_for_progress()
@@ -29,7 +29,7 @@ def kill_backup(scene: Scene) -> None:
 
 
 def freeze_root(scene: Scene) -> None:
-    """It wakes up in another's term, before which nothing that it was sent meanwhile may count."""
+    """It continues in another root's term, before which no request that it received meanwhile may count."""
     cluster = scene.cluster
     root = cluster.root
     root.freeze()
@@ -43,7 +43,7 @@ def freeze_root(scene: Scene) -> None:
 
 
 def freeze_backup(scene: Scene) -> None:
-    """It is left behind and catches up; the root stays."""
+    """It falls behind and catches up; the root stays."""
     root, backup = scene.cluster.root, scene.chance.choice(scene.cluster.backups)
     backup.freeze()
     try:
@@ -64,7 +64,7 @@ def rolling_restart(scene: Scene) -> None:
 
 
 def power_loss(scene: Scene) -> None:
-    """All at once."""
+    """All brokers at once."""
     for broker in scene.cluster:
         broker.kill()
     for broker in scene.chance.sample(list(scene.cluster), len(scene.cluster.brokers)):
@@ -73,7 +73,7 @@ def power_loss(scene: Scene) -> None:
 
 
 def old_root_with_one_other(scene: Scene) -> None:
-    """The old root was down while the others went on; then all fail, and it comes back first, with one of them."""
+    """The old root was down while the others continued; then all fail, and it starts first, with one of them."""
     cluster = scene.cluster
     root = cluster.root
     root.kill()
@@ -85,7 +85,8 @@ def old_root_with_one_other(scene: Scene) -> None:
     root.start()
     assert not root.serves, "one of three is not enough"
     other.start()
-    # What was confirmed meanwhile is on the other's disk, or was on the heir's and the other's: only it may be root.
+    # The messages confirmed meanwhile are on the other's disk, or on those of the last root and the other: only the
+    # other may be root.
     assert cluster.wait_for_root() is other
     scene.load.wait_for_progress()
     heir.start()
@@ -93,7 +94,7 @@ def old_root_with_one_other(scene: Scene) -> None:
 
 
 def kill_one_after_the_other(scene: Scene) -> None:
-    """Each root as soon as it serves, the last one back before the next goes."""
+    """Each root as soon as it serves; the last one is back before the next one is killed."""
     cluster = scene.cluster
     for _ in range(3):
         root = cluster.root
@@ -104,7 +105,7 @@ def kill_one_after_the_other(scene: Scene) -> None:
 
 
 def wipe_backup(scene: Scene) -> None:
-    """It comes back as a learner, gets everything, and is then as good as any: the root is killed to show it."""
+    """It starts as a learner, receives everything, and is then a full backup: the root is killed to show it."""
     cluster = scene.cluster
     backup = scene.chance.choice(cluster.backups)
     backup.kill()
@@ -117,7 +118,7 @@ def wipe_backup(scene: Scene) -> None:
 
 
 def corrupt_backup(scene: Scene) -> None:
-    """It says what it found, and is repaired from its peers."""
+    """It logs the damage, and is repaired from its peers."""
     cluster = scene.cluster
     backup = scene.chance.choice(cluster.backups)
     backup.kill()

@@ -1,6 +1,6 @@
 """A publisher and a consumer on aio-pika's robust connection, which know one address: that of a load balancer.
 
-The connection comes back by itself, with its queues and consumers; what was under way when it was lost is in doubt.
+The connection is restored by itself, with its queues and consumers; requests under way at its loss are in doubt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PACE_S = 0.005
 ACKS_PER_PROOF = 10
 PREFETCH = 100
 LOST = (AMQPError, OSError, TimeoutError, RuntimeError, asyncio.CancelledError)
-"""What a publish may end with when its connection is lost: aio-pika also cancels, and calls a channel invalid."""
+"""The exceptions with which a publish may end when its connection is lost: aio-pika also cancels, and reports a channel
+as invalid."""
 
 
 class RobustClient:
@@ -47,7 +48,7 @@ class RobustClient:
                 await asyncio.wait_for(connection.close(), CLOSE_PATIENCE_S)
 
     async def _connect(self) -> AbstractRobustConnection:
-        """Robust it is once it was connected; until then it is tried by hand."""
+        """The connection is robust only after the first connect; until then it is retried here."""
         while True:
             try:
                 return await aio_pika.connect_robust(
@@ -71,7 +72,7 @@ class RobustClient:
 
 
 class RobustPublisher(RobustClient):
-    """One message at a time, so that its order is what it was told of."""
+    """Publishes one message at a time, so that its order is certain."""
 
     def __init__(self, balancer: Balancer, ledger: Ledger, arguments: dict[str, Any], name: str) -> None:
         super().__init__(balancer, ledger, arguments)
@@ -99,7 +100,7 @@ class RobustPublisher(RobustClient):
 
 
 class RobustConsumer(RobustClient):
-    """Acks, and now and then publishes on the very channel of the acks: its confirm proves those before it."""
+    """Acks, and now and then publishes on the same channel: the confirm proves the acks before it."""
 
     async def _work(self, connection: AbstractRobustConnection) -> None:
         channel = await connection.channel(publisher_confirms=True)
@@ -120,7 +121,7 @@ class RobustConsumer(RobustClient):
         body = message.body.decode()
         self.ledger.receive(body, bool(message.redelivered))
         self.ledger.acked.add(body)
-        # Not the robust channel but what is under it now: a confirm on another one would prove nothing.
+        # Not the robust channel but its current inner channel: a confirm on another one would prove nothing.
         channel = message.channel
         await message.ack()
         unproven[channel].add(body)

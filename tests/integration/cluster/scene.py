@@ -1,4 +1,4 @@
-"""What a case works with, what it needs, and how it is run: clients at work throughout, and the account at the end."""
+"""The parts of a case, its requirements, and how it is run: clients at work throughout, and the account at the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Scene:
     load: Load
     chance: Random
     notes: list[str] = field(default_factory=list)
-    """What a reader of the summary may want to know."""
+    """Remarks for a reader of the summary."""
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -41,7 +41,8 @@ Case = Callable[[Scene], None]
 
 
 def play(case: Case, cluster: Cluster, chance: Random, arguments: dict[str, Any] | None = None) -> Outcome:
-    """The cluster has to be whole; it is again afterwards. Raises if a promise was broken or something did not come."""
+    """The cluster has to be whole; it is again afterwards. Raises if a promise was broken or an expected event did not
+    occur."""
     account = Account()
     begin = time.monotonic()
     prefix = f"{case.__name__}.{os.getpid():x}.{next(_numbers)}"

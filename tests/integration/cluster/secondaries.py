@@ -1,4 +1,4 @@
-"""Secondaries of a cluster: brokers that join by the addresses of its primaries, and go again."""
+"""Secondaries of a cluster: brokers that join by the addresses of its primaries, and leave again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .process import ClusterBroker
 
 class Secondary(ClusterBroker):
     def __init__(self, cluster: Cluster, name: str, *, join: list[str] | None = None) -> None:
-        """`join`: where it looks for the cluster; at all primaries unless told otherwise."""
+        """`join`: the addresses at which it looks for the cluster; those of all primaries by default."""
         network = cluster.network
         if network is None:
             port, http_port = free_ports(2)
@@ -29,7 +29,7 @@ class Secondary(ClusterBroker):
         self.configure({"cluster": {**shared, "join": addresses}})
 
     def wait_until_in_step(self) -> None:
-        """The root says that it has all it needs, and it is linked to all primaries."""
+        """Waits until the root reports that it has everything, and it is linked to all primaries."""
 
         def in_step() -> bool:
             own = self.cluster.members().get(self.name, {})
@@ -65,7 +65,7 @@ class Secondary(ClusterBroker):
 
 @contextlib.contextmanager
 def joined(cluster: Cluster, *names: str) -> Iterator[list[Secondary]]:
-    """These, once they are in step; ended afterwards if they are not yet."""
+    """Yields these once they are in step; ends them afterwards if they still run."""
     secondaries = [Secondary(cluster, name) for name in names]
     try:
         for secondary in secondaries:

@@ -1,4 +1,4 @@
-"""Where cases are played: each stage makes a cluster in which its faults are possible, or says why it cannot."""
+"""The stages of cases: each makes a cluster in which its faults are possible, or returns why it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thousands of clients that lose their broker at the same moment, and all come back at once."""
+"""Thousands of clients that lose their broker at the same moment, and all reconnect at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Storm:
         self._processes: list[subprocess.Popen[str]] = []
         self._readers: list[threading.Thread] = []
         self.longest_outside_s = 0.0
-        """How long anybody had to wait to be let in again, since `forget`."""
+        """The longest time that any client had to wait for a connection, since `forget`."""
 
     @property
     def connected(self) -> int:
@@ -41,7 +41,7 @@ class Storm:
 
     @property
     def losses(self) -> int:
-        """How often clients were thrown out."""
+        """The number of lost connections."""
         return int(sum(seen["losses"] for seen in self._seen))
 
     def forget(self) -> None:
@@ -80,8 +80,8 @@ class Storm:
                 self.longest_outside_s = max(self.longest_outside_s, seen["outside_s"])
 
     def wait_for_all(self, patience_s: float, losses: int = 0) -> tuple[float, float]:
-        """Until all are connected, after so many losses in all; gives how long that took, and the longest time in which
-        nobody got in."""
+        """Waits until all are connected, after so many losses in total; returns how long that took, and the longest
+        time in which no client connected."""
         begin = last = time.monotonic()
         most, longest_stall_s = self.connected, 0.0
         while self.connected < self.count or self.losses < losses:

@@ -1,10 +1,11 @@
-"""Many clients in one process, each with all addresses, which come back at once whenever they are thrown out.
+"""Many clients in one process, each with all addresses, which reconnect at once whenever they lose their connection.
 
     python -m tests.integration.cluster.storm_clients COUNT HOST:PORT…
 
-Each goes through its addresses, from one that chance chose, as clients with a list do: a refusal or a broken connection
-sends it on, and after a round in vain it waits a moment. They speak just enough AMQP to be let in, so that the brokers
-are the ones at work. Prints what it sees, some times a second, as a line of JSON; ends with its standard input.
+Each goes through its addresses, from a random one, as clients with a list do: a refusal or a broken connection makes it
+try the next one, and after a round without success it waits a moment. They implement just enough AMQP to connect, so
+that the load is on the brokers. The program prints its figures, some times a second, as a line of JSON; it ends with
+its standard input.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from .process import PASSWORD, USER
 FRAME_HEADER_BYTES = 7
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 OPEN_OK, CLOSE = b"\x00\x0a\x00\x29", b"\x00\x0a\x00\x32"
-"""How the methods begin that say yes and no: class and method number."""
+"""The first bytes of connection.open-ok and connection.close: class and method number."""
 ROUND_PAUSE_S = (0.2, 2.0)
 ATTEMPT_S_MAX = 30.0
-"""For one address to answer."""
+"""The time that one address has to answer."""
 REPORT_S = 0.2
 
 GREETING = (
@@ -122,7 +123,7 @@ class Clients:
         self.loop = asyncio.get_running_loop()
         self.connected = self.refusals = self.losses = 0
         self.longest_outside_s = 0.0
-        """Of anybody who had to wait to be let in, since the last report."""
+        """The longest time that any client had to wait for a connection, since the last report."""
         self._attempts: set[asyncio.Task[None]] = set()
         for number in range(count):
             Client(self, Random(number)).attempt()
@@ -146,7 +147,7 @@ async def run(count: int, places: list[tuple[str, int]]) -> None:
     while not over.is_set():
         await asyncio.sleep(REPORT_S)
         clients.report()
-    # Thousands of attempts may be under way, and none of them is to be ended with care.
+    # Thousands of attempts may be under way, and none of them needs a clean end.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""The account itself: it balances when all went well, and names each promise that was broken."""
+"""The account itself: it balances without errors, and names each promise that was broken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def sent(count: int) -> Ledger:
     return ledger
 
 
-def test_it_balances() -> None:
+def test_an_account_without_errors_balances() -> None:
     ledger = sent(3)
     ledger.receive("p:0", redelivered=False)
     ledger.acked.add("p:0")
@@ -23,7 +23,7 @@ def test_it_balances() -> None:
     assert ledger.redeliveries == 1
 
 
-def test_what_is_in_doubt_may_be_there_or_not() -> None:
+def test_messages_in_doubt_may_be_there_or_not() -> None:
     ledger = sent(1)
     for _ in range(2):
         ledger.send("p")
@@ -56,7 +56,7 @@ def test_a_redelivery_in_silence() -> None:
     assert ledger.broken == ["p:0 was delivered again and does not say so"]
 
 
-def test_what_a_connection_had_that_was_given_up_comes_late() -> None:
+def test_messages_of_a_connection_that_was_given_up_may_come_late() -> None:
     ledger = sent(4)
     ledger.give_up(1)
     ledger.receive("p:3", redelivered=False)

@@ -1,4 +1,4 @@
-"""Two brokers, strangers among brokers, a storm of clients, and Celery through a failover."""
+"""Two brokers, foreign brokers, a storm of clients, and Celery through a failover."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ pytestmark = [pytest.mark.timeout(300)]
 
 
 @pytest.mark.proves("R10")
-def test_of_two_brokers_a_person_promotes_the_survivor(tmp_path: Path) -> None:
+def test_an_operator_promotes_the_survivor_of_two_brokers(tmp_path: Path) -> None:
     cases.promoted_survivor(tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.proves("R37")
-def test_of_two_brokers_the_one_that_ends_leaves_the_other_in_office(tmp_path: Path) -> None:
+def test_of_two_brokers_the_one_that_stops_leaves_the_other_as_root(tmp_path: Path) -> None:
     cases.stopped_root_of_two(tmp_path)
 
 
@@ -39,8 +39,8 @@ def test_a_broker_with_the_store_of_another_cluster_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.proves("R13")
-def test_clients_that_lose_their_root_at_once_are_all_let_in_by_its_heir(tmp_path: Path) -> None:
-    """Fewer, and with a longer lease, than where they are asked for: other tests may want the same machine."""
+def test_clients_that_lose_their_root_at_once_are_all_let_in_by_the_next_one(tmp_path: Path) -> None:
+    """It has fewer clients, and a longer lease, than `make torture`: other tests may use the same machine."""
     cases.reconnect_storm(tmp_path, clients=1500, lease_ms=5_000)
 
 

@@ -1,4 +1,5 @@
-"""Streams that keep what their archive has not got yet, when the root dies between what is archived and what goes."""
+"""Streams that keep rows that their archive does not have yet, when the root dies between the archiving and the
+deletion."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def first_offset(broker: ClusterBroker) -> int:
 
 
 def wait_for_retention(broker: ClusterBroker, archived: int) -> None:
-    """All that is archived is dropped, but for the rest of a segment."""
+    """Waits until everything that is archived is dropped, except for the rest of a segment."""
 
     def dropped() -> bool:
         first = first_offset(broker)
@@ -42,7 +43,7 @@ def wait_for_retention(broker: ClusterBroker, archived: int) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.proves("S4")
-def test_nothing_goes_that_is_not_archived(proxies: Cluster) -> None:
+def test_messages_that_are_not_archived_are_not_deleted(proxies: Cluster) -> None:
     with pika.BlockingConnection(proxies.root.parameters()) as connection:
         declare(connection.channel(), STREAM, **SMALL)
         fill(connection.channel(), STREAM, 0, 100, SIZE)
@@ -51,12 +52,12 @@ def test_nothing_goes_that_is_not_archived(proxies: Cluster) -> None:
         for archived, end in ((40, 150), (120, 200)):
             killed = proxies.root
             client.store_offset(STREAM, ARCHIVE, archived)
-            # What it was just told may be dropped on no broker yet, or on some.
+            # The rows of its last answer may be dropped on no broker yet, or on some.
             killed.kill()
             heir = proxies.wait_for_root(other_than=killed)
             with pika.BlockingConnection(heir.parameters()) as connection:
                 fill(connection.channel(), STREAM, end - 50, end, SIZE)
-            # The next root knows how far the archive is: older ones go there, too, and no others.
+            # The next root knows the progress of the archive: older rows are deleted there, too, and no others.
             wait_for_retention(heir, archived)
             assert numbers(read_all(client, STREAM)) == list(range(client.range(STREAM).first_offset, end))
             killed.start()

@@ -1,4 +1,4 @@
-"""Subscribers on every broker hear everything once; `make torture` has ten thousand of them."""
+"""Subscribers on every broker receive everything once; `make torture` has ten thousand of them."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from .crowd_case import crowd
 
 
 @pytest.mark.proves("R3", "R27", "R30", "R31", "R36")
-def test_subscribers_hear_each_message_once_wherever_a_broker_survives(tmp_path: Path) -> None:
+def test_subscribers_receive_each_message_once_wherever_a_broker_survives(tmp_path: Path) -> None:
     crowd(tmp_path, 400)

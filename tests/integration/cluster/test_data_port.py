@@ -1,4 +1,4 @@
-"""The data ports of a cluster: the same everywhere, and reading goes on when a broker dies."""
+"""The data ports of a cluster: all serve the same rows, and reading continues when a broker dies."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_primary_has_the_same_chunks(read_from: Cluster) -> None:
     assert len(found[0]) > 2
 
 
-def test_what_only_the_root_does_is_done_from_anywhere(read_from: Cluster) -> None:
+def test_requests_that_only_the_root_handles_succeed_from_any_broker(read_from: Cluster) -> None:
     for place, broker in enumerate(read_from):
         with DataClient(url_of(broker)) as client:
             client.store_offset("bulk", broker.name, place)
@@ -61,7 +61,7 @@ def test_what_only_the_root_does_is_done_from_anywhere(read_from: Cluster) -> No
 
 
 @pytest.mark.timeout(180)
-def test_reading_and_storing_go_on_when_the_office_is_handed_over(read_from: Cluster) -> None:
+def test_reading_and_storing_go_on_after_a_hand_over(read_from: Cluster) -> None:
     root, heir = read_from.root, read_from.backups[0]
     with DataClient(url_of(root), timeout_s=90.0) as client:
         reader = client.chunks("bulk", 0, MESSAGES, bytes_max=1)
@@ -69,7 +69,7 @@ def test_reading_and_storing_go_on_when_the_office_is_handed_over(read_from: Clu
         client.store_offset("bulk", "handed over", 1)
         answer = root.ask("cluster/promote", "POST", {"name": heir.name})
         assert answer is not None and answer.is_success, answer
-        # Who was root begins again in the same process, and parts with all its clients.
+        # The old root restarts in the same process, and closes all its clients' connections.
         assert read_from.wait_for_root(other_than=root) is heir
         slices += reader
         assert numbers(rows_of(slices)) == list(range(MESSAGES))
@@ -80,7 +80,7 @@ def test_reading_and_storing_go_on_when_the_office_is_handed_over(read_from: Clu
 
 
 @pytest.mark.timeout(180)
-def test_a_broker_that_says_nothing_is_left(read_from: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_leaves_a_silent_broker(read_from: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SILENCE_S_MAX", 1.0)
     frozen, others = read_from.backups[0], [broker for broker in read_from if broker is not read_from.backups[0]]
     with DataClient(url_of(frozen, *others), timeout_s=90.0) as client:
@@ -98,7 +98,7 @@ def test_a_broker_that_says_nothing_is_left(read_from: Cluster, monkeypatch: pyt
 @pytest.mark.timeout(180)
 def test_reading_and_storing_go_on_when_the_root_is_killed(read_from: Cluster) -> None:
     root = read_from.root
-    # This client begins at the root, and knows nothing of the others but what it is told there.
+    # This client begins at the root, and knows only the brokers that the root names.
     with DataClient(url_of(root), timeout_s=90.0) as client:
         reader = client.chunks("bulk", 0, MESSAGES, bytes_max=1)
         slices = [next(reader)]

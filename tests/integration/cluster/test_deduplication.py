@@ -1,5 +1,5 @@
-"""Publishers that number their messages, and send everything again that was not confirmed, while the root dies: nothing
-is lost, and nothing is there twice."""
+"""Publishers that number their messages, and repeat all unconfirmed ones, while the root dies: none is lost, and none
+is there twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Attempt = Callable[[ClusterBroker, "Resender"], None]
 
 
 class Resender:
-    """Sends numbers, a window at a time; after whatever goes wrong all of the window, again, at another broker."""
+    """Sends numbers, a window at a time; after any error it repeats the whole window at another broker."""
 
     def __init__(self, name: str, cluster: Cluster, attempt: Attempt, first: int) -> None:
         self.name = name

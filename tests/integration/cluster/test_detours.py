@@ -1,4 +1,4 @@
-"""A broker that the root cannot be reached from, but another primary can: its clients go on, by way of that (R29)."""
+"""A broker that cannot reach the root, but can reach another primary: its clients continue, over a relay (R29)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Work:
         pump(self._connection, condition, what)
 
     def finish(self) -> None:
-        """All that was confirmed has come, and what came twice says so."""
+        """Checks that all confirmed messages have arrived, and that repeated deliveries have `redelivered` set."""
         self.publisher.end()
         assert self.publisher.failure is None
         wanted = set(self.publisher.confirmed)
@@ -75,7 +75,7 @@ def at_work(broker: ClusterBroker) -> Iterator[Work]:
 
 
 def way(broker: ClusterBroker, other: ClusterBroker) -> str:
-    """How its link to the other goes, in its words."""
+    """Returns the route of its link to the other, in its own words."""
     links: list[dict[str, str]] = broker.status.get("links", [])
     return next((link["state"] for link in links if link["name"] == other.name), "")
 
@@ -115,7 +115,7 @@ def test_clients_of_a_backup_that_is_cut_off_from_the_root_go_on(tmp_path: Path)
             for pair in ((root.name, cut_off.name), (cut_off.name, root.name)):
                 between[pair].unplug()
             work.goes_on("while it is cut off")
-            by_way = f"linked by way of {third.name}"
+            by_way = f"linked through {third.name}"
             work.pump(lambda: way(cut_off, root) == way(root, cut_off) == by_way, "the way through the third")
             cluster.wait_until_whole()
             assert cluster.root is root, "nobody had to be elected"
@@ -123,7 +123,7 @@ def test_clients_of_a_backup_that_is_cut_off_from_the_root_go_on(tmp_path: Path)
             work.pump(lambda: work.heard == [b"from the root"], "what others publish")
             for cable in between.values():
                 cable.plug()
-            # Whoever passes on may go at any time, and the direct way is open again.
+            # The relay may end at any time, and the direct path works again.
             third.stop()
             work.goes_on("without the third")
             wait_until(lambda: way(cut_off, root) == "linked", "the direct way", PATIENCE_S)
@@ -135,7 +135,7 @@ def test_clients_of_a_backup_that_is_cut_off_from_the_root_go_on(tmp_path: Path)
 @pytest.mark.proves("R29")
 @pytest.mark.timeout(300)
 def test_clients_of_a_secondary_that_is_cut_off_from_the_root_go_on(tmp_path: Path) -> None:
-    """In silence, and it goes back to the direct way by itself."""
+    """The path is cut in silence, and the secondary returns to the direct path by itself."""
     skip_unless_possible(network.missing())
     lab = network.Network(("n1", "n2", "n3", "s1"))
     try:
@@ -146,7 +146,7 @@ def test_clients_of_a_secondary_that_is_cut_off_from_the_root_go_on(tmp_path: Pa
                 work.goes_on("before the cut")
                 lab.cut_off(root.name, secondary.name)
                 work.goes_on("while it is cut off")
-                work.pump(lambda: way(secondary, root).startswith("linked by way of"), "the way through another")
+                work.pump(lambda: way(secondary, root).startswith("linked through"), "the way through another")
                 publish(root, b"from the root")
                 work.pump(lambda: work.heard == [b"from the root"], "what others publish")
                 lab.heal()

@@ -1,7 +1,7 @@
-"""The root dies in the middle of what a client does through another broker; the client goes on as if it had not.
+"""The root dies while a client works through another broker; the client continues without an interruption.
 
-Each story can be told twice: the client is on a backup, which may be the next root, or on a secondary, which is not.
-`make test` tells it once, one half of them there and one half here.
+Each test has two variants: the client is on a backup, which may be the next root, or on a secondary, which is not.
+`make test` runs one variant of each, half of them there and half of them here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Stage:
         self._killed: ClusterBroker | None = None
 
     def channel(self, broker: ClusterBroker | None = None) -> Channel:
-        """Of a new connection, to the broker of this story unless said otherwise."""
+        """Opens a channel on a new connection, by default to the broker of this variant."""
         broker = broker or self.at
         connection = Connection.opened(Address(broker.host, broker.port, *broker.login))
         self._opened.append(connection)
@@ -66,14 +66,14 @@ class Stage:
         self.cluster.wait_until_whole()
 
     def filled(self, count: int, **arguments: object) -> Channel:
-        """A queue with so many messages, safe; and a channel."""
+        """Declares a queue with so many durable messages; returns a channel."""
         channel = self.channel()
         channel.rpc("queue.declare", queue=self.queue, durable=True, arguments=arguments)
         publish(channel, self.queue, range(count))
         return channel
 
     def rest(self) -> list[bytes]:
-        """What a client of the new root finds in the queue."""
+        """Returns the messages that a client of the new root finds in the queue."""
         new = self.cluster.wait_for_root(other_than=self._killed)
         return self.channel(new).drain(self.queue)
 
@@ -110,7 +110,7 @@ def deliveries(channel: Channel, count: int) -> list[Method]:
 
 
 def take_all(channel: Channel, wanted: set[bytes]) -> dict[bytes, Method]:
-    """The newest delivery of each of these; what comes a second time has to say so."""
+    """Returns the newest delivery of each of these; a second delivery must have `redelivered` set."""
     taken: dict[bytes, Method] = {}
     while not wanted <= taken.keys():
         delivery = channel.delivery(PATIENCE_S)
@@ -139,7 +139,7 @@ def test_confirms(stage: Stage) -> None:
 
 
 class Worker:
-    """On one channel of pika's: publishes with confirms, and acks what it consumes, a while after it came."""
+    """On one channel of pika's: publishes with confirms, and acks its deliveries after a while."""
 
     def __init__(self, stage: Stage) -> None:
         self._connection = pika.BlockingConnection(stage.at.parameters())
@@ -163,7 +163,7 @@ class Worker:
         self._held.append((method.delivery_tag, taken))
 
     def publish(self, number: int) -> None:
-        """Whatever was acked before is proven by the confirm of this one."""
+        """The confirm of this publish proves all earlier acks."""
         self._channel.basic_publish(
             "", self._queue, body(number), pika.BasicProperties(delivery_mode=2), mandatory=True
         )
@@ -182,7 +182,7 @@ class Worker:
         self._connection.process_data_events(0.01)
 
     def finish(self) -> None:
-        """All is consumed, and acked."""
+        """Everything is consumed, and acked."""
         deadline = time.monotonic() + PATIENCE_S
         while self.acked < self.confirmed or self._held:
             assert time.monotonic() < deadline, self.confirmed - self.acked
@@ -193,13 +193,13 @@ class Worker:
 
 @on_backup
 def test_acks_and_confirms_on_one_channel(stage: Stage) -> None:
-    """The channel goes on. What was acked does not come back, what was not says that it was redelivered."""
+    """The channel continues. Acked messages do not come back, and others have `redelivered` set."""
     worker = Worker(stage)
     for number in range(300):
         worker.publish(number)
         worker.pump()
         if number == 150:
-            # Some are held by the client, the acks of others are on their way.
+            # Some are held by the client, the acks of others are under way.
             worker.ack(6)
             stage.kill_root()
             worker.ack(4)
@@ -216,7 +216,7 @@ def test_get(stage: Stage) -> None:
     first = [get(channel, stage.queue) for _ in range(4)]
     assert [one.body for one in first if one is not None] == [body(number) for number in range(4)]
     stage.kill_root()
-    # What was gotten and not acked comes back and says so.
+    # A message that was received by basic.get and not acked is redelivered with the mark.
     found: dict[bytes, Method] = {}
     while (method := get(channel, stage.queue)) is not None:
         assert method.name == "basic.get-ok", method
@@ -242,7 +242,7 @@ def test_recover(stage: Stage) -> None:
     while not (recovered and len(seen) == 6):
         method = channel.receive(PATIENCE_S)
         if method.name == "basic.recover-ok":
-            # If the next root was quick it has delivered once before it heard of this: those went back.
+            # A quick next root may have delivered once before it received this: those messages were requeued.
             recovered = True
             seen.clear()
             continue
@@ -256,7 +256,7 @@ def test_recover(stage: Stage) -> None:
 
 @on_backup
 def test_transaction(stage: Stage) -> None:
-    """All of it or nothing, and what the client is told is true."""
+    """It is applied as a whole or not at all, and the client's answer is correct."""
     stage.filled(3)
     channel = stage.channel()
     channel.rpc("tx.select")
@@ -275,7 +275,7 @@ def test_transaction(stage: Stage) -> None:
 
 @on_secondary
 def test_transaction_in_doubt(stage: Stage) -> None:
-    """The commit is on its way when the root dies: either answer may come, and is true."""
+    """The commit is under way when the root dies: either answer may come, and is correct."""
     stage.filled(1)
     channel = stage.channel()
     channel.rpc("tx.select")
@@ -291,7 +291,8 @@ def test_transaction_in_doubt(stage: Stage) -> None:
 
 @on_secondary
 def test_single_active_consumer(stage: Stage) -> None:
-    """One of the two is active at the next root: the first that was there again. The other has its turn afterwards."""
+    """One of the two is active at the next root: the first that was registered there. The other one is active
+    afterwards."""
     publisher = stage.filled(2, **{"x-single-active-consumer": True})
     first, second = stage.channel(), stage.channel()
     first.consume(stage.queue, "consumer")
@@ -311,7 +312,7 @@ def test_single_active_consumer(stage: Stage) -> None:
 
 
 def whoever_hears(*channels: Channel) -> Channel:
-    """The first of these on whose connections something comes."""
+    """Returns the first of these on whose connections a method arrives."""
     sockets: dict[Any, Channel] = {channel.connection.socket: channel for channel in channels}
     ready, _, _ = select.select(list(sockets), [], [], PATIENCE_S)
     assert ready, "nobody hears anything"
@@ -327,7 +328,7 @@ def test_consumer_priority(stage: Stage) -> None:
     high.consume(stage.queue, "high", no_ack=True, arguments={"x-priority": 5})
     stage.kill_root()
     publish(publisher, stage.queue, range(1, 2))
-    # When both are attached to the new root again, which takes a while, the one with priority gets everything.
+    # When both are attached to the new root again, which takes a while, the one with priority receives everything.
     wait_for_both(stage, publisher)
     publish(publisher, stage.queue, range(100, 120))
     assert set(take_all(high, {body(number) for number in range(100, 120)})) == {body(n) for n in range(100, 120)}

@@ -1,4 +1,4 @@
-"""The faults themselves: a cut is silent, in the direction that was meant; a stalled disk stalls; a full one is."""
+"""The faults themselves: a cut is silent, in the intended direction; a stalled disk stalls; a full disk is full."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lab() -> Iterator[Network]:
 
 
 def dialed(lab: Network, source: str, target: str) -> str:
-    """Nobody listens: who is reached says so."""
+    """No process listens: a target that is reached refuses the connection."""
     words = [] if source == CLIENTS else lab.prefix(source)
     command = [*words, sys.executable, "-I", "-S", "-c", DIAL, lab.hosts[target], str(SILENCE_S)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -56,7 +56,7 @@ def test_a_cut_is_silent_and_heals(lab: Network) -> None:
     assert dialed(lab, "a", "b") == dialed(lab, CLIENTS, "c") == "reached"
 
 
-def test_one_way(lab: Network) -> None:
+def test_a_cut_has_one_direction(lab: Network) -> None:
     lab.cut("a", "b")
     rules = {name: network.command(*lab.prefix(name), "nft", "list", "ruleset") for name in ("a", "b")}
     assert f"ip saddr {lab.hosts['a']} drop" in rules["b"]

@@ -1,4 +1,4 @@
-"""Three new brokers with the same primaries found a cluster by themselves; nothing is founded with less than all."""
+"""Three new brokers with the same primaries found a cluster by themselves; without all of them nothing is founded."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import pika
 import pika.exceptions
 import pytest
 
+from tests.integration.waiting import wait_until
+
 from .cluster import Cluster, running
 from .disks import wipe
 
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[Cluster]:
-    """Nobody runs yet."""
+    """No broker runs yet."""
     cluster = Cluster(tmp_path / "founding")
     try:
         yield cluster
@@ -41,23 +43,24 @@ def test_three_new_brokers_found_a_cluster_and_one_that_lost_its_store_learns(tm
         lost.start()
         cluster.wait_until_whole()
         assert lost.lines("joins cluster", mark)
-        assert lost.status["cluster"] in ids
+        # It restarts its state when it has joined.
+        wait_until(lambda: lost.status.get("cluster") in ids)
 
 
 @pytest.mark.proves("R21")
-def test_two_of_three_wait_and_say_for_whom(brokers: Cluster) -> None:
+def test_two_of_three_wait_and_name_the_missing_broker(brokers: Cluster) -> None:
     brokers["n1"].launch()
     brokers["n2"].launch()
-    brokers["n1"].wait_for_line("belongs to no cluster yet: it waits for n3")
-    assert "it waits for n3" in refusal(brokers, "n1")
-    # It has no users yet, and does not take that for a wrong password.
+    brokers["n1"].wait_for_line("is not yet part of a cluster and serves no clients: waiting for n3")
+    assert "waiting for n3" in refusal(brokers, "n1")
+    # It has no users yet, and does not answer with a wrong password.
     answer = brokers["n1"].ask("whoami")
     assert answer is not None and answer.status_code == 503, answer
     brokers["n3"].launch()
     brokers.wait_until_whole()
 
 
-def test_one_founds_it_when_a_person_says_so_and_only_with_a_new_store(brokers: Cluster) -> None:
+def test_one_broker_founds_the_cluster_with_bootstrap_and_only_with_a_new_store(brokers: Cluster) -> None:
     brokers["n2"].start("--bootstrap")
     brokers["n3"].launch()
     brokers.wait_until_whole(2)
@@ -67,4 +70,4 @@ def test_one_founds_it_when_a_person_says_so_and_only_with_a_new_store(brokers: 
     mark = brokers["n2"].mark()
     brokers["n2"].launch("--bootstrap")
     assert brokers["n2"].wait_for_end() != 0
-    assert brokers["n2"].lines("Start it without --bootstrap", mark)
+    assert brokers["n2"].lines("Start the broker without --bootstrap", mark)

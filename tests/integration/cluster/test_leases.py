@@ -8,7 +8,7 @@ import pytest
 
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import DataFailure
-from pandomq.data_client.records import Lease
+from pandomq.data_client.records import LeasedRange
 from tests.integration.data_rows import numbers, rows_of
 from tests.integration.numbered_queue import fill_queue, take_all
 
@@ -23,7 +23,7 @@ def url_of(*brokers: ClusterBroker) -> str:
     return ",".join(broker.url for broker in brokers)
 
 
-def read(client: DataClient, lease: Lease) -> list[int]:
+def read(client: DataClient, lease: LeasedRange) -> list[int]:
     return numbers(rows_of(client.chunks(lease.stream, lease.first_offset, lease.end_offset)))
 
 
@@ -34,7 +34,7 @@ def test_every_primary_gives_the_same(proxies: Cluster) -> None:
         assert lease.end_offset - lease.first_offset == 50
     for broker in proxies:
         with DataClient(url_of(broker)) as client:
-            # One that follows may know of it a moment later; its client waits for that.
+            # A backup may know of it a moment later; its client waits for that.
             assert read(client, lease) == list(range(50))
     with DataClient(url_of(proxies.backups[1])) as client:
         client.release("shared", "job", lease.first_offset + 20)
@@ -91,7 +91,7 @@ def test_a_hand_over_in_the_middle_of_a_lease(proxies: Cluster) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_the_next_root_ends_what_nobody_asks_for(proxies: Cluster) -> None:
+def test_the_next_root_ends_an_unused_lease(proxies: Cluster) -> None:
     fill_queue(proxies.root.parameters(), "left", 0, 40)
     root = proxies.root
     with DataClient(url_of(*proxies), timeout_s=120.0) as client:

@@ -1,6 +1,6 @@
-"""Brokers that are killed, frozen, restarted and asked to end, and stores that were damaged meanwhile, under load.
+"""Brokers that are killed, suspended, restarted and asked to end, and stores that were damaged meanwhile, under load.
 
-Before that: who is connected to whom.
+Before that: the links between the brokers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.timeout(300)]
 
 
 @pytest.mark.proves("R2")
-def test_each_is_connected_to_each_once_in_either_direction(cluster: Cluster) -> None:
+def test_each_broker_is_connected_to_each_other_once_in_either_direction(cluster: Cluster) -> None:
     ports = {broker.port: broker.name for broker in cluster}
     for broker in cluster:
         established = [
@@ -44,7 +44,7 @@ def test_the_root_is_frozen(cluster: Cluster, chance: Random) -> None:
 
 
 @pytest.mark.proves("R10")
-def test_all_lose_power(cluster: Cluster, chance: Random) -> None:
+def test_confirmed_messages_survive_a_power_loss_of_all_brokers(cluster: Cluster, chance: Random) -> None:
     play(cases.power_loss, cluster, chance)
 
 
@@ -53,7 +53,7 @@ def test_a_corrupted_segment_is_repaired(cluster: Cluster, chance: Random) -> No
 
 
 @pytest.mark.proves("R37")
-def test_clients_of_a_root_that_ends_hear_where_the_next_one_is(cluster: Cluster) -> None:
+def test_clients_of_a_root_that_stops_are_sent_to_the_next_one(cluster: Cluster) -> None:
     root = cluster.root
     connection = pika.BlockingConnection(root.parameters())
     mark = root.mark()

@@ -109,7 +109,7 @@ def test_a_transaction_through_another_broker_is_one(places: list[BlockingChanne
 
 
 @pytest.mark.proves("R27", "R30", "R31")
-def test_what_is_published_anywhere_reaches_private_queues_everywhere_once(places: list[BlockingChannel]) -> None:
+def test_messages_published_anywhere_reach_private_queues_everywhere_once(places: list[BlockingChannel]) -> None:
     places[1].exchange_declare("news", "topic", durable=True)
     heard: list[list[bytes]] = []
     for channel in places:
@@ -155,7 +155,7 @@ def test_the_name_of_a_private_queue_is_taken_everywhere(places: list[BlockingCh
 
 
 @pytest.mark.proves("R12")
-def test_what_goes_wrong_is_said_as_the_root_says_it(places: list[BlockingChannel]) -> None:
+def test_errors_have_the_same_codes_and_texts_as_those_of_the_root(places: list[BlockingChannel]) -> None:
     errors = []
     for channel in places:
         with pytest.raises(pika.exceptions.ChannelClosedByBroker) as closed:

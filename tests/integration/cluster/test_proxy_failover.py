@@ -1,4 +1,4 @@
-"""The root dies while clients of other brokers work: they go on, on the same connections, and nothing is lost."""
+"""The root dies while clients of other brokers work: they continue, on the same connections, and nothing is lost."""
 
 from __future__ import annotations
 

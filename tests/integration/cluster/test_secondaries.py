@@ -1,4 +1,4 @@
-"""Secondaries of real processes: they come and go under load, know what is declared, hold no message."""
+"""Secondaries of real processes: they join and leave under load, have the declared objects, and hold no message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scene import Scene, play
 from .secondaries import Secondary, joined
 
 DISK_BYTES_MAX = 16 * MIB
-"""What the store of a secondary takes after a short life: a few segments and their spares."""
+"""The size of the store of a secondary after a short life: a few segments and their spares."""
 BODY = bytes(100_000)
 COUNT = 300
 
@@ -25,7 +25,7 @@ def declare(cluster: Cluster, name: str) -> None:
 
 
 def come_and_go(scene: Scene) -> None:
-    """One is killed, one ends in order, one outlives the root; all while others work."""
+    """One is killed, one ends in order, one outlives the root; all while other clients work."""
     cluster = scene.cluster
     with joined(cluster, "s1", "s2", "s3") as (first, second, third):
         scene.load.wait_for_progress()
@@ -50,13 +50,13 @@ def come_and_go(scene: Scene) -> None:
 
 @pytest.mark.proves("R3", "R6")
 @pytest.mark.timeout(240)
-def test_they_come_and_go_under_load(cluster: Cluster, chance: Random) -> None:
+def test_secondaries_join_and_leave_under_load(cluster: Cluster, chance: Random) -> None:
     play(come_and_go, cluster, chance)
 
 
 @pytest.mark.proves("R3")
 @pytest.mark.timeout(120)
-def test_they_hold_the_configuration_and_no_message(cluster: Cluster) -> None:
+def test_a_secondary_holds_the_configuration_and_no_message(cluster: Cluster) -> None:
     with joined(cluster, "s4") as (secondary,), cluster.connect() as connection:
         channel = connection.channel()
         channel.confirm_delivery()
@@ -66,7 +66,7 @@ def test_they_hold_the_configuration_and_no_message(cluster: Cluster) -> None:
         wait_until(lambda: secondary.has_queue("of.messages"), "the queue there", PATIENCE_S)
         shown = secondary.ask("queues/%2F/of.messages")
         assert shown is not None and shown.json()["messages"] == 0
-        # What is written down of that at the primaries is more by far.
+        # The primaries store far more than that.
         assert secondary.size_bytes < DISK_BYTES_MAX < COUNT * len(BODY)
         channel.queue_delete("of.messages")
         wait_until(lambda: not secondary.has_queue("of.messages"), "the queue gone there, too", PATIENCE_S)
@@ -79,7 +79,7 @@ def test_a_secondary_lets_no_secondary_in(cluster: Cluster) -> None:
         other = Secondary(cluster, "s6", join=[secondary.address])
         try:
             other.launch()
-            other.wait_for_line("s5 is a secondary, and is linked to primaries only: n1 at ")
+            other.wait_for_line("s5 is a secondary and connects to primaries only: n1 at ")
             assert secondary.linked_to == {"n1", "n2", "n3"}
             assert other.linked_to == set()
         finally:

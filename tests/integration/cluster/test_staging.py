@@ -21,7 +21,7 @@ def bodies_of(batch: int, partition: int, part: int) -> list[str]:
 
 
 def run_batch(client: DataClient, batch: int, attempt: str) -> None:
-    """As a driver with its tasks does."""
+    """Stages and commits as a driver with its tasks does."""
     for partition in range(PARTITIONS):
         for part in range(PARTS):
             octets = frames(*bodies_of(batch, partition, part), key=QUEUE)
@@ -46,7 +46,7 @@ def test_roots_die_and_each_batch_is_there_once(proxies: Cluster) -> None:
                 assert client.last_batch("q1") == -1
                 for batch in range(batches):
                     run_batch(client, batch, "first")
-                    # Who was not answered in time asks again.
+                    # A client without an answer in time repeats its request.
                     run_batch(client, batch, "second")
                 assert client.last_batch("q1") == batches - 1
         except BaseException as failure:

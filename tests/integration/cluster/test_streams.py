@@ -1,4 +1,4 @@
-"""Streams of a cluster: readers on any broker, a root that dies, a broker that comes back."""
+"""Streams of a cluster: readers on any broker, a root that dies, a broker that restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE, AFTER = 100, 100
 
 
 def row(broker: ClusterBroker, stream: str) -> dict[str, Any]:
-    """What the broker's own replica is like."""
+    """Returns the properties of the broker's own replica."""
     answer = broker.ask(f"queues/%2F/{stream}")
     if answer is None or answer.status_code != 200:
         return {}
@@ -37,7 +37,7 @@ def wait_until_equal(cluster: Cluster, stream: str, committed_offset: int) -> No
 
 
 def chunks(broker: ClusterBroker, stream: str) -> list[bytes]:
-    """As the broker's own replica has them."""
+    """Returns the chunks of the broker's own replica."""
     with DataClient(broker.url) as client:
         found = client.range(stream)
         return [bytes(each.chunk) for each in client.chunks(stream, found.first_offset, found.end_offset)]
@@ -64,7 +64,7 @@ def test_a_stream_outlives_its_root(proxies: Cluster) -> None:
     assert publisher.failure is None
     count = len(publisher.confirmed)
     reader.wait_for(count)
-    # Each once, in order, on a connection that has noticed nothing: the reader itself looks at offsets.
+    # Each once, in order, on the same connection: the reader itself checks offsets.
     assert reader.numbers == list(range(count))
     root.start()
     proxies.wait_until_whole()
@@ -80,7 +80,7 @@ def test_a_stream_outlives_its_root(proxies: Cluster) -> None:
 
 @pytest.mark.proves("R18")
 @pytest.mark.timeout(180)
-def test_who_was_away_for_long_gets_the_stream(proxies: Cluster) -> None:
+def test_a_broker_that_was_away_for_long_gets_the_stream(proxies: Cluster) -> None:
     away = proxies.backups[0]
     away.kill()
     connection = pika.BlockingConnection(proxies.root.parameters())

@@ -1,4 +1,4 @@
-"""Traces through the death of a root: they go on at the next one, which tells of its election."""
+"""Traces through the death of a root: the next root continues them, and traces its election."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_traces_go_on_at_the_next_root(proxies: Cluster) -> None:
         rows = (row for batch in batches() for row in batch.rows() if row.kind == Kind.CLUSTER)
         return [facts for facts in (json.loads(row.text) for row in rows) if facts["event"] == event]
 
-    # Through a broker that is not the root: its client's messages are the root's to trace.
+    # The publishes go through a broker that is not the root: the root traces that broker's clients, too.
     publish(one, 5)
     pump(connection, lambda: count(Kind.CONFIRMED, root.name) == 5, "confirms by the first root")
     root.kill()
@@ -61,7 +61,7 @@ def test_traces_go_on_at_the_next_root(proxies: Cluster) -> None:
     (elected,) = told("elected")
     assert (elected["broker"], elected["before"], elected["handed_over"]) == (after.name, root.name, False)
     assert elected["members"] == sorted(broker.name for broker in proxies)
-    # Each broker writes in terms of its own, numbers its batches from 0 on, and loses none but its last ones.
+    # Each broker writes in its own terms, numbers its batches from 0 on, and loses only its last ones.
     terms = {(batch.broker, batch.term) for batch in batches()}
     assert len({term for _, term in terms}) == len(terms) == 2
     for broker, term in terms:

@@ -72,7 +72,7 @@ class WholePublisher(TransactionClient):
             name = self.ledger.name("t")
             async with asyncio.timeout(PUBLISH_PATIENCE_S), channel.transaction():
                 for place in range(TRANSACTION_MESSAGES):
-                    # One persistent message takes the others with it: a transaction has its highest level.
+                    # One persistent message determines the level of all: a transaction has its highest level.
                     message = _persistent(name) if place % 2 else aio_pika.Message(name.encode())
                     await channel.default_exchange.publish(message, self._places.whole)
             self.ledger.committed.add(name)

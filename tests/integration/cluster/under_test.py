@@ -1,7 +1,8 @@
-"""One cluster for a whole run: three primaries and a secondary that serve clients wherever they come.
+"""One cluster for a whole run: three primaries and a secondary that all serve clients.
 
-Tests that were written for one broker are given the address of one of these: always the root, a backup, the secondary,
-or another one for each connection. Which one, then, follows from the name of the test, so that it fails again alone.
+Tests that were written for one broker receive the address of one of these: always the root, a backup, the secondary, or
+a different one for each connection. In the last case the name of the test determines the broker, so that a failure can
+be repeated alone.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ class ClusterUnderTest:
                 self._chosen = self.brokers
 
     def begin(self, test: str) -> None:
-        """What is chosen from now on depends on nothing but this."""
+        """Later choices depend only on this name."""
         self._chance = Random(test)
 
     def choose(self) -> ClusterBroker:
-        """For one connection."""
+        """Chooses a broker for one connection."""
         return self._chance.choice(self._chosen)
 
     def check(self) -> None:
-        """All of them live, and none has logged an exception since the last time."""
+        """Checks that all of them live, and that none has logged an exception since the last check."""
         for broker in self.brokers:
             assert broker.alive, f"{broker.name} ended by itself:\n{broker.tail}"
             mark = self._checked.get(broker.name, 0)

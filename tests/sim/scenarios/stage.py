@@ -1,6 +1,6 @@
-"""Several brokers on simulated machines, with a network that a scenario cuts and mends, and clients that it scripts.
+"""Several brokers on simulated machines, with a network that a scenario cuts and repairs, and scripted clients.
 
-Time passes only while somebody waits. What holds in every world is checked after each step here, too.
+Time passes only while a client waits. The checkers of all worlds run after each step here, too.
 """
 
 from __future__ import annotations
@@ -10,29 +10,34 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, cast
 
+import msgspec
+
 from pandomq.broker.broker import Broker
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import KIB
-from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.node.link import Link
+from pandomq.node.clients.client_link import ClientLink
+from pandomq.node.cluster_settings import Access, ClusterSettings
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
+from pandomq.node.views.records import PeerLinkView
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
+from pandomq.sim.byte_network import ByteNetwork, NetworkFault, Weather
 from pandomq.sim.cable import Cable
 from pandomq.sim.cluster.checkers.identity import IdentityKept
 from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
 from pandomq.sim.cluster.faults import member
+from pandomq.sim.cluster.network_faults import both_ways
+from pandomq.sim.cluster.world import KEY
 from pandomq.sim.disk import DiskPace, SimDisk
 from pandomq.sim.files import Loss
 from pandomq.sim.frames import Heard
-from pandomq.sim.ledger import Ledger
+from pandomq.sim.ledger import WorldLedger
 from pandomq.sim.machine import Machine
-from pandomq.sim.network import Network, Weather
 from pandomq.sim.replicas.history import LogHistory
-from pandomq.sim.trace import Trace
+from pandomq.sim.trace import WorldTrace
 from tests.support.client import Address, ClosedByBrokerError, Connection
 from tests.support.frames import EndOfStreamError
 
@@ -51,13 +56,13 @@ class Socket:
         self.unread: list[bytes] = []
         self.reading_paused = False
         self.open = True
-        self.link: Link | None = None
-        machine.connect(cast(Cable, self), next(stage.ports))
+        self.link: ClientLink | None = None
+        machine.connect(self, next(stage.ports))
 
     # The test's side.
 
     def sendall(self, data: bytes | bytearray) -> None:
-        """What is sent to a machine that does nothing waits there."""
+        """Bytes to a paused machine wait there."""
         sent = bytes(data)
         life = self.machine.life
         self.machine.when_running(lambda: self._arrive(sent) if self.machine.life == life else None)
@@ -73,13 +78,13 @@ class Socket:
         return piece
 
     def settimeout(self, _seconds: float) -> None:
-        """Time passes here only while somebody waits."""
+        """Does nothing: time passes here only while a client waits."""
 
     def _arrive(self, data: bytes) -> None:
         if self.reading_paused:
             self.unread.append(data)
         elif self.open:
-            self.machine.received(cast(Cable, self), data)
+            self.machine.received(self, data)
 
     # The machine's side.
 
@@ -89,7 +94,7 @@ class Socket:
     def close(self) -> None:
         if self.open:
             self.open = False
-            self.machine.lost(cast(Cable, self))
+            self.machine.disconnected(self)
 
     abort = close
 
@@ -117,25 +122,29 @@ class Stage:
         pace: DiskPace | None = None,
         drifts_permille: Iterable[int] = (),
         start: bool = True,
+        access: Access = "redirect",
     ) -> None:
         random = Random(seed)
         self.agenda = Agenda()
-        self.trace = Trace(self.agenda)
+        self.trace = WorldTrace(self.agenda)
         self.ports = itertools.count(10_000)
-        self.network = Network(self.agenda, Random(random.getrandbits(64)), Weather(latency_ms=(1, 1)), lease_ms)
+        self.network = ByteNetwork(self.agenda, Random(random.getrandbits(64)), Weather(latency_ms=(1, 1)))
         names = [f"n{number}" for number in range(1, count + 1)]
         replica = ReplicaSettings(lease_ms=lease_ms, disk_stall_ms=lease_ms, min_copies=min_copies)
-        cluster = ClusterSettings(primaries=tuple(map(member, names)), founding=True, replica=replica)
+        cluster = ClusterSettings(
+            primaries=tuple(map(member, names)), founding=True, replica=replica, key=KEY, access=access
+        )
         self.machines: dict[str, Machine] = {}
         held: list[Machine] = []
-        ledger = Ledger()
+        ledger = WorldLedger()
         self.history = LogHistory(held)
         self._checkers = (ReplicasAgree(ledger, self.history, replica), IdentityKept(ledger))
         lives = itertools.count(1)
         drifts = itertools.chain(drifts_permille, itertools.repeat(0))
         for name in names:
             disk = SimDisk(Random(random.getrandbits(64)), pace=pace or DiskPace(joined_chance=0.0))
-            settings = NodeSettings(name=name, cluster=cluster, password_log_cost=1)
+            own = msgspec.structs.replace(cluster, advertise=member(name).address)
+            settings = NodeSettings(name=name, cluster=own, password_log_cost=1)
             machine = Machine(
                 name,
                 self.agenda,
@@ -149,22 +158,23 @@ class Stage:
                 self.network,
                 drift_permille=next(drifts),
             )
-            self.machines[name] = self.network.stations[name] = machine
+            self.machines[name] = self.network.machines[name] = machine
             held.append(machine)
         if start:
             self.start(*names)
-        self.network.begin()
 
-    # What machines report.
+    # Events of machines.
 
     def emitted(self, cable: Cable, methods: list[Heard]) -> None:
-        """Nobody reads it here but the client."""
+        """Does nothing: only the client reads them."""
 
     def stepped(self, machine: Machine) -> None:
         for checker in self._checkers:
             checker.stepped(machine)
 
     def opened(self, machine: Machine) -> None: ...
+
+    def injected(self) -> None: ...
 
     def left(self, machine: Machine) -> None: ...
 
@@ -197,16 +207,21 @@ class Stage:
     def broker(self, name: str) -> Broker:
         return self.node(name).broker
 
+    def links(self, name: str) -> tuple[PeerLinkView, ...]:
+        links = self.node(name).peer_links
+        assert links is not None
+        return links.view()
+
     def role(self, name: str) -> Role:
         return self.node(name).peers.replica.role
 
     @property
     def roots(self) -> list[str]:
-        """Those that serve, or believe they do."""
+        """Returns the brokers that serve, or assume that they do."""
         return [name for name, machine in self.machines.items() if machine.serving]
 
     def elect(self, besides: str = "") -> str:
-        """The name of the one that serves, which is not this one."""
+        """Waits for a root other than `besides`; returns its name."""
         self.until(lambda: any(name != besides for name in self.roots), "root")
         return next(name for name in self.roots if name != besides)
 
@@ -214,7 +229,7 @@ class Stage:
         return [name for name in self.machines if name not in names]
 
     def level(self, *names: str) -> None:
-        """Until all of these have applied what the first has."""
+        """Waits until all of these have applied what the first one has."""
         last_index = self.machines[names[0]].journal.last_index
         self.until(
             lambda: all(
@@ -226,7 +241,7 @@ class Stage:
         self.run(5)
 
     def promote(self, name: str, *dead: str) -> tuple[bool, str]:
-        """By force; whether it was done, and what was said."""
+        """Promotes by force; returns whether it was done, and the answer."""
         said: list[tuple[bool, str]] = []
         epoch_id = f"epoch of {name} without {' '.join(dead)}"
         self.machines[name].ask(
@@ -238,15 +253,15 @@ class Stage:
     # The network.
 
     def isolate(self, *names: str) -> None:
-        """From all others; nobody is told."""
+        """Cuts all paths to the others, without notice to any broker."""
         self.cut(*((one, other) for one in names for other in self.others(*names)))
 
     def cut(self, *pairs: tuple[str, str]) -> None:
-        """In both directions."""
-        self.network.block([path for one, other in pairs for path in ((one, other), (other, one))])
+        """Cuts in both directions."""
+        self.network.impose(NetworkFault(cut=frozenset(path for pair in pairs for path in both_ways(pair))))
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        self.network.block([(sender, receiver)])
+        self.network.impose(NetworkFault(cut=frozenset(((sender, receiver),))))
 
     def heal(self) -> None:
         self.network.heal()
@@ -257,7 +272,7 @@ class Stage:
         return Connection.opened(NOWHERE, cast(Any, Socket(self, self.machines[name])))
 
     def publisher(self, name: str, queue: str = "q", **arguments: Any) -> Any:
-        """A channel with confirms, and a durable queue."""
+        """Returns a channel with confirms, and declares a durable queue."""
         channel = self.client(name).channel()
         channel.rpc("queue.declare", queue=queue, durable=True, arguments=arguments)
         channel.rpc("confirm.select")

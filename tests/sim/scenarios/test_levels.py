@@ -1,4 +1,4 @@
-"""What was promised at which level, when machines lose power in the worst moment."""
+"""The promises of each level, when machines lose power at the worst moment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_mixed_levels_with_power_loss_of_one_then_the_other_between_write_and_sy
     stage.start(first, second)
 
     left = stage.client(stage.elect()).channel().drain("q")
-    # One tag was of the message that was safe before; then persistent and transient ones take turns.
+    # One tag was of the message that was durable before; then persistent and transient messages alternate.
     promised = [body for number, body in enumerate(persistent) if 2 + 2 * number in confirmed]
     assert left[0] == b"safe"
     assert [body for body in left if body in promised] == promised

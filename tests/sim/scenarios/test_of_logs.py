@@ -1,5 +1,5 @@
-"""Courses of events that the log must survive, by name. Each is told in `sim/logs/plots`; chance is left in its timing,
-so it is played with several seeds, and must get to its turning points: a story that never gets there proves nothing."""
+"""Courses of events that the log must survive, by name. Each is a plot of `sim/logs/plots`; its timing is random, so it
+is played with several seeds, and must reach its turning points: a plot that does not reach them proves nothing."""
 
 from __future__ import annotations
 
@@ -95,6 +95,14 @@ SCENARIOS = {
     "those whom a forced promotion leaves out live, and hear of it": Scenario(
         "half-heard epoch",
         ("one is promoted, and the others live", "they hear of the epoch, and not what it says"),
+    ),
+    "half of the primaries are lost, and one is promoted whom the survivors lag past compaction": Scenario(
+        "outrun survivors",
+        (
+            "the log that two backups need is reclaimed",
+            "one is promoted, and the others that are left are behind",
+            "the others that are left have followed it",
+        ),
     ),
 }
 

@@ -1,4 +1,4 @@
-"""A root that is cut off, or stopped, goes on for a moment with what it knows: nothing of that outlives it."""
+"""A root that is cut off, or paused, continues for a moment with old state: no effect of that remains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_eager_delivery_takeover_the_same_number_for_another_message_a_late_ack(
     consumer.send("basic.ack", delivery_tag=first.delivery_tag, multiple=False)
     stage.run(50)
 
-    # The root is cut off and does not know it yet: it delivers what it will never be able to confirm.
+    # The root is cut off and does not know it yet: it delivers a message that it will never be able to confirm.
     stage.isolate(old)
     publisher.publish(b"of the old root", routing_key="q", delivery_mode=2)
     early = consumer.delivery()
@@ -32,7 +32,7 @@ def test_eager_delivery_takeover_the_same_number_for_another_message_a_late_ack(
     rows = stage.broker(new).state.vhosts["/"].queues["q"].kernel.snapshot()
     assert [(row[0], row[5].body) for row in rows] == [(taken, b"of the new root")], "the number is used again"
 
-    # The late ack names that number, and means the other message.
+    # The late ack contains that number, and refers to the other message.
     consumer.send("basic.ack", delivery_tag=early.delivery_tag, multiple=False)
     with pytest.raises(ClosedByBrokerError, match="no longer the root"):
         consumer.rpc("basic.qos", prefetch_count=1)
@@ -60,7 +60,7 @@ def test_a_pause_past_the_lease_with_client_bytes_in_the_socket() -> None:
     new = stage.elect(besides=old)
     stage.publisher(new).publish_confirmed(b"next", routing_key="q", delivery_mode=2)
 
-    # It wakes up with all of that in its sockets, and finds its lease over before it looks at any of it.
+    # Its pause ends with all of that in its sockets, and it finds its lease expired before it reads any of it.
     with pytest.raises(ClosedByBrokerError, match="no longer the root"):
         publisher.confirmed()
     assert not stage.machines[old].serving
@@ -71,7 +71,7 @@ def test_a_pause_past_the_lease_with_client_bytes_in_the_socket() -> None:
 @pytest.mark.proves("R8")
 @pytest.mark.parametrize("after_ms", range(0, 14, 2))
 def test_commit_in_doubt(after_ms: int) -> None:
-    """Whenever the root dies, the transaction is there whole or not at all, and so is its ack."""
+    """Whenever the root dies, the transaction is applied as a whole or not at all, and so is its ack."""
     stage = Stage(seed=after_ms)
     old = stage.elect()
     publisher = stage.publisher(old)
@@ -93,3 +93,32 @@ def test_commit_in_doubt(after_ms: int) -> None:
     results, jobs = channel.drain("results"), channel.drain("q")
     assert (results, jobs) in (([b"one", b"two", b"three"], []), ([], [b"job"]))
     assert results or not heard
+
+
+def test_queues_that_are_not_durable_outlive_a_root_that_restarts_while_another_broker_stays() -> None:
+    """Clients of that broker continue, and have no reason to declare the queues again: the cluster was available."""
+    stage = Stage(2)
+    first = stage.elect()
+    (other,) = stage.others(first)
+    publisher = stage.publisher(first)
+    publisher.rpc("queue.declare", queue="passing")
+    publisher.publish_confirmed(b"x", routing_key="passing")
+    stage.level(first, other)
+    # The other broker lacks an entry, so only the restarted one can be elected.
+    stage.isolate(first)
+    publisher.publish(b"last", routing_key="q", delivery_mode=2)
+    stage.run(50)
+    stage.kill(first)
+    stage.heal()
+    stage.start(first)
+    assert stage.elect() == first
+    queues = stage.broker(first).state.vhosts["/"].queues
+    assert "passing" in queues
+    assert not queues["passing"].kernel.ready_count
+
+    # If all brokers were down, the queue is gone.
+    stage.level(first, other)
+    stage.kill(first)
+    stage.kill(other)
+    stage.start(first, other)
+    assert "passing" not in stage.broker(stage.elect()).state.vhosts["/"].queues

@@ -1,4 +1,4 @@
-"""Logs and ledgers for audits, made by three real brokers of which the root is killed while clients go on."""
+"""Logs and ledgers for audits, made by three real brokers of which the root is killed while clients continue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class World:
     ledgers: tuple[Path, ...]
 
     def copy(self, target: Path) -> World:
-        """To plant something in."""
+        """Copies the world, to plant something in the copy."""
         stores = [shutil.copytree(store, target / store.parent.name / "data") for store in self.stores]
         ledgers = [Path(shutil.copy(ledger, target / ledger.name)) for ledger in self.ledgers]
         return World(tuple(stores), tuple(ledgers))
@@ -73,7 +73,7 @@ def make_world(directory: Path) -> World:
 
 
 def publish(cluster: Cluster, path: Path, numbers: range) -> None:
-    """With confirms, to a queue and through an exchange in turn; what was not confirmed is said again."""
+    """Publishes with confirms, to a queue and through an exchange in turn; repeats unconfirmed messages."""
     with Ledger(path) as ledger:
         left = list(numbers)
         deadline_s = time.monotonic() + PATIENCE_S
@@ -96,7 +96,7 @@ def publish(cluster: Cluster, path: Path, numbers: range) -> None:
 
 
 def consume(cluster: Cluster, path: Path, count: int) -> None:
-    """So many; connected anew if the root changes meanwhile."""
+    """Consumes so many; reconnects if the root changes meanwhile."""
     deadline_s = time.monotonic() + PATIENCE_S
     taken: set[str] = set()
     while len(taken) < count:

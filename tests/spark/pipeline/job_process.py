@@ -1,4 +1,4 @@
-"""One `pandomq pipeline …` as a process of its own, which can be killed, interrupted and started again."""
+"""One `pandomq pipeline …` in a process of its own, which can be killed, interrupted and started again."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class JobProcess:
             )
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
-        """While it runs."""
+        """Waits while the job runs."""
         process = self._process
         assert process is not None
 
@@ -78,19 +78,19 @@ class JobProcess:
             raise AssertionError(f"{error}\n{self.words}") from None
 
     def kill(self) -> None:
-        """The process itself and nothing else: Java, which notices after a while, may still be at work."""
+        """Kills the process alone: its Java, which notices after a while, may still be at work."""
         assert self._process is not None
         self._family += psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
 
     def interrupt(self) -> None:
-        """As ^C does in a terminal: all that belongs to the job hears of it."""
+        """Interrupts it as ^C does in a terminal: all processes of the job receive the signal."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGINT)
 
     def wait(self, *codes: int) -> dict[str, Any]:
-        """Its summary. It ends with 0, or one of these codes."""
+        """Returns its summary. It ends with 0, or one of these codes."""
         assert self._process is not None
         code = self._process.wait(PATIENCE_S)
         assert code in (codes or (0,)), f"it ended with {code}:\n{self.words}"
@@ -98,7 +98,7 @@ class JobProcess:
         return found
 
     def end(self) -> None:
-        """With all that it has started: those whose job was killed are gone by themselves before long."""
+        """Ends it with all processes that it started; those of a killed job end by themselves before long."""
         if self._process is not None and self._process.poll() is None:
             kill_tree(psutil.Process(self._process.pid))
             self._process.wait()

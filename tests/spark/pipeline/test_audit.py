@@ -1,4 +1,4 @@
-"""Audits of what three real brokers and their clients left behind, as it is and with violations planted."""
+"""Audits of the logs of three real brokers and the ledgers of their clients, unchanged and with planted violations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pandomq.journal.hard_state import decode_copy, encode_copy
 from pandomq.journal.limits import STATE_COPY_BYTES
 from pandomq.kernel.records import DequeueRecord, EnqueueRecord
 from pandomq.pipeline.audit.findings import Findings, Promise, Verdict
-from pandomq.pipeline.audit.job import Audit, Wish
+from pandomq.pipeline.audit.job import Audit, AuditOptions
 from pandomq.pipeline.audit.stores import NoStore
 from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
 from pandomq.pipeline.report import render
@@ -38,7 +38,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def audited(spark: SparkSession, world: World, *, ledgers: bool = True, **more: Any) -> Audit:
-    audit = Audit(spark, Wish(world.stores, world.ledgers if ledgers else (), **more))
+    audit = Audit(spark, AuditOptions(world.stores, world.ledgers if ledgers else (), **more))
     audit.run()
     return audit
 
@@ -53,7 +53,7 @@ def verdicts(findings: Findings) -> dict[Promise, Verdict]:
 
 
 def entry_with(store: Path, message: bytes) -> int:
-    """The index of the entry that puts a message of this id into a queue."""
+    """Returns the index of the entry that puts a message of this id into a queue."""
     for index, _, payload in all_entries(store):
         for record in records_of(payload):
             if isinstance(record, EnqueueRecord) and message in record.header:
@@ -62,7 +62,7 @@ def entry_with(store: Path, message: bytes) -> int:
 
 
 @pytest.mark.proves("S6")
-def test_what_brokers_did_is_proven(spark: SparkSession, world: World, tmp_path: Path) -> None:
+def test_the_promises_are_proven_for_a_correct_run(spark: SparkSession, world: World, tmp_path: Path) -> None:
     audit = audited(spark, world)
     assert set(verdicts(audit.findings).values()) == {Verdict.PROVEN}, audit.findings.statements
     assert exit_code(audit.findings) is ExitCode.PROVEN
@@ -75,8 +75,8 @@ def test_what_brokers_did_is_proven(spark: SparkSession, world: World, tmp_path:
 
 
 @pytest.mark.proves("S6")
-def test_what_is_planted_is_found(spark: SparkSession, world: World, tmp_path: Path) -> None:
-    """Violations of each kind at once, each on messages of its own; nothing else is complained about."""
+def test_planted_violations_are_found(spark: SparkSession, world: World, tmp_path: Path) -> None:
+    """Violations of each kind at once, each on messages of its own; the audit reports nothing else."""
     planted = world.copy(tmp_path)
     ids = [f"m{number}" for number in range(MESSAGES) if number % 3]
     places = places_of(planted.stores[0])
@@ -139,8 +139,8 @@ def test_what_is_planted_is_found(spark: SparkSession, world: World, tmp_path: P
     assert set(verdicts(audit.findings).values()) == {Verdict.REFUTED}
     assert exit_code(audit.findings) is ExitCode.REFUTED
     found = {promise: audit.findings.of(promise).violations for promise in Promise}
-    (disagreement,) = found[Promise.REPLICAS]
-    assert disagreement.index == at and "n1" in disagreement.brokers
+    disagreements = found[Promise.REPLICAS]
+    assert [one.index for one in disagreements] == [at] and "n1" in disagreements[0].brokers, disagreements
     assert {one.message for one in found[Promise.CONFIRMED]} == {lost, lost_of_exchange, unseen, "ghost"}
     assert {one.message: one.offset for one in found[Promise.CONFIRMED]}[unseen] == places[unseen][1]
     assert {one.message for one in found[Promise.ACKED]} == {back, ids[1]}
@@ -191,10 +191,10 @@ def test_an_entry_that_was_changed_everywhere_breaks_the_chain(
 
 
 @pytest.mark.proves("S6")
-def test_what_cannot_be_read_is_not_judged(spark: SparkSession, world: World, tmp_path: Path) -> None:
+def test_entries_that_cannot_be_read_are_not_judged(spark: SparkSession, world: World, tmp_path: Path) -> None:
     planted = world.copy(tmp_path)
     paths = [segment_paths(store) for store in planted.stores]
-    # One file is damaged on one broker: the others have it. One is gone everywhere, and with it what it held.
+    # One file is damaged on one broker: the others have it. One is missing everywhere, with its entries.
     data = bytearray(paths[0][2].read_bytes())
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
     paths[0][2].write_bytes(data)
@@ -205,24 +205,26 @@ def test_what_cannot_be_read_is_not_judged(spark: SparkSession, world: World, tm
     findings = audit.findings
     assert not findings.refuted and exit_code(findings) is ExitCode.NOT_JUDGED
     assert verdicts(findings)[Promise.CONFIRMED] is Verdict.IN_PART
-    assert "may be in entries that are reclaimed or cannot be read" in findings.of(Promise.CONFIRMED).reasons
+    assert "may be in entries that were deleted or are unreadable" in findings.of(Promise.CONFIRMED).reasons
     assert any("head is damaged" in note for note in findings.notes)
-    assert any("not as it was written" in note for note in findings.notes)
+    assert any("its content was changed" in note for note in findings.notes)
     assert len(audit.account.gaps) == 1
-    alone = [reason for reason in findings.of(Promise.REPLICAS).reasons if "n2 has files" in reason]
+    alone = [reason for reason in findings.of(Promise.REPLICAS).reasons if "n2 has unreadable files" in reason]
     assert alone, findings.of(Promise.REPLICAS).reasons
 
 
-def test_a_killed_root_that_is_away_may_have_entries_that_nobody_else_has(
+def test_a_killed_root_that_is_away_may_have_entries_that_no_other_broker_has(
     spark: SparkSession, world: World, tmp_path: Path
 ) -> None:
     planted = world.copy(tmp_path)
     entries = all_entries(planted.stores[0])
     first = entries[-20][0]
     cut = {id_of(record) for index, _, payload in entries if index >= first for record in records_of(payload)} - {""}
-    # The first has its last entries in a term of its own; the others are of a newer one.
-    change_entries(planted.stores[:1], lambda index, term, payload: (term + (index >= first), payload))
-    change_entries(planted.stores[1:], lambda index, term, payload: (term + 2 * (index >= first), payload))
+    # The first has its last entries in a term of its own; those of the others are of a newer one, whichever broker was
+    # elected last.
+    newest = max(term for store in planted.stores for _, term, _ in all_entries(store))
+    change_entries(planted.stores[:1], lambda index, term, payload: (newest + 1 if index >= first else term, payload))
+    change_entries(planted.stores[1:], lambda index, term, payload: (newest + 2 if index >= first else term, payload))
     audit = audited(spark, planted, ledgers=False)
     assert not audit.findings.refuted, audit.findings.statements
     assert any("never committed" in note for note in audit.findings.notes)
@@ -234,7 +236,7 @@ def test_a_killed_root_that_is_away_may_have_entries_that_nobody_else_has(
 
 
 def begin_epoch(store: Path) -> None:
-    """As a forced promotion would."""
+    """Changes the store as a forced promotion does."""
     data = (store / "state").read_bytes()
     copy = decode_copy(data[:STATE_COPY_BYTES])
     assert copy is not None
@@ -249,9 +251,9 @@ def test_too_few_logs_and_none_at_all(spark: SparkSession, world: World, tmp_pat
     assert exit_code(alone.findings) is ExitCode.NOT_JUDGED
     assert any("too few" in reason for reason in alone.findings.of(Promise.CONFIRMED).reasons)
     assert verdicts(alone.findings)[Promise.REPLICAS] is Verdict.NOT_JUDGED
-    with pytest.raises(NoStore, match="holds no store"):
+    with pytest.raises(NoStore, match="contains no store"):
         audited(spark, World((tmp_path,), ()))
-    with pytest.raises(NoStore, match="two of these stores"):
+    with pytest.raises(NoStore, match="two of the stores"):
         audited(spark, World((world.stores[0], world.stores[0]), ()))
     empty = world.copy(tmp_path / "empty")
     for store in empty.stores:
@@ -263,7 +265,7 @@ def test_too_few_logs_and_none_at_all(spark: SparkSession, world: World, tmp_pat
 
 
 class Cut(Exception):
-    """The job dies here."""
+    """The job is ended here."""
 
 
 def test_an_audit_that_was_broken_off_goes_on(spark: SparkSession, world: World, tmp_path: Path) -> None:
@@ -275,11 +277,11 @@ def test_an_audit_that_was_broken_off_goes_on(spark: SparkSession, world: World,
     seen: list[int] = []
     notes = tmp_path / "notes"
     with pytest.raises(Cut):
-        Audit(spark, Wish(world.stores, notes=notes), cut).run()
+        Audit(spark, AuditOptions(world.stores, notes=notes), cut).run()
     noted = len(list(notes.iterdir()))
     assert noted == 4
     seen = []
-    audit = Audit(spark, Wish(world.stores, notes=notes), seen.append)
+    audit = Audit(spark, AuditOptions(world.stores, notes=notes), seen.append)
     audit.run()
     assert seen[0] == noted, "these were not read again"
     assert verdicts(audit.findings)[Promise.REPLICAS] is Verdict.PROVEN

@@ -18,7 +18,7 @@ from pika.exceptions import AMQPError
 
 from pandomq.ledger import Ledger
 from pandomq.pipeline.audit.findings import Promise, Verdict
-from pandomq.pipeline.audit.job import Audit, Wish
+from pandomq.pipeline.audit.job import Audit, AuditOptions
 from pandomq.pipeline.audit.verdict import summarize
 from tests.integration.cluster.cluster import Cluster, running
 from tests.integration.cluster.process import ClusterBroker
@@ -80,7 +80,7 @@ def clients(cluster: Cluster, ledgers: tuple[Path, Path]) -> Iterator[None]:
 
 @pytest.mark.proves("S6")
 def test_brokers_that_are_at_work(spark: SparkSession, tmp_path: Path) -> None:
-    """Files grow, are finished and put aside while they are read: what is said is said of the time before."""
+    """Files grow, are finished and put aside while they are read: the report is about the time before."""
     ledgers = (tmp_path / "publisher.jsonl", tmp_path / "consumer.jsonl")
     with running(Cluster(tmp_path / "brokers", sections=SMALL_FILES)) as cluster:
         with contextlib.closing(cluster.connect()) as connection:
@@ -95,7 +95,7 @@ def test_brokers_that_are_at_work(spark: SparkSession, tmp_path: Path) -> None:
             wait_until(lambda: all(path.exists() and path.stat().st_size > 20_000 for path in ledgers), "ledgers", 120)
             for _ in range(3):
                 before_ms = round(time.time() * 1000)
-                audit = Audit(spark, Wish(stores, ledgers, tolerance_ms=TOLERANCE_MS))
+                audit = Audit(spark, AuditOptions(stores, ledgers, tolerance_ms=TOLERANCE_MS))
                 audit.run()
                 assert not audit.findings.refuted, audit.findings.statements
                 statement = audit.findings.of(Promise.CONFIRMED)
@@ -107,7 +107,7 @@ def test_brokers_that_are_at_work(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.proves("S6")
-def test_what_a_forced_promotion_cut_off(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_cut_off_by_a_forced_promotion_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     ledgers = (tmp_path / "publisher.jsonl", tmp_path / "unseen.jsonl")
     with running(Cluster(tmp_path / "brokers", size=2, sections=LONG_LEASE)) as cluster:
         dead, survivor = cluster.root, cluster.backups[0]
@@ -117,7 +117,7 @@ def test_what_a_forced_promotion_cut_off(spark: SparkSession, tmp_path: Path) ->
             connection.channel().queue_bind(QUEUE, "events", "e.#")
         publish(cluster, ledgers[0], range(30))
         publish_and_die(dead, survivor, ledgers[1])
-        # What was on its way to the survivor dies as well.
+        # The messages under way to the survivor are lost, too.
         survivor.kill()
         survivor.start()
         promote(cluster, survivor, dead)
@@ -130,7 +130,7 @@ def test_what_a_forced_promotion_cut_off(spark: SparkSession, tmp_path: Path) ->
             broker.terminate()
         for broker in cluster:
             broker.wait_for_end()
-    audit = Audit(spark, Wish([dead.data, survivor.data], ledgers))
+    audit = Audit(spark, AuditOptions([dead.data, survivor.data], ledgers))
     audit.run()
     assert not audit.findings.refuted, audit.findings.statements
     assert sorted(one.message for one in audit.findings.cut_off) == UNSEEN
@@ -140,7 +140,7 @@ def test_what_a_forced_promotion_cut_off(spark: SparkSession, tmp_path: Path) ->
 
 
 def publish_and_die(root: ClusterBroker, backup: ClusterBroker, path: Path) -> None:
-    """The root has them on its disk, and nobody else has."""
+    """The root has them on its disk, and no other broker has."""
     connection = pika.BlockingConnection(root.parameters(heartbeat=0))
     channel = connection.channel()
     channel.queue_declare(QUEUE, passive=True)
@@ -162,7 +162,7 @@ def publish_and_die(root: ClusterBroker, backup: ClusterBroker, path: Path) -> N
 
 
 def promote(cluster: Cluster, survivor: ClusterBroker, dead: ClusterBroker) -> None:
-    """By the cluster's key: who has been started alone knows no users. Until it is done."""
+    """Uses the cluster's key: a broker that has been started alone knows no users. Repeats it until it is done."""
     words = ["promote", survivor.name, "--force", "--dead", dead.name, "--yes"]
     words += ["--url", survivor.http_url, "--key-file", str(cluster.key_file)]
     command = [sys.executable, "-m", "pandomq.cli.main", *words]

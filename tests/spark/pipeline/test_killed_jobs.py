@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfiguredBroke
 
 
 def archived(lake: Path) -> dict[str, list[tuple[int, bytes]]]:
-    """Offset and body of what each stream has there, without Spark."""
+    """Returns offset and body of each stream's rows there, without Spark."""
     found: dict[str, list[tuple[int, bytes]]] = {}
     for file in Lake(lake).files():
         table = parquet.ParquetFile(lake / file.path).read(columns=["offset", "body"])
@@ -43,7 +43,7 @@ def archived(lake: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 def is_being_written(directory: Path) -> bool:
-    """There are files of it somewhere below; directories come and go."""
+    """Whether there are files of it somewhere below; directories come and go."""
     return any(name.endswith(".parquet") for _, _, names in os.walk(directory) for name in names)
 
 
@@ -107,12 +107,12 @@ def test_a_rollup(broker: ConfiguredBroker, tmp_path: Path) -> None:
         rollup.wait_for(lambda: RollupFiles(lake, "/").step.knowledge.account.events == events, "all events")
         rollup.interrupt()
         summary = rollup.wait()
-        assert summary["facts"]["events in all"] == events and summary["verdict"].endswith("more are rolled up")
+        assert summary["facts"]["events in all"] == events and summary["verdict"].endswith("were added to the rollup")
         account = RollupFiles(lake, "/").step.knowledge.account
         assert account.events == events and not account.late and not account.duplicates and not account.lost
         check(results(lake), some, max(max(batch.time_us) for batch in some) - LATENESS_S * SECOND_US)
         rollup.start("--once")
-        assert rollup.wait()["verdict"] == "there was nothing new"
+        assert rollup.wait()["verdict"] == "there were no new events"
     with contextlib.closing(broker.connect()) as connection:
         connection.channel().queue_delete(TRACE_STREAM)
 
@@ -135,9 +135,9 @@ def test_a_replay(broker: ConfiguredBroker, tmp_path: Path) -> None:
         replay.wait_for(lambda: published(slice_rows), "a slice")
         replay.kill()
         replay.start()
-        replay.wait_for(lambda: published(2 * slice_rows), "another one")
+        replay.wait_for(lambda: published(2 * slice_rows), "has other settings")
         replay.interrupt()
-        assert replay.wait()["verdict"].endswith("and there are more: --name r goes on")
+        assert replay.wait()["verdict"].endswith("are published; the same command with --name r resumes it")
         replay.start()
         assert replay.wait()["facts"]["rows in all"] == rows
     assert ledger.read_stream(broker.connect, "copy", rows) == [b"%d" % number for number in range(rows)]

@@ -1,4 +1,4 @@
-"""Streams of a real broker to a lake and back: each row once, whatever is interrupted."""
+"""Streams of a real broker to a lake and back: each row once, after any interruption."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pandomq.pipeline.archive import Archive, Wish
+from pandomq.data_client.client import DataClient
+from pandomq.pipeline.archive import Archive, ArchiveOptions
 from pandomq.pipeline.compaction import compact
 from pandomq.pipeline.lake import Lake, LakeFault
-from pandomq.pipeline.replay import replay
+from pandomq.pipeline.replay import insist_on_known, replay
 from pandomq.pipeline.replay_plan import Pace, Selection, draw_up, load, save
 from tests.integration.configured_broker import ConfiguredBroker, running
 from tests.spark.ledger import declare_stream, read_stream
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cut(Exception):
-    """The job dies here."""
+    """The job is ended here."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def archived(spark: SparkSession, lake: Lake) -> dict[str, list[tuple[int, bytes
 def test_an_archive_that_is_cut_off_has_each_row_once(
     spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wish = Wish(url_of(broker), "kept\\..*", once=True)
+    options = ArchiveOptions(url_of(broker), "kept\\..*", once=True)
     publish(broker, "kept.a", range(200))
     directory = tmp_path / "lake"
     written = Lake._write
@@ -72,9 +73,9 @@ def test_an_archive_that_is_cut_off_has_each_row_once(
         with monkeypatch.context() as patch:
             patch.setattr(Lake, "_write", cut)
             with pytest.raises(Exception, match="Cut"):
-                Archive(spark, Lake(directory), wish).run()
+                Archive(spark, Lake(directory), options).run()
         publish(broker, "kept.b", range(count * 10, count * 10 + 10))
-        Archive(spark, Lake(directory), wish).run()
+        Archive(spark, Lake(directory), options).run()
         found = archived(spark, Lake(directory))
         assert found["kept.a"] == [(at, b"%d" % at) for at in range(200)]
         assert found["kept.b"] == [(at, b"%d" % at) for at in range(count * 10 + 10)]
@@ -88,12 +89,12 @@ def test_compaction_and_replay(
     lake = Lake(tmp_path / "lake")
     for step in range(3):
         publish(broker, "again.a", range(step * 100, step * 100 + 100))
-        summary = Archive(spark, lake, Wish(url_of(broker), "again.*", once=True)).run()
+        summary = Archive(spark, lake, ArchiveOptions(url_of(broker), "again.*", once=True)).run()
         assert summary.facts["rows"] == 100
     before, files = archived(spark, lake), len(lake.files())
     assert compact(spark, lake).facts["files before"] == files
     assert archived(spark, lake) == before and len(lake.files()) == 1
-    assert compact(spark, lake).verdict == "there was nothing to compact"
+    assert compact(spark, lake).verdict == "there were no files to merge"
 
     declare_stream(broker.connect, "copy")
     plan = draw_up("r1", lake.files(), Selection("again.*", first_offset=50, where="offset % 2 = 0"), Pace(rate=50))
@@ -105,7 +106,7 @@ def test_compaction_and_replay(
         raise Cut
 
     with monkeypatch.context() as patch:
-        # A slice is published, and nobody notes it.
+        # A slice is published, and not recorded.
         patch.setattr("pandomq.pipeline.replay.save", cut)
         with pytest.raises(Cut):
             replay(spark, lake, plan, target, sleep=lambda _: None)
@@ -117,7 +118,16 @@ def test_compaction_and_replay(
     assert read_stream(broker.connect, "copy", 125) == [b"%d" % at for at in range(50, 300, 2)]
     again = load(lake, "r1")
     assert again is not None
-    assert replay(spark, lake, again, target).verdict == "all of it was published before"
+    assert replay(spark, lake, again, target).verdict == "all 125 rows had been published before"
+    with DataClient(url_of(broker)) as client:
+        insist_on_known(again, target, client.last_batch)
+        with pytest.raises(LakeFault, match="do not remember it"):
+            insist_on_known(again, {"stream": "elsewhere"}, client.last_batch)
+    # The same name in another lake is another replay.
+    other = Lake(tmp_path / "other")
+    Archive(spark, other, ArchiveOptions(url_of(broker), "again.*", once=True)).run()
+    assert replay(spark, other, draw_up("r1", other.files(), Selection(), Pace()), target).facts["rows"] == 300
+    assert len(read_stream(broker.connect, "copy", 425)) == 425
 
 
 def test_nothing_to_archive_and_nothing_to_replay(
@@ -125,7 +135,7 @@ def test_nothing_to_archive_and_nothing_to_replay(
 ) -> None:
     lake = Lake(tmp_path / "lake")
     declare_stream(broker.connect, "silent")
-    summary = Archive(spark, lake, Wish(url_of(broker), "silent", once=True)).run()
-    assert summary.verdict == "there was nothing new" and lake.files() == []
-    with pytest.raises(LakeFault, match="nothing in the lake"):
+    summary = Archive(spark, lake, ArchiveOptions(url_of(broker), "silent", once=True)).run()
+    assert summary.verdict == "there were no new messages" and lake.files() == []
+    with pytest.raises(LakeFault, match="no row in the lake"):
         replay(spark, lake, draw_up("r", [], Selection(), Pace()), {"url": url_of(broker), "stream": "silent"})

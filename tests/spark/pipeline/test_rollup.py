@@ -1,4 +1,4 @@
-"""Traces in a real broker's stream to windows in a lake: against the obvious definition, whatever is interrupted."""
+"""Traces in a real broker's stream to windows in a lake: compared with a second definition, after any interruption."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from pandomq.pipeline.report import render
 from pandomq.pipeline.rollup import sketch
-from pandomq.pipeline.rollup.job import Rollup, Wish
+from pandomq.pipeline.rollup.job import Rollup, RollupOptions
 from pandomq.pipeline.rollup.results import PARTS
 from pandomq.pipeline.rollup.steps import RollupFiles
 from pandomq.pipeline.rollup.sums import WINDOWS
@@ -34,7 +34,7 @@ LATENESS_S = 30
 
 
 class Cut(Exception):
-    """The job dies here."""
+    """The job is ended here."""
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +61,18 @@ def publish(broker: ConfiguredBroker, some: Iterable[bytes]) -> None:
             channel.basic_publish("", TRACE_STREAM, body)
 
 
-def wish(broker: ConfiguredBroker) -> Wish:
-    return Wish((f"amqp://guest:guest@127.0.0.1:{broker.port}/",), once=True, lateness_s=LATENESS_S)
+def options(broker: ConfiguredBroker) -> RollupOptions:
+    return RollupOptions((f"amqp://guest:guest@127.0.0.1:{broker.port}/",), once=True, lateness_s=LATENESS_S)
 
 
 def rolled_up(spark: SparkSession, broker: ConfiguredBroker, lake: Path) -> Rollup:
-    rollup = Rollup(spark, lake, wish(broker))
+    rollup = Rollup(spark, lake, options(broker))
     rollup.run()
     return rollup
 
 
 def results(lake: Path) -> dict[Key, dict[str, Any]]:
-    """Of closed windows, each of which is there once."""
+    """Returns the results of closed windows, each of which is there once."""
     files = RollupFiles(lake, "/")
     found: dict[Key, dict[str, Any]] = {}
     for window, length_s in WINDOWS.items():
@@ -120,7 +120,7 @@ def test_windows_and_the_report(spark: SparkSession, broker: ConfiguredBroker, t
     for name, column in (("Queues", "queue"), ("Exchanges", "exchange"), ("Brokers", "broker")):
         rows = [dict(zip(tables[name].headers, row, strict=True)) for row in tables[name].rows]
         truth = {key[3]: row.events for key, row in expected.items() if (key[2], key[5]) == (column, "published")}
-        # Open windows are in it as well as closed ones.
+        # It contains open windows as well as closed ones.
         assert {row[column]: row["published"] for row in rows} == {
             name or "(default)": at for name, at in truth.items()
         }
@@ -130,10 +130,10 @@ def test_windows_and_the_report(spark: SparkSession, broker: ConfiguredBroker, t
     assert len(drawn) >= 6 and sum(element.tag.endswith("}polyline") for element in page.iter()) == 7
     assert "elected root=<b2>" in "".join(page.itertext())
 
-    # One that goes on ends when it is told to, with what it has begun.
+    # A continuous job ends when it is told to, after the batch that it has begun.
     late = batches(7, messages=50, spacing_us=1, per_batch=10_000)
     publish(broker, bodies(late))
-    going_on = Rollup(spark, tmp_path / "lake", replace(wish(broker), once=False, every_s=0.1))
+    going_on = Rollup(spark, tmp_path / "lake", replace(options(broker), once=False, every_s=0.1))
     going_on.run(lambda more: going_on.stop() if more else None)
     again = going_on.summary("1m")
     assert again.facts["steps"] == 1 and again.facts["events in all"] == events + sum(map(len, late))
@@ -163,7 +163,7 @@ def test_late_and_doubled_batches(spark: SparkSession, broker: ConfiguredBroker,
     assert account.late == {length_s: count for length_s, count in late.items() if count} and late[10] > 0
     found = results(lake)
     check({key: row for key, row in found.items() if key[0] == 10}, [*early, *rest], watermark_us, [10])
-    # What was late for ten seconds was in time for the hour, which is open.
+    # An event that is too late for ten seconds is in time for the hour, which is open.
     publish(broker, bodies([batch_of([], number=5000), *batches_after(2 * 3600)]))
     rolled_up(spark, broker, lake)
     hours = {key: row for key, row in results(lake).items() if key[0] == 3600}
@@ -208,7 +208,9 @@ def test_a_rollup_that_is_cut_off_counts_each_event_once(
 
 
 @pytest.mark.proves("S5")
-def test_what_a_broker_traced(spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path) -> None:
+def test_the_rollup_agrees_with_the_trace_of_a_broker(
+    spark: SparkSession, broker: ConfiguredBroker, tmp_path: Path
+) -> None:
     with broker.api() as api:
         assert api.put("vhosts/traced", json={"tracing": True}).is_success
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -230,7 +232,9 @@ def test_what_a_broker_traced(spark: SparkSession, broker: ConfiguredBroker, tmp
             if method.delivery_tag == 40:
                 break
     told = [decode_events(body) for body in read_stream(connect, TRACE_STREAM, 1, silence_s=3.0)]
-    rollup = Rollup(spark, tmp_path / "lake", Wish((f"amqp://guest:guest@127.0.0.1:{broker.port}/traced",), once=True))
+    rollup = Rollup(
+        spark, tmp_path / "lake", RollupOptions((f"amqp://guest:guest@127.0.0.1:{broker.port}/traced",), once=True)
+    )
     rollup.run()
     summary = rollup.summary("1m")
     assert summary.facts["events"] == sum(event.kind != Kind.CLUSTER for batch in told for event in batch.rows())
@@ -249,5 +253,5 @@ def test_nothing_to_roll_up(spark: SparkSession, broker: ConfiguredBroker, tmp_p
     """There is not even a stream."""
     rollup = rolled_up(spark, broker, tmp_path / "lake")
     summary = rollup.summary("10s")
-    assert summary.verdict == "there was nothing new" and summary.facts["events in all"] == 0
-    assert list(summary.tables) == [] and "nothing new" in render("rollup", [summary])
+    assert summary.verdict == "there were no new events" and summary.facts["events in all"] == 0
+    assert list(summary.tables) == [] and "no new events" in render("rollup", [summary])

@@ -8,13 +8,14 @@ import pytest
 
 from pandomq.pipeline.simulate import simulate
 from pandomq.sim.campaign import Job, run_job
+from tests.sim.planted.hunt import job_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.mark.proves("S7")
-def test_the_same_worlds_as_elsewhere(spark: SparkSession) -> None:
+def test_executors_run_the_same_worlds_as_a_single_process(spark: SparkSession) -> None:
     done: list[int] = []
     seeds = range(1, 7)
     summary = simulate(spark, seeds, Job(0, nodes=3, log=True), done.append)
@@ -25,6 +26,6 @@ def test_the_same_worlds_as_elsewhere(spark: SparkSession) -> None:
 
 
 def test_a_planted_bug_is_found(spark: SparkSession) -> None:
-    summary = simulate(spark, range(5), Job(0, mutant="log-not-synced"))
+    summary = simulate(spark, range(5), job_with("log-not-synced"))
     assert not summary.good
-    assert "--mutant log-not-synced" in str(summary.tables[1].rows[0])
+    assert "sim log-not-synced" in str(summary.tables[1].rows[0])

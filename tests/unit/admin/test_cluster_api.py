@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from base64 import b64encode
 from functools import partial
 from typing import Any
 
@@ -13,132 +12,12 @@ import httpx
 import msgspec
 import pytest
 
-from pandomq.admin.application import Application
 from pandomq.admin.key_login import authorization
+from pandomq.cluster.limits import PASSED_PART_BYTES_MAX
+from pandomq.cluster.passed_requests import PassedRequest
 from pandomq.ids import NodeName
-from pandomq.node.node import Node
-from pandomq.node.settings import NodeSettings
-from pandomq.node.view_records import ListenerView, PeerLinkView
 from pandomq.replica.membership import Member
-from pandomq.runtime.clock import Clock
-from pandomq.runtime.http import HttpServer
-from pandomq.runtime.listen import Address
-from tests.unit.node.cluster_world import ClusterWorld
-
-KEY = b"0123456789abcdef"
-PATIENCE_S = 30
-
-
-class WorldClock(Clock):
-    def __init__(self, world: ClusterWorld) -> None:
-        super().__init__()
-        self._world = world
-
-    def now_ms(self) -> int:
-        return self._world.now_ms
-
-
-class Brokers:
-    """Their HTTP sides, with real sockets, on a world whose time goes on while somebody waits."""
-
-    def __init__(self, world: ClusterWorld) -> None:
-        self.world = world
-        self.ports: dict[str, int] = {}
-        self._servers: dict[str, HttpServer] = {}
-        self._nodes: dict[str, Node] = {}
-
-    async def open(self) -> None:
-        for name in self.world.machines:
-            server = HttpServer(self._application(name))
-            [address, *_] = await server.listen(Address("127.0.0.1", 0))
-            self._servers[name], self.ports[name] = server, address.port
-        self._link()
-
-    def _application(self, name: str) -> Application:
-        node, older = self.world.node(name), self._nodes.get(name)
-        self._nodes[name] = node
-        if older is not None:
-            node.views.inherit(older.views)
-        else:
-            node.views.listeners.append(ListenerView("amqp", "127.0.0.1", 5672))
-        cluster = msgspec.structs.replace(self.world.settings, key=KEY)
-        return Application(node, NodeSettings(name=name, cluster=cluster), WorldClock(self.world), lambda: None)
-
-    def _link(self) -> None:
-        for name, machine in self.world.machines.items():
-            if machine.node is not None:
-                machine.node.views.peer_links = partial(self._links_of, name)
-
-    def _links_of(self, name: str) -> list[PeerLinkView]:
-        places = {peer: f"127.0.0.1:{port}" for peer, port in self.ports.items()}
-        return [
-            PeerLinkView(peer, place, "", place, "1", "linked", True, self.world.now_ms, 0, 0)
-            for peer, place in places.items()
-            if peer != name and self.world.machines[peer].node is not None
-        ]
-
-    async def run(self) -> None:
-        while True:
-            self.world.run(1)
-            for name, machine in self.world.machines.items():
-                if machine.node is not None and machine.node is not self._nodes[name]:
-                    self._servers[name].use(self._application(name))
-                    self._link()
-            await asyncio.sleep(0)
-
-    async def close(self) -> None:
-        for server in self._servers.values():
-            await server.shut_down()
-
-    def client(self, name: str, user: str = "guest") -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{self.ports[name]}", auth=(user, "guest"), timeout=PATIENCE_S
-        )
-
-    async def ask(self, name: str, method: str, path: str, body: Any = None) -> httpx.Response:
-        async with self.client(name) as client:
-            return await client.request(method, path, json=body)
-
-    @property
-    def root(self) -> str:
-        root = self.world.root
-        assert root is not None
-        return root
-
-    @property
-    def backups(self) -> list[str]:
-        return [name for name in self.world.machines if name != self.root]
-
-
-@asynccontextmanager
-async def brokers(count: int = 3) -> AsyncIterator[Brokers]:
-    world = ClusterWorld(count)
-    world.elect()
-    world.run(500)
-    made = Brokers(world)
-    await made.open()
-    running = asyncio.create_task(made.run())
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield made
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-        await made.close()
-
-
-def on_brokers(test: Callable[[Brokers], Awaitable[None]], count: int = 3) -> None:
-    async def run() -> None:
-        async with brokers(count) as made:
-            await test(made)
-
-    asyncio.run(run())
-
-
-async def until(fulfilled: Callable[[], bool]) -> None:
-    while not fulfilled():
-        await asyncio.sleep(0)
+from tests.unit.admin.cluster_api import KEY, Brokers, on_brokers, until
 
 
 def test_every_broker_shows_the_cluster() -> None:
@@ -158,7 +37,7 @@ def test_every_broker_shows_the_cluster() -> None:
     on_brokers(test)
 
 
-def test_health_tells_the_root_from_the_others() -> None:
+def test_the_health_of_a_backup_differs_from_that_of_the_root() -> None:
     async def test(made: Brokers) -> None:
         root, backup = made.root, made.backups[0]
         answer = await made.ask(root, "GET", "/api/health/root")
@@ -174,7 +53,10 @@ def test_health_tells_the_root_from_the_others() -> None:
         await until(lambda: made.world.machines[root].restarts != [])
         await asyncio.sleep(0.05)
         answer = await made.ask(root, "GET", "/api/health/ready")
-        assert (answer.status_code, answer.text.partition(";")[2]) == (503, " no root is known at present\n")
+        assert (answer.status_code, answer.text.partition(";")[2]) == (
+            503,
+            " no root is known at present\n",
+        )
 
     on_brokers(test)
 
@@ -221,13 +103,73 @@ def test_without_a_root_a_change_is_refused_with_a_reason() -> None:
     on_brokers(test)
 
 
-def test_what_was_passed_on_is_not_passed_on_again() -> None:
+def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:
+    async def test(made: Brokers) -> None:
+        backup, other = made.backups
+        answers: list[Any] = []
+        request = PassedRequest("PUT", b"/api/queues/%2F/q", "guest", False, (), b"{}")
+        requests = made.world.node(other).peer_requests
+        assert requests is not None
+        requests.ask(backup, request, answers.append)
+        await until(lambda: bool(answers))
+        assert answers[0].status == 503
+        assert f"{other} passed this on to {backup}, but it is a request for {made.root}".encode() in answers[0].body
+
+    on_brokers(test)
+
+
+def test_no_login_is_passed_on() -> None:
     async def test(made: Brokers) -> None:
         backup = made.backups[0]
-        async with made.client(backup) as client:
-            answer = await client.put("/api/queues/%2F/q", json={}, headers={"x-pandomq-forwarded-by": "n9"})
-        assert answer.status_code == 503
-        assert answer.json()["reason"] == f"n9 took {backup} for the one to ask, and that is {made.root}"
+        assert (await made.ask(backup, "PUT", "/api/queues/%2F/q", {})).status_code == 201
+        said = b"".join(made.passed_on)
+        assert b"/api/queues/%2F/q" in said
+        assert b"Basic" not in said and b64encode(b"guest:guest") not in said and b"authorization" not in said.lower()
+
+    on_brokers(test)
+
+
+def test_the_root_checks_the_rights_of_the_user_that_another_broker_names() -> None:
+    async def test(made: Brokers) -> None:
+        for user, by_key, path, status in (
+            ("nobody", False, b"/api/queues/%2F/q", 401),
+            ("", True, b"/api/queues/%2F/q", 401),
+            ("", True, b"/api/users/ann", 201),
+            ("ann", False, b"/api/users/bob", 401),
+        ):
+            answers: list[Any] = []
+            body = b'{"password": "pw", "tags": "management"}'
+            requests = made.world.node(made.backups[0]).peer_requests
+            assert requests is not None
+            requests.ask(made.root, PassedRequest("PUT", path, user, by_key, (), body), answers.append)
+            await until(partial(bool, answers))
+            assert answers[0].status == status, answers
+
+    on_brokers(test)
+
+
+def test_a_large_request_is_passed_on_in_parts() -> None:
+    async def test(made: Brokers) -> None:
+        queues = [{"name": f"q{number}", "vhost": "/"} for number in range(5_000)]
+        answer = await made.ask(made.backups[0], "POST", "/api/definitions", {"queues": queues})
+        assert answer.status_code == 204
+        assert max(map(len, made.passed_on)) < PASSED_PART_BYTES_MAX + 100 < 100_000
+        assert made.world.node(made.root).views.queue("/", "q4999") is not None
+
+    on_brokers(test)
+
+
+def test_messages_are_got_through_any_broker() -> None:
+    async def test(made: Brokers) -> None:
+        assert (await made.ask(made.root, "PUT", "/api/queues/%2F/q", {})).status_code == 201
+        body = {"properties": {}, "routing_key": "q", "payload": "x" * 500_000, "payload_encoding": "string"}
+        for _ in range(3):
+            published = await made.ask(made.backups[0], "POST", "/api/exchanges/%2F/amq.default/publish", body)
+            assert published.json() == {"routed": True}
+        get = {"count": 2, "ackmode": "ack_requeue_false", "encoding": "auto"}
+        for broker, count in ((made.backups[0], 2), (made.root, 1), (made.backups[1], 0)):
+            answer = await made.ask(broker, "POST", "/api/queues/%2F/q/get", get)
+            assert [row["payload"] for row in answer.json()] == ["x" * 500_000] * count
 
     on_brokers(test)
 
@@ -241,21 +183,27 @@ def test_the_root_hands_over() -> None:
         elections = (await made.ask(old, "GET", "/api/cluster")).json()["elections"]
         assert [one["root"] for one in elections] == [old, new], "a node that begins again remembers"
         answer = await made.ask(new, "POST", "/api/cluster/promote", {"name": new})
-        assert answer.json() == {"done": f"{new} is the root already"}
+        assert answer.json() == {"done": f"{new} is already the root"}
         assert (await made.ask(new, "POST", "/api/cluster/promote", {"name": "n9"})).status_code == 404
 
     on_brokers(test)
 
 
-def test_a_forced_promotion_is_refused_while_a_root_is_heard() -> None:
+def test_a_forced_promotion_is_refused_while_a_root_is_in_contact() -> None:
     async def test(made: Brokers) -> None:
         backup, other = made.backups
         body = {"name": backup, "force": True, "dead": [other]}
         answer = await made.ask(other, "POST", "/api/cluster/promote", body)
         assert answer.status_code == 400
-        assert answer.json()["reason"] == f"{made.root} is root and was heard just now"
+        assert (
+            answer.json()["reason"]
+            == f"{made.root} is root and was in contact just now: wait for that root, or stop it"
+        )
         answer = await made.ask(backup, "POST", "/api/cluster/promote", {"name": backup, "dead": [other]})
-        assert answer.json()["reason"] == "nobody is dead unless a promotion is forced"
+        assert (
+            answer.json()["reason"]
+            == "'dead' is allowed only for a forced promotion: set 'force' to true, or leave it out"
+        )
 
     on_brokers(test)
 
@@ -268,7 +216,7 @@ def test_a_lost_majority_is_given_up_by_force() -> None:
             made.world.kill(name)
         await until(lambda: made.world.node(left).views.cluster().root is None)
         answer = await made.ask(left, "POST", "/api/cluster/promote", {"name": left, "force": True, "dead": dead})
-        assert (answer.status_code, answer.json()) == (200, {"done": f"epoch 1 begins without {', '.join(dead)}"})
+        assert (answer.status_code, answer.json()) == (200, {"done": f"epoch 1 was created without {', '.join(dead)}"})
         await until(lambda: made.world.root == left)
         shown = (await made.ask(left, "GET", "/api/cluster")).json()
         assert (shown["epoch"], [member["name"] for member in shown["members"]]) == (1, [left])
@@ -285,7 +233,7 @@ def test_a_primary_is_removed_and_added() -> None:
         assert (await made.ask(asked, "DELETE", "/api/cluster/members/n9")).status_code == 404
         answer = await made.ask(asked, "PUT", f"/api/cluster/members/{away}", {"address": f"{away}.example:5672"})
         assert answer.status_code == 201
-        members = made.world.node(made.root).peers.notices.membership.voters
+        members = made.world.node(made.root).peers.knowledge.membership.voters
         assert Member(NodeName(away), f"{away}.example:5672") in members and len(members) == 3
         again = await made.ask(asked, "PUT", f"/api/cluster/members/{away}", {"address": f"{away}.example:5672"})
         assert again.status_code == 204
@@ -293,7 +241,7 @@ def test_a_primary_is_removed_and_added() -> None:
     on_brokers(test)
 
 
-def test_who_has_the_key_may_steer_the_cluster_and_nothing_else() -> None:
+def test_a_request_with_the_key_may_change_the_cluster_and_nothing_else() -> None:
     async def test(made: Brokers) -> None:
         backup, other = made.backups
         body = msgspec.json.encode({"name": other})
@@ -301,7 +249,9 @@ def test_who_has_the_key_may_steer_the_cluster_and_nothing_else() -> None:
         async def by_key(method: str, path: str, body: bytes = b"", key: bytes = KEY) -> httpx.Response:
             header = authorization(key, method, path.encode(), body, int(time.time()))
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{made.ports[backup]}") as client:
-                return await client.request(method, path, content=body, headers={"authorization": header})
+                return await client.request(
+                    method, path, content=body, headers={"authorization": header, "content-type": "application/json"}
+                )
 
         assert (await by_key("GET", "/api/cluster")).json()["name"] == backup
         assert (await by_key("GET", "/api/cluster", key=b"another key")).status_code == 401
@@ -320,21 +270,21 @@ def test_members_that_cannot_be(body: dict[str, str]) -> None:
     on_brokers(test)
 
 
-def test_only_who_is_there_can_become_a_primary() -> None:
+def test_only_a_connected_broker_can_become_a_primary() -> None:
     async def test(made: Brokers) -> None:
         answer = await made.ask(made.root, "PUT", "/api/cluster/members/n4", {"address": "n4.example:5672"})
-        assert answer.json()["reason"] == "n4 is not linked: start it first, with the key of this cluster"
+        assert answer.json()["reason"] == "broker n4 is not connected: start it first, with the key of this cluster"
 
     on_brokers(test)
 
 
-def test_a_root_that_is_removed_resigns() -> None:
+def test_a_root_that_is_removed_steps_down() -> None:
     async def test(made: Brokers) -> None:
         old = made.root
         answer = await made.ask(old, "DELETE", f"/api/cluster/members/{old}")
         assert (answer.status_code, answer.text) == (204, "")
         await until(lambda: made.world.root not in (None, old))
-        assert old not in made.world.node(made.root).peers.notices.membership.names
+        assert old not in made.world.node(made.root).peers.knowledge.membership.names
 
     on_brokers(test)
 

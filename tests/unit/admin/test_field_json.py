@@ -23,7 +23,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=20), values, max_size=5))
-def test_what_json_can_say_comes_back(table: dict[str, Any]) -> None:
+def test_values_of_json_are_returned_as_they_were_sent(table: dict[str, Any]) -> None:
     sent = amqp_table(msgspec.json.decode(msgspec.json.encode(table)))
     received, _ = decode_table(encode_table(sent))
     assert msgspec.json.decode(msgspec.json.encode(json_table(received))) == sent
@@ -63,7 +63,7 @@ def test_any_octets_can_be_shown(octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [5, "x", None, [1], {"k": 2**63}, {"k": -(2**63) - 1}, {"k" * 256: 1}])
-def test_what_no_table_can_hold(value: object) -> None:
+def test_values_that_no_table_can_hold_are_refused(value: object) -> None:
     with pytest.raises(Refusal) as refused:
         amqp_table(value)
     assert refused.value.status == 400

@@ -9,83 +9,88 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from pandomq.admin.call import Call
-from pandomq.admin.forwarding import FORWARDED_BY, forward
-from pandomq.admin.identity import Identity
+from pandomq.admin.call import HttpCall
+from pandomq.admin.forwarding import AnswerLost, forward
+from pandomq.admin.identity import BY_KEY, HttpUser
 from pandomq.admin.refusals import Refusal
-from pandomq.node.view_records import PeerLinkView
+from pandomq.admin.request_room import RequestRoom, Share
+from pandomq.cluster.passed_requests import PassedAnswer, PassedRequest
+from pandomq.node.settings import NodeSettings
+
+USER = HttpUser("u", ())
 
 
-def call(*links: PeerLinkView, headers: dict[str, str] | None = None) -> Call:
-    raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+class Requests:
+    """Stands for the links: objects, or answers at once."""
+
+    def __init__(self, reason: str | None = None, answer: PassedAnswer | str | None = None) -> None:
+        self._reason = reason
+        self._answer = answer
+        self.asked: list[tuple[str, PassedRequest]] = []
+        self.given_up: list[int] = []
+
+    def objection(self, name: str) -> str | None:
+        return self._reason
+
+    def ask(self, name: str, request: PassedRequest, on_answer: Any) -> int:
+        self.asked.append((name, request))
+        if self._answer is not None:
+            on_answer(self._answer)
+        return 7
+
+    def give_up(self, number: int) -> None:
+        self.given_up.append(number)
+
+
+def call(requests: Requests | None, identity: HttpUser = USER, **headers: str) -> HttpCall:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "PUT", "path": "/x", "raw_path": b"/x", "query_string": b"a=b", "headers": raw}
-    services: Any = SimpleNamespace(
-        settings=SimpleNamespace(name="n1"), node=SimpleNamespace(views=SimpleNamespace(peer_links=lambda: links))
-    )
-    return Call(services, Request(scope), {}, Identity("u", ()))
+    node = SimpleNamespace(peer_requests=requests)
+    services: Any = SimpleNamespace(settings=SimpleNamespace(name="n1"), node=node, wake=lambda: None)
+    share = Share(RequestRoom(NodeSettings()))
+    return HttpCall(services, Request(scope), {}, identity, share)
 
 
-def link(http: str, address: str = "10.0.0.2:5672") -> PeerLinkView:
-    return PeerLinkView("n2", address, "", http, "1", "linked", True, 0, 0, 0)
-
-
-def refusal(asked: Call) -> str:
+def refusal(asked: HttpCall) -> str:
     with pytest.raises(Refusal) as refused:
         asyncio.run(forward(asked, "n2"))
     assert refused.value.status == 503
     return str(refused.value.reason)
 
 
-def test_a_broker_that_is_not_linked_cannot_be_asked() -> None:
-    assert refusal(call()) == "this is for n2, to which there is no link"
-    assert refusal(call(link(""))) == "this is for n2, which has no HTTP API, or has not said where"
-
-
-@pytest.mark.parametrize("http", ["127.0.0.1:15672", "localhost:15672", "[::1]:15672"])
-def test_the_loopback_of_another_machine_is_not_ours(http: str) -> None:
-    assert "of its own machine: set node.http or cluster.advertise_http there" in refusal(call(link(http)))
+def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
+    assert (
+        refusal(call(None))
+        == "this request is for n2, and cannot be passed on: this broker has no links to other brokers"
+    )
+    told = refusal(call(Requests("there is no link to it")))
+    assert told == "this request is for n2, and cannot be passed on: there is no link to it"
 
 
 def test_a_request_is_passed_on_once() -> None:
-    asked = call(link("10.0.0.2:15672"), headers={FORWARDED_BY: "n3"})
-    assert refusal(asked) == "n3 took n1 for the one to ask, and that is n2"
+    asked = call(Requests())
+    asked.passed_on_by = "n3"
+    assert refusal(asked) == "n3 passed this on to n1, but it is a request for n2"
 
 
-def test_who_does_not_answer_is_named() -> None:
-    assert refusal(call(link("127.0.0.1:1", "127.0.0.1:5672"))).startswith("n2 does not answer at http://127.0.0.1:1: ")
+def test_a_broker_that_does_not_answer_is_named_and_the_request_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pandomq.admin.limits.FORWARD_S_MAX", 0.05)
+    requests = Requests()
+    assert refusal(call(requests)) == "n2 does not respond; it is not known whether the request was carried out"
+    assert requests.given_up == [7]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\ncontent-type: application/json\r\nx-own: 1\r\n\r\n{}",
-        b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
-        b"2\r\n{}\r\n0\r\n\r\n",
-    ],
-)
-def test_the_answer_comes_back_as_it_was(answer: bytes) -> None:
-    heard: list[bytes] = []
+def test_a_link_that_goes_down_leaves_it_open_whether_the_request_was_done() -> None:
+    with pytest.raises(AnswerLost):
+        asyncio.run(forward(call(Requests(answer="the link to n2 is down")), "n2"))
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(answer)
-        writer.close()
 
-    async def run() -> tuple[int, bytes, str | None, str | None]:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        asked = call(link(place, "127.0.0.1:5672"), headers={"authorization": "Basic x", "cookie": "y"})
-        response = await forward(asked, "n2")
-        server.close()
-        return (
-            response.status_code,
-            bytes(response.body),
-            response.headers.get("content-type"),
-            response.headers.get("x-own"),
-        )
-
-    assert asyncio.run(run()) == (201, b"{}", "application/json", None)
-    [head] = heard
-    assert head.startswith(b"PUT /x?a=b HTTP/1.1\r\n")
-    assert b"authorization: Basic x" in head.replace(b"Authorization", b"authorization")
-    assert b"cookie" not in head and b"x-pandomq-forwarded-by: n1" in head.lower()
+@pytest.mark.parametrize(("identity", "user", "by_key"), [(USER, "u", False), (BY_KEY, "", True)])
+def test_the_answer_comes_back_as_it_was_and_the_login_stays_here(identity: HttpUser, user: str, by_key: bool) -> None:
+    requests = Requests(answer=PassedAnswer(201, (("content-type", "application/json"),), b"{}"))
+    asked = call(requests, identity, authorization="Basic x", cookie="y", accept="z")
+    asked.octets = b"body"
+    response = asyncio.run(forward(asked, "n2"))
+    assert (response.status_code, response.body) == (201, b"{}")
+    assert response.headers["content-type"] == "application/json"
+    assert requests.asked == [("n2", PassedRequest("PUT", b"/x?a=b", user, by_key, (("accept", "z"),), b"body"))]

@@ -1,4 +1,4 @@
-"""Who asks, and what its tags allow."""
+"""The user of a request, and the rights of the user's tags."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.admin.access import Access, check_tags
-from pandomq.admin.identity import Identity, read_credentials
+from pandomq.admin.access import EndpointAccess, check_tags
+from pandomq.admin.identity import HttpUser, read_credentials
 from pandomq.admin.refusals import Refusal
 
 RANKS = {
-    Access.MANAGEMENT: {"management", "policymaker", "monitoring", "administrator"},
-    Access.VHOST: {"management", "policymaker", "monitoring", "administrator"},
-    Access.POLICIES: {"policymaker", "administrator"},
-    Access.MONITORING: {"monitoring", "administrator"},
-    Access.ADMINISTRATOR: {"administrator"},
+    EndpointAccess.MANAGEMENT: {"management", "policymaker", "monitoring", "administrator"},
+    EndpointAccess.VHOST: {"management", "policymaker", "monitoring", "administrator"},
+    EndpointAccess.POLICIES: {"policymaker", "administrator"},
+    EndpointAccess.MONITORING: {"monitoring", "administrator"},
+    EndpointAccess.ADMINISTRATOR: {"administrator"},
 }
 
 
@@ -48,8 +48,8 @@ def test_headers_that_are_no_login(header: str | None, status: int) -> None:
 
 @pytest.mark.parametrize("access", RANKS)
 @pytest.mark.parametrize("tag", ["", "other", "management", "policymaker", "monitoring", "administrator"])
-def test_what_tags_allow(access: Access, tag: str) -> None:
-    identity = Identity("u", (tag,))
+def test_each_tag_allows_its_access(access: EndpointAccess, tag: str) -> None:
+    identity = HttpUser("u", (tag,))
     if tag in RANKS[access]:
         check_tags(access, identity)
     else:
@@ -59,8 +59,8 @@ def test_what_tags_allow(access: Access, tag: str) -> None:
 
 
 def test_tags_add_up() -> None:
-    both = Identity("u", ("policymaker", "monitoring"))
-    check_tags(Access.POLICIES, both)
-    check_tags(Access.MONITORING, both)
+    both = HttpUser("u", ("policymaker", "monitoring"))
+    check_tags(EndpointAccess.POLICIES, both)
+    check_tags(EndpointAccess.MONITORING, both)
     with pytest.raises(Refusal):
-        check_tags(Access.ADMINISTRATOR, both)
+        check_tags(EndpointAccess.ADMINISTRATOR, both)

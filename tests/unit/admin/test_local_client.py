@@ -25,7 +25,7 @@ from pandomq.methods import (
     QueueDelete,
     QueueDeleteOk,
 )
-from pandomq.node.local_client import Answer, LocalClient
+from pandomq.node.clients.local_client import LocalClient, MethodReply
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.properties import Properties, decode_header, encode_header
@@ -36,13 +36,13 @@ NOW_MS = 1_000_000
 class Scene:
     def __init__(self) -> None:
         self.node = Node(NodeSettings(name="n", message_bytes_max=1_000_000), Random(1), NOW_MS)
-        self.heard: list[Answer | Fault] = []
+        self.heard: list[MethodReply | Fault] = []
 
     def open(self, user: str = "guest", vhost: str = "/") -> LocalClient:
         return self.node.local_clients.open(user=user, vhost=vhost, on_answer=self.heard.append, now_ms=NOW_MS)
 
-    def step(self) -> list[Answer | Fault]:
-        """What was said since the last step."""
+    def step(self) -> list[MethodReply | Fault]:
+        """Returns the answers since the last step."""
         for _ in range(5):
             self.node.step(NOW_MS)
         heard, self.heard[:] = list(self.heard), []
@@ -50,15 +50,15 @@ class Scene:
 
     def ask(self, client: LocalClient, *methods: Method) -> list[Method]:
         client.send(*methods)
-        return [answer.method for answer in self.step() if isinstance(answer, Answer)]
+        return [answer.method for answer in self.step() if isinstance(answer, MethodReply)]
 
     def publish(self, client: LocalClient, key: str, body: bytes = b"m") -> list[Method]:
         header = encode_header(len(body), Properties(message_id="id"))
         client.publish(BasicPublish("", key, mandatory=True), header, body)
-        return [answer.method for answer in self.step() if isinstance(answer, Answer)]
+        return [answer.method for answer in self.step() if isinstance(answer, MethodReply)]
 
 
-def test_requests_are_answered_in_order_without_a_word_about_the_channel() -> None:
+def test_requests_are_answered_in_order_without_an_answer_to_the_channel_open() -> None:
     scene = Scene()
     client = scene.open()
     answers = scene.ask(client, QueueDeclare("a"), QueueDeclare("b"), QueueDelete("nosuch"))
@@ -75,15 +75,15 @@ def test_contents_go_in_and_come_out_whole(size: int) -> None:
     assert scene.publish(client, "q", body) == [BasicAck(1, False)]
     client.send(BasicGet("q"), BasicGet("q"))
     first, second = scene.step()
-    assert isinstance(first, Answer)
+    assert isinstance(first, MethodReply)
     assert isinstance(first.method, BasicGetOk)
     assert first.body == body
     assert decode_header(first.header) == (size, Properties(message_id="id"))
-    assert isinstance(second, Answer)
+    assert isinstance(second, MethodReply)
     assert isinstance(second.method, BasicGetEmpty)
 
 
-def test_what_nobody_takes_comes_back_before_its_confirm() -> None:
+def test_an_unroutable_message_is_returned_before_its_confirm() -> None:
     scene = Scene()
     client = scene.open()
     scene.ask(client, ConfirmSelect())
@@ -95,14 +95,14 @@ def test_a_fault_comes_once_and_last() -> None:
     client = scene.open()
     client.send(QueueDeclare("q"), QueueDeclare("nosuch", passive=True), QueueDeclare("never"))
     answer, fault = scene.step()
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, MethodReply)
     assert isinstance(fault, Fault)
     assert (fault.reply_code, fault.reply_text) == (404, "NOT_FOUND - no queue 'nosuch' in vhost '/'")
     client.close(NOW_MS)
     assert scene.node.views.queue("/", "never") is None
 
 
-def test_a_fault_of_the_connection_is_heard_too() -> None:
+def test_a_fault_of_the_connection_is_reported_too() -> None:
     scene = Scene()
     client = scene.open()
     client.send(ChannelCloseOk(), QueueDeclare("q"))
@@ -114,13 +114,13 @@ def test_a_fault_of_the_connection_is_heard_too() -> None:
 
 
 @pytest.mark.parametrize(("user", "vhost"), [("guest", "nosuch"), ("nobody", "/")])
-def test_who_may_not_enter_is_told_so_at_once(user: str, vhost: str) -> None:
+def test_a_user_without_access_to_the_vhost_is_refused_at_once(user: str, vhost: str) -> None:
     with pytest.raises(ConnectionFault) as fault:
         Scene().open(user, vhost)
     assert fault.value.reply_code == 530
 
 
-def test_what_it_held_goes_back_when_it_closes() -> None:
+def test_unacked_messages_go_back_when_the_local_client_closes() -> None:
     scene = Scene()
     first, second = scene.open(), scene.open()
     scene.ask(first, QueueDeclare("q"))
@@ -134,7 +134,7 @@ def test_what_it_held_goes_back_when_it_closes() -> None:
     assert again.redelivered
 
 
-def test_settlements_have_their_effect_before_what_follows() -> None:
+def test_settlements_have_their_effect_before_later_methods() -> None:
     scene = Scene()
     client = scene.open()
     scene.ask(client, QueueDeclare("q"))
@@ -147,7 +147,7 @@ def test_settlements_have_their_effect_before_what_follows() -> None:
     assert (view.ready, view.unacked) == (0, 0)
 
 
-def test_after_the_close_nothing_is_asked_nor_heard() -> None:
+def test_after_the_close_methods_are_neither_handled_nor_answered() -> None:
     scene = Scene()
     client = scene.open()
     client.send(QueueDeclare("q"))
@@ -158,7 +158,7 @@ def test_after_the_close_nothing_is_asked_nor_heard() -> None:
     client.close(NOW_MS)
 
 
-def test_it_shows_nowhere() -> None:
+def test_a_local_client_is_in_no_view() -> None:
     scene = Scene()
     client = scene.open()
     scene.ask(client, QueueDeclare("q"))

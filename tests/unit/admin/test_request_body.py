@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.requests import Request
 
 from pandomq.admin import limits
-from pandomq.admin.call import Call
-from pandomq.admin.identity import Identity
+from pandomq.admin.bodies import decode_fields, decode_object, split
+from pandomq.admin.call import HttpCall
+from pandomq.admin.identity import HttpUser
 from pandomq.admin.refusals import Refusal
+from pandomq.admin.request_room import RequestRoom, Share
+from pandomq.node.settings import NodeSettings
 
 
-def call(pieces: Iterable[bytes | None], headers: dict[str, str] | None = None) -> Call:
+def call(pieces: Iterable[bytes | None], headers: dict[str, str] | None = None) -> HttpCall:
     """With a body that comes in these pieces; None hangs up, and after the last one nothing comes."""
     left = iter(pieces)
 
@@ -28,11 +33,13 @@ def call(pieces: Iterable[bytes | None], headers: dict[str, str] | None = None) 
 
     raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
     scope = {"type": "http", "method": "PUT", "path": "/", "query_string": b"", "headers": raw}
-    services: Any = None
-    return Call(services, Request(scope, receive), {}, Identity("u", ()))
+    share = Share(RequestRoom(NodeSettings()))
+    share.enter("u")
+    services: Any = SimpleNamespace()
+    return HttpCall(services, Request(scope, receive), {}, HttpUser("u", ()), share)
 
 
-def refusal(asked: Call) -> Refusal:
+def refusal(asked: HttpCall) -> Refusal:
     with pytest.raises(Refusal) as refused:
         asyncio.run(asked.read_body())
     return refused.value
@@ -56,7 +63,7 @@ def test_a_body_that_is_broken_off() -> None:
 
 
 def test_a_body_that_grows_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BODY_BYTES_MAX", 100)
+    monkeypatch.setattr(limits, "SMALL_BODY_BYTES_MAX", 100)
     assert refusal(call([b" " * 60, b" " * 60, b""])).status == 413
     assert refusal(call([], {"content-length": "101"})).status == 413
     asyncio.run(call([b" " * 100, b""], {"content-length": "100"}).read_body())
@@ -74,3 +81,29 @@ def test_booleans_as_rabbitmq_takes_them(value: Any, meaning: bool | None) -> No
     else:
         assert asked.boolean("flag") is meaning
     assert asked.boolean("absent") is False
+
+
+def test_nothing_is_nested_deeper_than_the_broker_knows() -> None:
+    assert decode_object(b'{"a": ' + b"[" * 60 + b"]" * 60 + b"}")
+    with pytest.raises(Refusal, match="nested deeper"):
+        decode_object(b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}")
+
+
+class Fields(msgspec.Struct):
+    items: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+def fields(octets: bytes) -> Fields:
+    return asyncio.run(decode_fields(octets, Fields))
+
+
+def test_a_large_body_is_taken_apart_without_being_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fields(b' {"other": [[1]], "items": [{"a": 1}, {"b": [2]}]} ')
+    assert [bytes(one) for one in asyncio.run(split("items", found.items))] == [b'{"a": 1}', b'{"b": [2]}']
+    assert asyncio.run(split("items", fields(b" ").items)) == []
+    for items in (b"[1, 2]", b"[{}, 1]", b"{}", b"5"):
+        with pytest.raises(Refusal, match="items: expected a list of objects"):
+            asyncio.run(split("items", msgspec.Raw(items)))
+    monkeypatch.setattr(limits, "BODY_STRUCTURES_MAX", 3)
+    with pytest.raises(Refusal, match="more than 3 objects and lists"):
+        fields(b'{"other": [[], []]}')

@@ -8,35 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.admin.access import Access
-from pandomq.admin.call import Call
+from pandomq.admin.access import EndpointAccess
+from pandomq.admin.call import HttpCall
 from pandomq.admin.refusals import Refusal
 from pandomq.admin.responses import Json
-from pandomq.admin.router import Action, Router
+from pandomq.admin.router import Action, HttpRouter
 from pandomq.admin.routes import make_router
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
-async def nothing(_call: Call) -> Json:
+async def nothing(_call: HttpCall) -> Json:
     return Json({})
 
 
-def router(*templates: str) -> Router:
-    made = Router()
+def router(*templates: str) -> HttpRouter:
+    made = HttpRouter()
     for template in templates:
-        made.add(template, {"GET": Action(Access.OPEN, nothing, here=True)})
+        made.add(template, {"GET": Action(EndpointAccess.OPEN, nothing, here=True)})
     return made
 
 
 @given(names, names)
 def test_every_name_comes_back_as_it_was(vhost: str, queue: str) -> None:
     path = f"/api/queues/{quote(vhost, safe='')}/{quote(queue, safe='')}"
-    _, values = router("api/queues/{vhost}/{queue}").find(path.encode())
+    _, values = router("api/queues/{vhost}/{queue}").find(path.encode())  # noqa: RUF027 - a template
     assert values == {"vhost": vhost, "queue": queue}
 
 
-def test_a_known_word_goes_before_a_name() -> None:
+def test_a_literal_part_of_a_path_takes_precedence_over_a_name() -> None:
     paths = router(
         "users/{user}", "users/without-permissions", "connections/username/{user}", "connections/{name}/channels"
     )
@@ -55,14 +55,14 @@ def test_empty_names_count_within_a_path_but_not_at_its_end() -> None:
 
 
 @pytest.mark.parametrize("path", [b"/", b"/nosuch", b"/queues/x", b"/queues//", b"//queues", b"queues/../queues"])
-def test_what_leads_nowhere_is_404(path: bytes) -> None:
+def test_an_unknown_path_is_404(path: bytes) -> None:
     with pytest.raises(Refusal) as refused:
         router("queues").find(path)
     assert refused.value.status == 404
 
 
 @pytest.mark.parametrize("part", [b"%FF", b"%C3", b"%ED%A0%80", b"\xff"])
-def test_what_is_no_text_is_400(part: bytes) -> None:
+def test_a_name_that_is_no_text_is_400(part: bytes) -> None:
     with pytest.raises(Refusal) as refused:
         router("queues/{queue}").find(b"/queues/" + part)
     assert refused.value.status == 400
@@ -80,7 +80,7 @@ def test_every_path_that_needs_a_vhost_names_one() -> None:
     assert len(endpoints) > 60
     for endpoint in endpoints:
         for action in endpoint.actions.values():
-            if action.access in (Access.VHOST, Access.POLICIES):
+            if action.access in (EndpointAccess.VHOST, EndpointAccess.POLICIES):
                 assert "vhost" in endpoint.names
 
 

@@ -12,7 +12,7 @@ import pytest
 from pandomq.admin import limits, table
 from pandomq.admin.cost import CostMeter
 from pandomq.admin.rate import Rates
-from pandomq.admin.table import Listing, Table, by_views
+from pandomq.admin.table import Listing, ViewTable, by_views
 
 
 class View(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class World:
         self.counts: dict[str, int] = {}
         self.read = 0
         self.made = 0
-        self.table: Table[View, Row] = Table(
+        self.table: ViewTable[View, Row] = ViewTable(
             *by_views(self._views, lambda view: (view.name,)), self._row, lambda view: (view.count,)
         )
         monkeypatch.setattr(table, "perf_counter", lambda: self.now_s)
@@ -57,7 +57,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-def test_rows_are_in_order_and_follow_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_in_order_and_follow_the_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
 
     async def test() -> None:
@@ -69,7 +69,7 @@ def test_rows_are_in_order_and_follow_what_there_is(monkeypatch: pytest.MonkeyPa
     run(test)
 
 
-def test_they_are_made_anew_when_their_cost_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_made_anew_when_their_cost_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, cost_s=0.02)
 
     async def test() -> None:
@@ -96,7 +96,7 @@ def test_however_much_they_cost_they_do_not_grow_old(monkeypatch: pytest.MonkeyP
     run(test)
 
 
-def test_who_changed_something_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_visible_in_the_next_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, cost_s=0.001)
 
     async def test() -> None:
@@ -108,7 +108,7 @@ def test_who_changed_something_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
     run(test)
 
 
-def test_a_change_while_rows_are_made_is_seen_by_who_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_while_rows_are_made_is_visible_in_the_next_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, cost_s=0.001)
     world.counts = {f"q{number}": number for number in range(5 * limits.SLICE_ROWS)}
 
@@ -126,7 +126,7 @@ def test_a_change_while_rows_are_made_is_seen_by_who_made_it(monkeypatch: pytest
     run(test)
 
 
-def test_only_what_has_another_mark_is_looked_at() -> None:
+def test_only_objects_with_another_mark_are_read() -> None:
     looked: list[object] = []
     marks = {("a",): 1, ("b",): 1, ("gone",): 1}
 
@@ -134,7 +134,7 @@ def test_only_what_has_another_mark_is_looked_at() -> None:
         looked.append(key)
         return None if key == ("gone",) else View(str(key[0]), mark)
 
-    watched: Table[View, Row] = Table(
+    watched: ViewTable[View, Row] = ViewTable(
         lambda: iter(list(marks.items())), look, lambda view, _rates: Row(view.name, view.count, 0.0)
     )
 
@@ -162,7 +162,7 @@ def test_many_at_once_cost_as_much_as_one(monkeypatch: pytest.MonkeyPatch) -> No
     run(test)
 
 
-def test_one_who_hangs_up_does_not_take_the_listing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_is_cancelled_does_not_cancel_the_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch)
     world.counts = {str(number): number for number in range(3 * limits.SLICE_ROWS)}
 
@@ -268,7 +268,7 @@ def test_answers_are_kept_as_long_as_the_rows(monkeypatch: pytest.MonkeyPatch) -
     run(test)
 
 
-def test_rows_nobody_asks_for_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_not_requested_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LISTING_KEPT_S", 0.05)
     world = World(monkeypatch, cost_s=0.001)
 

@@ -60,7 +60,7 @@ def test_other_frames_in_between_are_passed_over() -> None:
     assert counter.acked == 3
 
 
-def test_a_close_ends_the_measurement_with_the_brokers_words() -> None:
+def test_a_close_ends_the_measurement_with_the_reason_of_the_broker() -> None:
     counter = ConfirmCounter()
     with pytest.raises(BrokerRefused, match="404 NOT_FOUND"):
         counter.feed(streams.ack(1) + streams.channel_close(404, "NOT_FOUND - no exchange 'x'"))

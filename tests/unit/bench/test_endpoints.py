@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from pandomq.bench import wire
-from pandomq.bench.backlog import Backlog
+from pandomq.bench.backlog import BacklogLimit
 from pandomq.bench.batch import Batch, encode_batch
-from pandomq.bench.consuming import Consumer, StampReader
+from pandomq.bench.consuming import LoadConsumer, StampReader
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.percentiles import LatencySamples
@@ -34,8 +34,10 @@ def batch(size_bytes: int = 16) -> Batch:
     return encode_batch(Load(url="", size_bytes=size_bytes), "", ["q"], 1, 131072)
 
 
-def consumer(connection: socket.socket, backlog: Backlog, ack_every: int = 0, read_before: bytes = b"") -> Consumer:
-    return Consumer(
+def consumer(
+    connection: socket.socket, backlog: BacklogLimit, ack_every: int = 0, read_before: bytes = b""
+) -> LoadConsumer:
+    return LoadConsumer(
         connection,
         read_before,
         ack_every=ack_every,
@@ -49,7 +51,7 @@ def consumer(connection: socket.socket, backlog: Backlog, ack_every: int = 0, re
 def test_a_publisher_stops_at_its_confirm_window_and_goes_on_after_a_confirm(pair: Pair) -> None:
     ours, theirs = pair
     messages = batch()
-    publisher = FloodPublisher(ours, messages, confirm_window=5, backlog=Backlog(0, 1))
+    publisher = FloodPublisher(ours, messages, confirm_window=5, backlog=BacklogLimit(0, 1))
     publisher.writable()
     assert len(theirs.recv(65536)) == 5 * messages.message_bytes
     assert not publisher.wants_write
@@ -62,7 +64,7 @@ def test_a_publisher_stops_at_its_confirm_window_and_goes_on_after_a_confirm(pai
 
 def test_publishers_together_keep_to_the_backlog(pair: Pair) -> None:
     ours, _ = pair
-    backlog = Backlog(messages_max=10, copies=2)
+    backlog = BacklogLimit(messages_max=10, copies=2)
     first, second = (FloodPublisher(ours, batch(), confirm_window=0, backlog=backlog) for _ in range(2))
     first.writable()
     assert (first.published, first.wants_write, second.wants_write) == (10, False, False)
@@ -75,7 +77,7 @@ def test_publishers_together_keep_to_the_backlog(pair: Pair) -> None:
 def test_a_stopped_publisher_finishes_the_message_it_began(pair: Pair) -> None:
     ours, theirs = pair
     messages = batch(size_bytes=1_000_000)
-    publisher = FloodPublisher(ours, messages, confirm_window=0, backlog=Backlog(0, 1))
+    publisher = FloodPublisher(ours, messages, confirm_window=0, backlog=BacklogLimit(0, 1))
     publisher.writable()
     publisher.stop()
     received = 0
@@ -90,7 +92,7 @@ def test_a_stopped_publisher_finishes_the_message_it_began(pair: Pair) -> None:
 
 def test_a_consumer_acks_every_so_many_by_count(pair: Pair) -> None:
     ours, theirs = pair
-    counted = Backlog(0, 1)
+    counted = BacklogLimit(0, 1)
     endpoint = consumer(ours, counted, ack_every=3)
     theirs.send(streams.deliveries(range(1, 9)))
     endpoint.readable()
@@ -102,7 +104,7 @@ def test_a_consumer_acks_every_so_many_by_count(pair: Pair) -> None:
 
 def test_acks_of_single_deliveries_are_not_multiple(pair: Pair) -> None:
     ours, theirs = pair
-    endpoint = consumer(ours, Backlog(0, 1), ack_every=1)
+    endpoint = consumer(ours, BacklogLimit(0, 1), ack_every=1)
     theirs.send(streams.deliveries([1, 2]))
     endpoint.readable()
     assert theirs.recv(1000) == streams.ack(1) + streams.ack(2)
@@ -110,7 +112,7 @@ def test_acks_of_single_deliveries_are_not_multiple(pair: Pair) -> None:
 
 def test_a_consumer_takes_over_what_was_read_during_set_up_and_grows_for_large_bodies(pair: Pair) -> None:
     ours, theirs = pair
-    counted = Backlog(0, 1)
+    counted = BacklogLimit(0, 1)
     stream = b"".join(streams.delivery(tag, b"l" * 5000) for tag in range(1, 5))
     endpoint = consumer(ours, counted, read_before=stream[:100])
     for start in range(100, len(stream), 300):
@@ -119,9 +121,9 @@ def test_a_consumer_takes_over_what_was_read_during_set_up_and_grows_for_large_b
     assert counted.delivered == 4
 
 
-def test_a_broker_that_hangs_up_ends_the_measurement(pair: Pair) -> None:
+def test_a_broker_that_closes_the_connection_ends_the_measurement(pair: Pair) -> None:
     ours, theirs = pair
-    endpoint = consumer(ours, Backlog(0, 1))
+    endpoint = consumer(ours, BacklogLimit(0, 1))
     theirs.close()
     with pytest.raises(wire.BrokerRefused, match="closed"):
         endpoint.readable()
@@ -151,7 +153,7 @@ def test_a_paced_publisher_sends_what_is_due_with_the_time_it_was_due(pair: Pair
         body_bytes=16,
         interval_ns=1000,
         start_ns=50_000,
-        backlog=Backlog(0, 1),
+        backlog=BacklogLimit(0, 1),
         samples=LatencySamples(),
     )
     publisher.send_due(49_999)
@@ -165,7 +167,7 @@ def test_a_paced_publisher_sends_what_is_due_with_the_time_it_was_due(pair: Pair
 
 def test_the_loop_lets_ready_endpoints_work_and_forgets_removed_ones(pair: Pair) -> None:
     ours, theirs = pair
-    counted = Backlog(0, 1)
+    counted = BacklogLimit(0, 1)
     endpoint = consumer(ours, counted)
     loop = Loop()
     loop.add(endpoint)

@@ -28,7 +28,7 @@ def test_a_hundred_samples_by_hand() -> None:
     assert (summary.p999_us, summary.max_us) == (100, 100)
 
 
-def test_what_began_in_the_warm_up_is_left_out() -> None:
+def test_samples_begun_in_the_warm_up_are_left_out() -> None:
     samples = LatencySamples()
     samples.add_since([100], now_ns=200)
     samples.begun_after_ns = 150

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.bench.stride import DeliveryCounter, Span
+from pandomq.bench.stride import DeliveryCounter, DeliverySpan
 from pandomq.bench.wire import BrokerRefused
 from tests.unit.bench import streams
 
@@ -52,7 +52,7 @@ def test_after_two_deliveries_nothing_is_walked_any_more() -> None:
     stride = len(stream) // 1000
     assert count_in_pieces(counter, stream, [2 * stride]) == 0
     assert (counter.delivered, counter.walked) == (1000, 2)
-    assert counter.spans == [Span(2 * stride, 998, stride)]
+    assert counter.spans == [DeliverySpan(2 * stride, 998, stride)]
 
 
 def test_a_body_of_many_frames_is_one_delivery() -> None:
@@ -73,18 +73,18 @@ def test_consumers_with_equally_long_tags_may_share_a_channel() -> None:
 
 def test_a_lost_delivery_is_noticed() -> None:
     counter = DeliveryCounter()
-    with pytest.raises(BrokerRefused, match="tag 6 came where 5 was due"):
+    with pytest.raises(BrokerRefused, match="got delivery tag 6, expected 5"):
         count_in_pieces(counter, streams.deliveries([1, 2, 3, 4, 6, 7]), [])
 
 
 def test_a_lost_delivery_is_noticed_in_the_stride_as_well() -> None:
     counter = DeliveryCounter()
     stream = streams.deliveries([1, 2, 3, 4, 6, 7])
-    with pytest.raises(BrokerRefused, match="tag 6 came where 5 was due"):
+    with pytest.raises(BrokerRefused, match="got delivery tag 6, expected 5"):
         count_in_pieces(counter, stream, [len(stream) // 3])
 
 
-def test_a_close_ends_the_measurement_with_the_brokers_words() -> None:
+def test_a_close_ends_the_measurement_with_the_reason_of_the_broker() -> None:
     counter = DeliveryCounter()
     stream = streams.deliveries([1, 2]) + streams.channel_close(406, "PRECONDITION_FAILED - unknown delivery tag 9")
     with pytest.raises(BrokerRefused, match="406 PRECONDITION_FAILED"):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pandomq import kernel, methods
-from pandomq.broker.broker import Broker, Input, Outcome
+from pandomq.broker.broker import BatchOutcome, Broker, Input
 from pandomq.broker.client import Client
-from pandomq.broker.commands import AdministrativeCommand, PutPermissions, PutUser
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import AdministrativeCommand, PutPermissions, PutUser
 from pandomq.errors import ConnectionFault, Fault
 from pandomq.methods import Method, MethodInput
 from pandomq.properties import Properties, decode_header, encode_header
@@ -21,7 +21,7 @@ NOW_MS = 1_700_000_000_000
 FRAME_BYTES = 4096
 
 GUEST = (PutUser("guest", "", "scrypt", ("administrator",)), PutPermissions("/", "guest", ".*", ".*", ".*"))
-"""Who is in every world from the start, without an entry in its log."""
+"""The user that is in every world from the start, without an entry in its log."""
 
 Reply = TypeVar("Reply", bound=Method)
 
@@ -49,7 +49,8 @@ class World:
         )
         self.entries: list[bytes] = []
         self.waiting: list[tuple[Client, Sequence[Input]]] = []
-        """What clients said behind a transaction that is not committed yet, or while too much is kept for them."""
+        """The inputs of clients behind a transaction that is not committed yet, or while the broker holds too many
+        replies for them."""
         self.committed_index = 0
         self.closed: dict[Client, ConnectionFault] = {}
         for command in GUEST:
@@ -123,7 +124,7 @@ class World:
         self._finish(self.broker.tick(self.now_ms))
         self.run([])
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: BatchOutcome) -> None:
         index = 0
         if outcome.proposal is not None:
             self.entries.append(outcome.proposal)
@@ -148,7 +149,7 @@ class World:
 
 
 class Peer:
-    """One client. What it sends goes through the kernel's scanner, as it would from a socket."""
+    """One client. Its output goes through the kernel's scanner, as from a socket."""
 
     def __init__(self, world: World, client: Client) -> None:
         self.world = world
@@ -157,7 +158,7 @@ class Peer:
         self._octets = b""
         self._pending: list[bytes] = []
 
-    # What it says.
+    # Sending.
 
     def say(self, method: Method, *, channel: int = 1) -> Peer:
         """Kept back until `flush`, so that several things come in one read."""
@@ -174,13 +175,23 @@ class Peer:
         channel: int = 1,
         mandatory: bool = False,
         immediate: bool = False,
+        confirmed_before: bool = False,
     ) -> Peer:
         header = encode_header(len(body), properties or Properties())
         method = methods.BasicPublish(exchange, routing_key, mandatory, immediate)
-        self._pending.append(codec.encode_content(channel, method, header, body, FRAME_BYTES))
+        octets = bytearray(codec.encode_content(channel, method, header, body, FRAME_BYTES))
+        if confirmed_before:
+            # The octet of bits is the last one of the method, whose frame has a head of seven octets.
+            octets[6 + int.from_bytes(octets[3:7], "big")] |= kernel.CONFIRMED_BEFORE
+        self._pending.append(bytes(octets))
         return self
 
     def flush(self) -> Peer:
+        self.world.run([(self.client, self.take_inputs())])
+        return self
+
+    def take_inputs(self) -> list[Input]:
+        """Takes the inputs that were held back, for a batch of several clients."""
         inputs: list[Input] = []
         for item in self._scanner.feed(b"".join(self._pending)):
             if isinstance(item, kernel.Frame):
@@ -189,8 +200,7 @@ class Peer:
                 assert not isinstance(item, kernel.ScanFault), item
                 inputs.append(item)
         self._pending.clear()
-        self.world.run([(self.client, inputs)])
-        return self
+        return inputs
 
     def send(self, *said: Method, channel: int = 1) -> Peer:
         for method in said:
@@ -217,7 +227,7 @@ class Peer:
         self.world.broker.disconnect(self.client, self.world.now_ms)
         self.world.run([])
 
-    # What it hears.
+    # Receiving.
 
     def hear(self) -> list[Received]:
         self._octets += self.client.session.take()

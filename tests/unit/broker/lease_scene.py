@@ -7,7 +7,7 @@ from typing import Any
 from pandomq import methods
 from pandomq.broker.leases.asks import LeaseAsk
 from pandomq.broker.leases.lease import LeaseView
-from pandomq.broker.revival import Revival
+from pandomq.broker.log.revival import Revival
 from pandomq.chunk_form import decode_rows
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World

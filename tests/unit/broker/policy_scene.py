@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pandomq.broker.commands import DeletePolicy, PutPolicy
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy
 from pandomq.broker.views import queues
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World

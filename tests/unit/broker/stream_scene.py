@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pandomq import methods
-from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
-from pandomq.broker.streams.shelf import InMemory
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot
+from pandomq.broker.streams.chunk_cache import InMemory
 from pandomq.broker.streams.stream import Stream
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
@@ -17,7 +17,7 @@ FILTER_VALUE = "x-stream-filter-value"
 
 
 class Placed(InMemory):
-    """What a snapshot can refer to."""
+    """Chunks to which a snapshot can refer."""
 
     __slots__ = ("place",)
 
@@ -59,7 +59,7 @@ class Places:
 
 def stream_world(**options: Any) -> tuple[World, Places]:
     world = World(**options)
-    places = world.broker.state.shelf.store = Places()
+    places = world.broker.state.chunk_cache.store = Places()
     return world, places
 
 
@@ -99,7 +99,7 @@ def revived(world: World, places: Places) -> World:
     other, found = World(limits=world.limits, seed=3), Places(places.last_number)
     for user in list(other.broker.state.users):
         del other.broker.state.users[user]
-    other.broker.state.shelf.store = found
+    other.broker.state.chunk_cache.store = found
     snapshot = Snapshot(world.broker, exact=True)
     revival = Revival(other.broker, lambda place: found.kept.setdefault(place, places.kept[place]))
     for piece in snapshot.pieces(1000):

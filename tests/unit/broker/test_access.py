@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from pandomq import methods
-from pandomq.broker.dispatch import HANDLERS
-from pandomq.broker.permissions import Right
+from pandomq.broker.administration.permissions import Right
+from pandomq.broker.methods.dispatch import HANDLERS
 from pandomq.methods import Method
 from tests.unit.broker.conversation import Peer, World
 
@@ -68,7 +68,7 @@ ASKING: list[tuple[Method, list[Ask]]] = [
     (methods.BasicGet("q"), [read("queue", "q")]),
 ]
 
-# Whoever may do anything with it may ask whether it is there; the refusal names the last right that was tried.
+# Any right on the object allows a check of its existence; the refusal names the last right that was tried.
 ASKING_ANY: list[tuple[Method, Ask]] = [
     (methods.QueueDeclare("q", passive=True), configure("queue", "q")),
     (methods.ExchangeDeclare("fx", passive=True), configure("exchange", "fx")),
@@ -89,7 +89,7 @@ ASKING_NOTHING: list[Method] = [
     methods.ChannelClose(200, "", 0, 0),
 ]
 
-ON_ANY_CHANNEL = {methods.ChannelOpen, methods.TxCommit, methods.TxRollback, methods.BasicSettle}
+ON_ANY_CHANNEL = {methods.ChannelOpen, methods.TxCommit, methods.TxRollback, methods.BasicSettle, methods.BasicHeld}
 """An error at this place, whoever asks."""
 
 
@@ -124,7 +124,7 @@ def test_these_rights_are_enough(method: Method, asks: list[Ask]) -> None:
 @pytest.mark.parametrize(
     ("method", "asks", "missing"), [(method, asks, missing) for method, asks in ASKING for missing in asks]
 )
-def test_each_of_them_is_needed(method: Method, asks: list[Ask], missing: Ask) -> None:
+def test_each_permission_of_a_method_is_needed(method: Method, asks: list[Ask], missing: Ask) -> None:
     world = scene()
     # All rights on everything else.
     world.admit("bob", *(f"^(?!{missing.name}$)" if right is missing.right else ".*" for right in Right))
@@ -146,7 +146,7 @@ def test_any_right_is_enough_to_ask_whether_something_is_there(method: Method, a
 
 
 @pytest.mark.parametrize("method", ASKING_NOTHING)
-def test_what_needs_no_right(method: Method) -> None:
+def test_methods_about_the_channel_need_no_right(method: Method) -> None:
     heard = peer_with(scene(), []).send(method).heard()
     assert not any(isinstance(answer, methods.ChannelClose) for answer in heard), heard
 

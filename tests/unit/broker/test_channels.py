@@ -70,7 +70,7 @@ def test_an_access_request_gets_a_ticket() -> None:
 
 
 @pytest.mark.parametrize("method", [methods.QueueDeclareOk("q", 0, 0), methods.BasicConsumeOk("t")])
-def test_what_only_a_broker_says_is_no_command(method: methods.Method) -> None:
+def test_methods_that_only_a_broker_sends_are_refused(method: methods.Method) -> None:
     peer = World().peer()
     peer.send(method)
     assert str(peer.fault()) == "503 COMMAND_INVALID - unimplemented method"
@@ -91,7 +91,7 @@ def test_a_closed_channel_is_deaf_until_the_client_agrees() -> None:
     assert set(peer.world.broker.state.vhosts["/"].queues) == {"q"}
 
 
-def test_a_fault_gives_back_what_was_unacked_and_ends_consumers_at_once() -> None:
+def test_a_fault_requeues_unacked_messages_and_ends_consumers_at_once() -> None:
     world = World()
     peer, other = world.peer(), world.peer()
     peer.declare("q")
@@ -132,6 +132,6 @@ def test_a_client_that_leaves_gives_everything_back() -> None:
     assert list(world.broker.clients) == [other.client]
 
 
-def test_there_is_no_way_into_a_vhost_that_is_not_there() -> None:
+def test_a_connection_to_a_missing_vhost_is_refused() -> None:
     with pytest.raises(ConnectionFault, match="530 NOT_ALLOWED - vhost /nope not found"):
         World().connect(vhost="/nope")

@@ -5,8 +5,8 @@ from typing import Any, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.broker import commands
-from pandomq.broker.commands import Command, decode_command, encode_command
+from pandomq.broker.log import commands
+from pandomq.broker.log.commands import Command, decode_command, encode_command
 
 KINDS = get_args(commands.TopologyCommand) + get_args(commands.AdministrativeCommand)
 
@@ -26,5 +26,5 @@ def test_round_trip(command: Command) -> None:
     assert decode_command(encode_command(command)) == command
 
 
-def test_they_are_commands() -> None:
+def test_the_examples_are_commands() -> None:
     assert set(KINDS) <= set(get_args(Command))

@@ -1,4 +1,4 @@
-"""What is shared, without any message: given to a second broker at once, and change by change."""
+"""The shared configuration, without messages: transferred to a second broker at once, and change by change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandomq.broker.replay import apply_command
-from pandomq.broker.revival import Revival
+from pandomq.broker.log.replay import apply_command
+from pandomq.broker.log.revival import Revival
 from pandomq.errors import ConnectionFault
 from pandomq.methods import ChannelOpen, ChannelOpenOk
 from tests.unit.broker.conversation import World
@@ -54,7 +54,7 @@ def test_a_second_broker_knows_all_that_is_shared(before: list[Any], after: list
     assert not any(owner.kernel.ready_count for _, owner in other.broker.state.logged.values())
 
 
-def test_changes_that_come_by_the_log_are_told_as_well() -> None:
+def test_changes_that_come_by_the_log_are_reported_as_well() -> None:
     world = World()
     issued: list[bytes] = []
     world.broker.on_command = issued.append

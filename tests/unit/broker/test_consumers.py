@@ -82,7 +82,7 @@ def test_an_exclusive_consumer_is_alone() -> None:
     peer.call(methods.BasicConsume("q", exclusive=True), expect=methods.BasicConsumeOk)
 
 
-def test_whoever_asked_is_told_when_the_queue_goes() -> None:
+def test_clients_that_asked_for_it_receive_a_cancel_when_the_queue_is_deleted() -> None:
     world = World()
     peer, told, untold = world.peer(), world.peer(), world.connect(notify=False)
     untold.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)

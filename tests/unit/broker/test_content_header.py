@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.broker.content_header import (
+from pandomq.broker.publishing.content_header import (
     entries_of,
     expiration_of,
     reply_to_of,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.deaths import DeathRegister
+from pandomq.broker.queues.deaths import DeathRegister
 from pandomq.fieldtable import OctetString, Timestamp, encode_table
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, Peer, Received, World
@@ -36,7 +36,7 @@ def reject(peer: Peer, queue: str = "q") -> None:
     peer.send(methods.BasicNack(0, True, False))
 
 
-def test_a_rejected_message_tells_its_story() -> None:
+def test_a_rejected_message_has_the_headers_of_its_death() -> None:
     peer = start()
     peer.publish("amq.fanout", "nowhere")
     peer.publish(
@@ -121,7 +121,7 @@ def test_without_a_key_of_its_own_a_letter_keeps_the_messages() -> None:
     assert (dead.method.exchange, dead.method.routing_key) == ("dlx", "q.a")  # type: ignore[attr-defined]
 
 
-def test_letters_to_nowhere_are_dropped() -> None:
+def test_dead_letters_without_a_queue_are_dropped() -> None:
     peer = start(**with_dlx("missing"))
     peer.publish("", "q")
     reject(peer)
@@ -210,7 +210,7 @@ def test_a_key_of_the_queues_own_takes_the_copies_away() -> None:
 @pytest.mark.parametrize(
     "nonsense", [5, "text", [1, "a", None], [{"queue": 1}], [{"queue": "q", "reason": "r", "count": -1}], {}]
 )
-def test_what_a_client_writes_as_x_death_cannot_hurt(nonsense: Any) -> None:
+def test_a_malformed_x_death_of_a_client_is_replaced(nonsense: Any) -> None:
     peer = start()
     peer.publish("", "q", b"", Properties(headers={"x-death": nonsense, "x-first-death-queue": 5, "a": 1}))
     reject(peer)
@@ -253,7 +253,7 @@ def test_records_are_believed_after_they_were_forgotten() -> None:
     assert headers_of(peer.get("q"))["x-death"][0]["count"] == 3
 
 
-def test_floods_of_letters_are_worked_off_in_several_rounds() -> None:
+def test_many_dead_letters_are_routed_in_several_rounds() -> None:
     peer = World().peer()
     depth = 40
     peer.declare("q0")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import DeleteVhost, PutPermissions, PutVhost
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import DeleteVhost, PutPermissions, PutVhost
 from pandomq.fieldtable import Int32, UInt8
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, Peer, World
@@ -53,7 +53,7 @@ def refusal(answers: list[methods.Method]) -> str:
 
 
 @pytest.mark.proves("R25")
-def test_what_comes_again_is_confirmed_and_not_enqueued() -> None:
+def test_a_message_that_comes_again_is_confirmed_and_not_enqueued() -> None:
     world = prepared()
     peer = confirming(world)
     assert send(peer, 1, 2, 5) == [methods.BasicAck(3, True)]
@@ -65,7 +65,7 @@ def test_what_comes_again_is_confirmed_and_not_enqueued() -> None:
 
 
 @pytest.mark.proves("R25")
-def test_whoever_has_the_log_knows() -> None:
+def test_a_broker_with_the_log_recognises_repeated_messages() -> None:
     world = prepared()
     world.peer().declare("passing")
     peer = confirming(world)
@@ -149,7 +149,7 @@ def test_a_refused_publish_is_not_recorded() -> None:
     assert answers == [methods.BasicAck(1), methods.BasicNack(2, requeue=False), methods.BasicNack(3, requeue=False)]
     assert send(peer, 4) == [methods.BasicAck(4)]
     assert held(world, "full") == [b"1"]
-    # Whoever sends everything again that was not confirmed gets the rest in.
+    # A client that repeats all unconfirmed messages adds the missing ones.
     for other in (world, world.replayed()):
         again = confirming(other)
         assert send(again, 1, 2, queue="full") == [methods.BasicAck(2, True)]
@@ -159,7 +159,7 @@ def test_a_refused_publish_is_not_recorded() -> None:
         assert held(other, "full") == [b"3"]
 
 
-def test_what_some_queues_took_is_refused_once_more() -> None:
+def test_a_message_that_some_queues_accepted_is_refused_again() -> None:
     world = prepared()
     peer = world.peer()
     peer.declare("full", durable=True, arguments=FULL)
@@ -175,7 +175,7 @@ def test_what_some_queues_took_is_refused_once_more() -> None:
 
 
 @pytest.mark.proves("R25")
-def test_what_comes_back_is_not_recorded_and_what_is_dropped_is() -> None:
+def test_a_returned_message_is_not_recorded_and_a_dropped_one_is() -> None:
     world = prepared()
     peer = confirming(world)
     back, ack = send(peer, 1, queue="later", mandatory=True)
@@ -228,6 +228,24 @@ def test_the_next_root_knows_who_is_fenced() -> None:
     assert held(other) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.proves("R25")
+def test_the_next_root_knows_of_all_that_took_over_in_one_batch() -> None:
+    world = prepared()
+    first, *others = [confirming(world, origin=f"n{number}", identity=number << 40) for number in range(2, 6)]
+    send(first, 1)
+    for number, peer in enumerate(others, start=2):
+        peer.say_publish("", "q", b"%d" % number, numbered(number))
+    world.run([(peer.client, peer.take_inputs()) for peer in others])
+    for other in (world.replayed(), revived(world)):
+        assert other.broker.state.named_producers.rows() == world.broker.state.named_producers.rows()
+        for number in range(2, 5):
+            late = confirming(other, origin=f"n{number}", identity=number << 40)
+            assert "a newer connection publishes as producer 'p'" in refusal(send(late, 9))
+        last = confirming(other, origin="n5", identity=5 << 40)
+        assert send(last, 4, 5) == [methods.BasicAck(2, True)]
+        assert held(other) == [b"1", b"2", b"3", b"4", b"5"]
+
+
 def test_two_channels_of_a_connection_are_one_producer() -> None:
     world = prepared()
     peer = confirming(world)
@@ -245,7 +263,7 @@ def test_names_may_be_long() -> None:
     assert "number 3 of producer 'nnn" in refusal(send(peer, 3, name="n" * 255))
 
 
-def test_what_is_wrong_about_the_headers() -> None:
+def test_malformed_headers_of_a_producer_are_refused() -> None:
     world = prepared()
     wrong: list[dict[str, Any]] = [
         {"number": -1},
@@ -269,7 +287,7 @@ def test_what_is_wrong_about_the_headers() -> None:
     assert held(world) == [b"7", b"plain", b"plain", b"plain"]
 
 
-def test_what_may_not_be_published_is_not_recorded() -> None:
+def test_a_message_that_may_not_be_published_is_not_recorded() -> None:
     world = prepared()
     world.admit("ann", write="other")
     peer = world.peer("ann")
@@ -282,7 +300,7 @@ def test_what_may_not_be_published_is_not_recorded() -> None:
     assert held(world) == [b"1"]
 
 
-# What is no publish of the producer, though it carries its headers.
+# Messages that are no publishes of the producer, though they have its headers.
 
 
 @pytest.mark.proves("R25")
@@ -338,7 +356,7 @@ def test_the_count_and_the_age_of_producers_are_bounded() -> None:
         send(peer, 1, name=name)
     assert [producer.name for producer in world.broker.state.named_producers] == ["b", "c"]
     assert world.broker.deduplication.forgotten_count == 1
-    # Who is forgotten is new.
+    # A forgotten producer is a new one.
     send(peer, 1, name="a")
     assert held(world) == [b"1"] * 4
     world.now_ms = NOW_MS + 1001

@@ -1,5 +1,5 @@
-"""Whoever sends again what was not confirmed, in order and under the same numbers, has each message in the queue once,
-whatever of the log is lost whenever."""
+"""If a client repeats unconfirmed messages in order and under the same numbers, each message is in the queue once,
+whichever part of the log is lost at any time."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def test_nothing_is_lost_and_nothing_is_there_twice(steps: list[tuple[str, int]]
     if replicated:
         assert in_queue == wanted
     else:
-        # What is transient goes down with its broker, and is no matter of this law.
+        # Transient messages are lost with their broker, and this law does not cover them.
         assert [number for number in in_queue if number % 2 == 0] == [number for number in wanted if number % 2 == 0]
         assert len(set(in_queue)) == len(in_queue)

@@ -10,7 +10,7 @@ from tests.unit.broker.test_producers import held
 
 
 @pytest.mark.proves("R25")
-def test_of_a_transaction_that_comes_again_only_what_is_new_counts() -> None:
+def test_only_new_messages_of_a_repeated_transaction_are_enqueued() -> None:
     world = prepared()
     peer = world.peer()
     peer.send(methods.TxSelect()).heard()
@@ -41,7 +41,7 @@ def test_a_transaction_with_a_number_that_is_too_low_has_no_effect() -> None:
     assert held(world) == [b"3"]
 
 
-def test_what_a_transaction_could_not_place_may_come_again() -> None:
+def test_messages_that_a_transaction_could_not_place_may_come_again() -> None:
     world = prepared()
     world.peer().declare("full", durable=True, arguments=FULL)
     world.peer().publish("", "full", b"0")

@@ -55,7 +55,7 @@ def test_delete() -> None:
     assert peer.heard() == [methods.ChannelClose(404, "NOT_FOUND - no exchange 'x' in vhost '/'", 60, 40)]
 
 
-def test_exchanges_lead_to_exchanges() -> None:
+def test_an_exchange_routes_to_the_exchanges_bound_to_it() -> None:
     peer = World().peer()
     peer.call(methods.ExchangeDeclare("a", "direct"), expect=methods.ExchangeDeclareOk)
     peer.call(methods.ExchangeDeclare("b", "fanout", internal=True), expect=methods.ExchangeDeclareOk)

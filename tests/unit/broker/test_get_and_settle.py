@@ -14,7 +14,7 @@ def three_messages() -> Peer:
     return peer
 
 
-def test_get_counts_what_is_left() -> None:
+def test_get_returns_the_number_of_messages_left() -> None:
     peer = three_messages()
     for tag, left in ((1, 2), (2, 1), (3, 0)):
         got = peer.get("q", no_ack=False)
@@ -79,7 +79,7 @@ def test_acking_twice_closes_the_channel_and_all_with_nothing_does_not() -> None
     assert peer.refused(methods.BasicAck(1)).reply_code == 406
 
 
-def test_get_from_what_is_missing() -> None:
+def test_get_from_a_missing_queue_is_refused() -> None:
     close = World().peer().refused(methods.BasicGet("q"))
     assert (close.reply_code, close.reply_text) == (404, "NOT_FOUND - no queue 'q' in vhost '/'")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import PutUser
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import PutUser
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 
@@ -43,7 +43,7 @@ def test_a_change_of_shared_state_is_answered_when_it_is_committed(method: metho
     assert answer.class_id == method.class_id
 
 
-def test_private_queues_wait_for_nobody() -> None:
+def test_replies_about_private_queues_do_not_wait() -> None:
     world, peer = late()
     other = world.connect()
     other.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
@@ -65,14 +65,14 @@ def test_later_replies_wait_behind_and_other_channels_do_not() -> None:
     peer.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk, channel=2)
     assert len(world.entries) == 2
     world.commit(1)
-    # What wrote nothing itself waits for no more than what came before it.
+    # A request without a record waits only for the records before it.
     assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0), methods.BasicQosOk(), methods.ConfirmSelectOk()]
     world.commit(2)
     assert peer.heard() == [methods.QueueDeclareOk("b", 0, 0)]
     peer.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk)
 
 
-def test_whoever_declares_what_is_not_yet_committed_waits_as_well() -> None:
+def test_a_second_declare_of_an_uncommitted_queue_waits_as_well() -> None:
     world, peer = late()
     other = world.connect()
     other.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
@@ -137,7 +137,7 @@ def test_a_commit_waits_for_its_entry_and_confirms_for_theirs() -> None:
     peer.publish("", "q", b"1", kept).send(methods.TxCommit())
     peer.publish("", "q", b"2", kept, channel=2)
     assert peer.hear() == []
-    # What the client says behind a commit is looked at after it.
+    # The inputs behind a commit are handled after it.
     world.commit(len(world.entries))
     assert peer.heard() == [methods.TxCommitOk()]
     world.commit()
@@ -169,7 +169,7 @@ def test_purge_waits_for_its_entry() -> None:
     assert peer.heard() == [methods.QueuePurgeOk(1)]
 
 
-def test_who_left_meanwhile_is_not_answered() -> None:
+def test_a_client_that_left_before_the_commit_is_not_answered() -> None:
     world, peer = late()
     peer.send(methods.QueueDeclare("q"))
     peer.leave()
@@ -177,7 +177,7 @@ def test_who_left_meanwhile_is_not_answered() -> None:
     assert len(world.broker.held) == 0
 
 
-def test_cancellations_do_not_overtake_what_they_cancel() -> None:
+def test_cancellations_do_not_overtake_the_consume_ok() -> None:
     world = World()
     peer, other = world.peer(), world.peer()
     other.declare("q")
@@ -200,7 +200,7 @@ def confirming() -> tuple[World, Peer]:
     return world, peer
 
 
-def test_a_confirm_does_not_overtake_the_reply_to_what_was_asked_before() -> None:
+def test_a_confirm_does_not_overtake_the_reply_to_an_earlier_request() -> None:
     world, peer = confirming()
     peer.say_publish("", "t", b"1").say(methods.QueueDeclare("a")).say_publish("", "t", b"2").flush()
     assert peer.heard() == [methods.BasicAck(1, False)]
@@ -225,7 +225,7 @@ def test_a_confirm_stays_behind_a_reply_that_wrote_nothing_itself() -> None:
     assert peer.heard() == [methods.QueueDeclareOk("a", 0, 0), methods.BasicAck(1, False)]
 
 
-def test_what_comes_back_stays_behind_replies_and_before_its_confirm() -> None:
+def test_a_return_stays_behind_replies_and_before_its_confirm() -> None:
     world, peer = confirming()
     peer.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk, channel=2)
     peer.send(methods.QueueDeclare("a"))
@@ -244,7 +244,7 @@ def test_what_comes_back_stays_behind_replies_and_before_its_confirm() -> None:
     ]
 
 
-def test_what_comes_back_of_a_transaction_precedes_its_commit_ok() -> None:
+def test_a_return_of_a_transaction_precedes_its_commit_ok() -> None:
     world = World()
     peer = world.peer()
     peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
@@ -254,7 +254,7 @@ def test_what_comes_back_of_a_transaction_precedes_its_commit_ok() -> None:
     assert [type(method) for method in peer.heard()] == [methods.BasicReturn, methods.TxCommitOk]
 
 
-def test_who_has_too_much_coming_back_is_heard_again_after_the_commit() -> None:
+def test_a_client_with_too_many_returns_is_read_again_after_the_commit() -> None:
     """While the log is slow, what cannot be routed is kept only up to a limit."""
     world = World(limits=BrokerLimits(outgoing_bytes_max=10_000))
     peer = world.peer()
@@ -272,7 +272,7 @@ def test_who_has_too_much_coming_back_is_heard_again_after_the_commit() -> None:
 
 
 @pytest.mark.proves("R16")
-def test_what_speaks_of_shared_state_waits_until_it_is_in_force_everywhere() -> None:
+def test_a_reply_about_shared_state_waits_until_it_is_applied_everywhere() -> None:
     world = World()
     peer, other = world.peer(), world.peer()
     world.broker.held.applied_everywhere(0)
@@ -295,7 +295,7 @@ def test_what_speaks_of_shared_state_waits_until_it_is_in_force_everywhere() -> 
     assert len(peer.send(methods.QueueDeclare("new", passive=True)).heard()) == 1
 
 
-def test_what_waits_for_other_brokers_keeps_the_order_of_its_channel() -> None:
+def test_replies_that_wait_for_other_brokers_keep_the_order_of_their_channel() -> None:
     world = World()
     peer = world.peer()
     peer.declare("q")
@@ -315,7 +315,34 @@ def test_what_waits_for_other_brokers_keeps_the_order_of_its_channel() -> None:
     assert peer.client.held_bytes == 0
 
 
-def test_who_left_meanwhile_is_not_told() -> None:
+@pytest.mark.parametrize("replicated", [False, True])
+def test_a_publish_behind_a_reply_that_waits_for_other_brokers_is_confirmed_after_it(replicated: bool) -> None:
+    """Otherwise a confirm overtakes the return of its message, which waits behind the reply."""
+    world = World()
+    peer = world.peer()
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    world.broker.engine.replicated = replicated
+    world.broker.held.applied_everywhere(0)
+    peer.publish("amq.direct", "nowhere", b"before", mandatory=True)
+    assert [type(method) for method in peer.heard()] == [methods.BasicReturn, methods.BasicAck]
+    peer.send(methods.QueueDeclare("one", durable=True))
+    peer.publish("amq.direct", "nowhere", b"back", mandatory=True).publish("", "one", b"kept")
+    peer.send(methods.QueueDeclare("two"))
+    peer.publish("amq.direct", "nowhere")
+    world.broker.received(len(world.entries))
+    assert peer.heard() == []
+    world.broker.held.applied_everywhere(1)
+    assert [type(method) for method in peer.heard()] == [
+        methods.QueueDeclareOk,
+        methods.BasicReturn,
+        methods.BasicAck,
+    ]
+    world.broker.held.applied_everywhere(len(world.entries))
+    assert peer.heard() == [methods.QueueDeclareOk("two", 0, 0), methods.BasicAck(4, False)]
+    assert peer.publish("", "one").heard() == [methods.BasicAck(5, False)]
+
+
+def test_a_client_that_left_meanwhile_gets_no_reply_that_waited_for_other_brokers() -> None:
     world = World()
     peer = world.peer()
     world.broker.held.applied_everywhere(0)

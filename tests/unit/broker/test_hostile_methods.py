@@ -11,6 +11,7 @@ from pandomq import methods
 from pandomq.limits import SHORT_STRING_BYTES_MAX
 from pandomq.methods import METHODS, Method, WireType
 from pandomq.properties import Properties
+from tests.support.examples import examples
 from tests.unit.amqp_values import TABLES
 from tests.unit.broker.conversation import World
 
@@ -73,9 +74,9 @@ spoken = st.one_of([method_of(kind) for kind in SPOKEN])
 published = st.tuples(names, names, st.binary(max_size=3), properties)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.one_of(spoken, spoken, published, st.just(1), st.just("leave")), min_size=5, max_size=60))
-def test_whatever_is_said(conversation: list[Any]) -> None:
+def test_invariants_hold_whatever_methods_clients_send(conversation: list[Any]) -> None:
     world = World()
     peer = world.peer()
     for said in conversation:

@@ -1,4 +1,4 @@
-"""What becomes of messages that come back from a lease: where they go, and what they die of."""
+"""Messages that return from a lease: their queue, and the reason if they die."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.revival import Revival
+from pandomq.broker.log.revival import Revival
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.lease_scene import PERSISTENT, TIMEOUT_MS, Lessee, bodies, drained, filled, taken_over
@@ -30,7 +30,7 @@ def died(peer: Peer) -> list[tuple[bytes, str]]:
     return found
 
 
-def test_time_goes_on_for_what_is_leased_and_kills_when_it_is_back() -> None:
+def test_leased_messages_expire_only_when_they_are_back() -> None:
     world, peer = with_dead(4, **{"x-message-ttl": 5_000})
     lessee = Lessee(world)
     lessee.lease(2)
@@ -42,7 +42,7 @@ def test_time_goes_on_for_what_is_leased_and_kills_when_it_is_back() -> None:
     assert died(peer) == [(b"m0", "expired"), (b"m1", "expired")]
 
 
-def test_what_has_time_left_keeps_what_is_left_of_it() -> None:
+def test_a_message_keeps_the_rest_of_its_time_to_live() -> None:
     for takeover in (False, True):
         world, peer = with_dead(2, **{"x-message-ttl": 5_000})
         lessee = Lessee(world)
@@ -83,7 +83,7 @@ def test_each_return_counts_towards_the_delivery_limit(limit: int) -> None:
     assert got is not None and got.body == b"m1"
 
 
-def test_how_often_it_came_back_is_said_and_known_to_the_next_root() -> None:
+def test_the_delivery_count_is_sent_and_known_to_the_next_root() -> None:
     world, peer = filled(1, arguments={"x-queue-type": "quorum"})
     lessee = Lessee(world)
     lessee.lease(1)
@@ -110,7 +110,7 @@ def test_a_queue_that_is_full_when_they_come_back_drops_its_head() -> None:
     assert [body for body, _ in drained(peer)] == bodies(2, 5)
 
 
-def test_a_queue_that_refuses_takes_back_what_is_its_own() -> None:
+def test_a_full_queue_that_rejects_publishes_takes_back_leased_messages() -> None:
     world, peer = filled(3, arguments={"x-max-length": 3, "x-overflow": "reject-publish"})
     lessee = Lessee(world)
     lessee.lease(2)
@@ -131,7 +131,7 @@ def test_priorities_are_leased_and_come_back_in_their_order() -> None:
     assert [body for body, _ in drained(peer)] == [b"m1", b"m4", b"m3", b"m0", b"m2"]
 
 
-def test_what_is_out_of_date_when_it_comes_back_is_gone() -> None:
+def test_a_leased_message_that_was_replaced_meanwhile_does_not_come_back() -> None:
     world, peer = filled(0, arguments={"x-last-value-key": "key"})
 
     def publish(key: str, body: bytes) -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from pandomq import methods
 from pandomq.broker.leases.asks import LeaseEnds
 from pandomq.broker.leases.lease import LeaseView
-from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.leases.table import LEASE_BYTES, RUN_BYTES
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot
+from tests.support.examples import examples
 from tests.unit.broker.conversation import World
 from tests.unit.broker.lease_scene import PERSISTENT, TIMEOUT_MS, Lessee, bodies, drained, filled, taken_over
 from tests.unit.broker.stream_scene import Places
@@ -39,7 +41,7 @@ class Books:
 
     def __init__(self) -> None:
         self.world, self.peer = filled(0)
-        self.world.broker.state.shelf.store = self.places = Places()
+        self.world.broker.state.chunk_cache.store = self.places = Places()
         self.published = 0
         self.ready: list[bytes] = []
         self.leased: dict[str, list[bytes]] = {name: [] for name in LESSEES}
@@ -107,7 +109,7 @@ class Books:
                 self._back(name)
 
     def takeover(self) -> None:
-        """What was ready may have been delivered, and every lease has its time again."""
+        """Ready messages may have been delivered, and the timeout of every lease begins again."""
         if not self.has_whole_log:
             return
         self.peer.leave()
@@ -119,7 +121,7 @@ class Books:
         self.peer.leave()
         other, found = World(limits=self.world.limits, seed=3), Places()
         other.broker.state.users.clear()
-        other.broker.state.shelf.store = found
+        other.broker.state.chunk_cache.store = found
         kept = self.places.kept
         revival = Revival(other.broker, lambda place: found.kept.setdefault(place, kept[place]))
         for piece in Snapshot(self.world.broker, exact=True).pieces(1000):
@@ -142,7 +144,7 @@ class Books:
         self.ready = sorted([*self.ready, *self.leased[name]], key=int)
         self.leased[name] = []
 
-    # What is there.
+    # The content.
 
     def view(self, name: str) -> LeaseView | None:
         lease = self.world.broker.state.leases.find("/", "q", name)
@@ -154,10 +156,14 @@ class Books:
         for name in LESSEES:
             view = self.view(name)
             assert (self.lessee(name).read(view) if view is not None else []) == self.leased[name]
+        leases = self.world.broker.state.leases
+        runs = [lease.runs for lease in leases]
+        assert leases.size_bytes == len(runs) * LEASE_BYTES + sum(map(len, runs)) * RUN_BYTES
+        assert [lease.size_bytes for lease in leases] == [sum(run.size_bytes for run in some) for some in runs]
 
 
 @pytest.mark.proves("S1")
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(STEPS, min_size=5, max_size=40))
 def test_every_message_is_in_one_place(steps: list[Any]) -> None:
     books = Books()
@@ -186,7 +192,7 @@ def test_longer_books() -> None:
 
 
 def test_a_root_that_dies_after_any_entry_leaves_a_whole_lease() -> None:
-    """Whatever of the log the next root has: nothing is lost, nothing there twice."""
+    """Whichever part of the log the next root has, no message is lost, and none is there twice."""
     world, peer = filled(12)
     lessee = Lessee(world)
     begun = len(world.entries)
@@ -212,7 +218,7 @@ def test_a_root_that_dies_after_any_entry_leaves_a_whole_lease() -> None:
     assert set(released.values()) == {0, 3}
 
 
-def test_a_lease_whose_entry_was_lost_never_was() -> None:
+def test_a_lease_whose_entry_was_lost_does_not_exist() -> None:
     world, peer = filled(6, late=True)
     lessee = Lessee(world)
     kept = len(world.entries)

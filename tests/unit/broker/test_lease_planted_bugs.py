@@ -10,18 +10,18 @@ import pytest
 
 from pandomq import kernel
 from pandomq.broker.broker import Broker
-from pandomq.broker.commands import (
+from pandomq.broker.leases import leases as asking
+from pandomq.broker.leases.expiry import LeaseExpiry
+from pandomq.broker.leases.lease import Lease, LeaseRun
+from pandomq.broker.leases.moving import Mover
+from pandomq.broker.leases.table import LeaseTable
+from pandomq.broker.log.commands import (
     LeaseMessages,
     MessageCommand,
     ReleaseLeased,
     ReturnLeased,
     encode_command,
 )
-from pandomq.broker.leases import leases as asking
-from pandomq.broker.leases.ending import Endings
-from pandomq.broker.leases.lease import Lease, Run
-from pandomq.broker.leases.moving import Mover
-from pandomq.broker.leases.table import LeaseTable
 from tests.unit.broker.lease_scene import TIMEOUT_MS
 from tests.unit.broker.test_lease_ledger import LESSEES, Books
 
@@ -67,7 +67,7 @@ def unlogged(kind: type[MessageCommand]) -> Plant:
 
 
 def runs_stay(patch: pytest.MonkeyPatch) -> None:
-    """What is released keeps its places in the queue."""
+    """Released messages keep their places in the queue."""
 
     def leave(self: Lease, offset: int) -> None:
         self.first_offset = offset
@@ -98,7 +98,7 @@ def stays_in_the_queue(patch: pytest.MonkeyPatch) -> None:
 
     def copied(
         self: Mover, source: kernel.Queue, stream: kernel.Queue, messages_max: int, bytes_max: int, now_ms: int
-    ) -> Sequence[Run]:
+    ) -> Sequence[LeaseRun]:
         before = source.snapshot()
         runs = move(self, source, stream, messages_max, bytes_max, now_ms)
         for sequence, term, deadline_ms, count, redelivered, message in before[:1] if runs else ():
@@ -110,17 +110,17 @@ def stays_in_the_queue(patch: pytest.MonkeyPatch) -> None:
 
 def never_renewed(patch: pytest.MonkeyPatch) -> None:
     """Time counts from the first ask."""
-    renewed = Endings.renewed
+    renewed = LeaseExpiry.renewed
 
-    def only_once(self: Endings, lease: Lease) -> None:
+    def only_once(self: LeaseExpiry, lease: Lease) -> None:
         if lease not in self._due_ms:
             renewed(self, lease)
 
-    patch.setattr(Endings, "renewed", only_once)
+    patch.setattr(LeaseExpiry, "renewed", only_once)
 
 
 def never_over(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Endings, "overdue", lambda self, now_ms: None)
+    patch.setattr(LeaseExpiry, "overdue", lambda self, now_ms: None)
 
 
 def forgotten_by_snapshots(patch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def forgotten_by_snapshots(patch: pytest.MonkeyPatch) -> None:
 
 def not_begun_by_the_next_root(patch: pytest.MonkeyPatch) -> None:
     """It does not know that leases end."""
-    patch.setattr(Endings, "begin_serving", lambda self: None)
+    patch.setattr(LeaseExpiry, "begin_serving", lambda self: None)
 
 
 BUGS: dict[str, Plant] = {

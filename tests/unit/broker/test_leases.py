@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import DeleteVhost, PutPermissions, PutVhost
 from pandomq.broker.leases.asks import LeaseAsk, LeaseEnds
 from pandomq.broker.leases.leases import OFFSETS_PER_MS
+from pandomq.broker.log.commands import DeleteVhost, PutPermissions, PutVhost
 from pandomq.broker.views import queue_view
 from pandomq.errors import Fault
 from pandomq.limits import LEASE_MESSAGES_MAX, LEASE_MOVE_MESSAGES_MAX, LEASES_MAX
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, World
-from tests.unit.broker.lease_scene import BYTES_MAX, TIMEOUT_MS, Lessee, bodies, drained, filled
+from tests.unit.broker.lease_scene import BYTES_MAX, TIMEOUT_MS, Lessee, bodies, drained, filled, taken_over
 
 
-def test_what_is_leased_can_be_read_again_and_again() -> None:
+def test_leased_messages_can_be_read_again_and_again() -> None:
     world, peer = filled(10)
     lessee = Lessee(world)
     view = lessee.lease(4)
@@ -52,7 +52,7 @@ def test_bytes_are_limited_and_the_last_message_may_exceed_them() -> None:
     assert lessee.lease(10).end_offset == view.end_offset + 1
 
 
-def test_one_ask_moves_no_more_than_a_batch_may_take_and_says_that_there_is_more() -> None:
+def test_one_request_leases_at_most_one_batch_and_reports_that_there_is_more() -> None:
     world, _ = filled(LEASE_MOVE_MESSAGES_MAX + 10)
     lessee = Lessee(world)
     view = lessee.lease(LEASE_MESSAGES_MAX)
@@ -62,7 +62,7 @@ def test_one_ask_moves_no_more_than_a_batch_may_take_and_says_that_there_is_more
     assert lessee.read() == bodies(0, LEASE_MOVE_MESSAGES_MAX + 10)
 
 
-def test_what_is_released_is_gone_and_what_is_not_comes_back() -> None:
+def test_released_messages_are_gone_and_the_others_come_back() -> None:
     world, peer = filled(10)
     lessee = Lessee(world)
     view = lessee.lease(6)
@@ -84,7 +84,7 @@ def test_everything_released_leaves_an_empty_lease_that_ends() -> None:
     assert not lessee.is_there and drained(peer) == []
 
 
-def test_nobody_asks_and_the_lease_ends() -> None:
+def test_a_lease_ends_without_requests() -> None:
     world, peer = filled(5)
     lessee = Lessee(world)
     lessee.lease(3)
@@ -180,7 +180,7 @@ def test_a_waiting_consumer_goes_first() -> None:
     assert peer.bodies() == [b"m0"]
 
 
-def test_what_it_has_counts_as_unacked() -> None:
+def test_leased_messages_count_as_unacked() -> None:
     world, peer = filled(5)
     queue = world.broker.state.vhosts["/"].queues["q"]
     lessee = Lessee(world)
@@ -232,7 +232,7 @@ def test_a_queue_with_leased_messages_is_in_use() -> None:
     assert "q" not in world.broker.state.vhosts["/"].queues
 
 
-def test_it_is_of_no_use_to_ask_while_it_ends() -> None:
+def test_a_request_to_a_lease_that_ends_is_refused() -> None:
     world, _ = filled(5, late=True)
     lessee = Lessee(world)
     lessee.ask(3)
@@ -276,7 +276,9 @@ def test_nothing_is_answered_or_read_before_it_is_committed() -> None:
         ("a", 1, 1, 999, "timeout_ms"),
     ],
 )
-def test_what_may_not_be_asked(name: str, messages_max: int, bytes_max: int, timeout_ms: int, text: str) -> None:
+def test_requests_for_a_lease_with_wrong_values_are_refused(
+    name: str, messages_max: int, bytes_max: int, timeout_ms: int, text: str
+) -> None:
     world, _ = filled(1)
     with pytest.raises(Fault, match=f"406.*{text}"):
         Lessee(world, name=name).lease(messages_max, bytes_max=bytes_max, timeout_ms=timeout_ms)
@@ -287,7 +289,8 @@ def test_queues_that_cannot_be_leased() -> None:
     peer.declare("mine", exclusive=True)
     peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
     peer.declare("single", durable=True, arguments={"x-queue-type": "quorum", "x-single-active-consumer": True})
-    for queue, code in (("mine", "405"), ("s", "540"), ("single", "540"), ("none", "404")):
+    peer.declare("local", durable=True, arguments={"x-replicate": "configuration"})
+    for queue, code in (("mine", "405"), ("s", "540"), ("single", "540"), ("local", "540"), ("none", "404")):
         with pytest.raises(Fault, match=code):
             Lessee(world, queue).lease()
     view = Lessee(world).lease()
@@ -298,7 +301,7 @@ def test_queues_that_cannot_be_leased() -> None:
         world.broker.leases.lease(ask, lambda view: None, world.now_ms)
 
 
-def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_leases_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert LEASES_MAX >= 1000
     monkeypatch.setattr("pandomq.broker.leases.leases.LEASES_MAX", 2)
     world, _ = filled(1)
@@ -310,7 +313,7 @@ def test_there_are_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     Lessee(world, name="c").lease()
 
 
-def test_whose_stream_it_is() -> None:
+def test_the_stream_of_a_lease_names_its_queue() -> None:
     world, _ = filled(1)
     view = Lessee(world).lease()
     assert world.broker.leases.queue_of("/", view.stream) == "q"
@@ -333,6 +336,18 @@ def test_a_transient_message_is_leased_as_any_other() -> None:
     lessee.lease(2)
     assert lessee.read() == bodies(0, 2)
     lessee.end()
+    assert [body for body, _ in drained(peer)] == bodies(0, 3)
+
+
+def test_after_a_restart_numbers_of_leased_transient_messages_are_given_to_no_others() -> None:
+    world, _ = filled(2, properties=Properties(delivery_mode=1))
+    lessee = Lessee(world)
+    lessee.lease(2)
+    other = taken_over(world)
+    peer = other.peer()
+    peer.publish("", "q", b"m2", Properties(delivery_mode=2))
+    assert [entry[0] for entry in other.broker.state.vhosts["/"].queues["q"].kernel.snapshot()] == [3]
+    Lessee(other).end()
     assert [body for body, _ in drained(peer)] == bodies(0, 3)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pandomq import methods
+from tests.support.examples import examples
 from tests.unit.broker.conversation import World
 
 QUEUES = ("a", "b")
@@ -117,7 +118,7 @@ class BrokerMachine(RuleBasedStateMachine):
         assert answer.message_count == len(self.ready[queue])
         self.peer.declare(queue)
         self.ready[queue].clear()
-        # What is still held of the old queue can be settled, but comes back to nowhere.
+        # Unacked messages of the old queue can be settled, but do not return to a queue.
         for number, held in self.held.items():
             self.held[number] = {
                 tag: it._replace(queue="gone") if it.queue == queue else it for tag, it in held.items()
@@ -133,5 +134,5 @@ class BrokerMachine(RuleBasedStateMachine):
         assert sum(queues[name].kernel.unacked_count for name in QUEUES) == len(alive)
 
 
-BrokerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+BrokerMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestBroker = BrokerMachine.TestCase

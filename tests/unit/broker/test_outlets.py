@@ -1,4 +1,4 @@
-"""What the root does for brokers that have private queues: names, outlets, and one copy for each."""
+"""The root's work for brokers with private queues: names, outlets, and one copy for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pandomq import limits, methods
 from pandomq.broker import views
-from pandomq.broker.commands import PutLimits, PutPolicy
+from pandomq.broker.log.commands import PutLimits, PutPolicy
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 
@@ -74,7 +74,7 @@ def test_bindings_that_come_and_go_change_where_messages_of_other_brokers_go() -
     assert (n2.got(), n3.got()) == ([], [b"2", b"4"])
 
 
-def test_the_slow_way_goes_back_to_nobody_either() -> None:
+def test_slowly_routed_messages_do_not_return_to_their_broker_either() -> None:
     world = World()
     here = world.peer()
     here.call(methods.ExchangeDeclare("h", "headers"), expect=methods.ExchangeDeclareOk)
@@ -143,7 +143,7 @@ def test_transactions_give_each_broker_one_copy() -> None:
     assert (n2.got(), n3.got()) == ([], [b"1", b"2"])
 
 
-def test_dead_letters_and_late_messages_come_from_nowhere() -> None:
+def test_dead_letters_and_delayed_messages_also_go_to_the_broker_of_their_publisher() -> None:
     world = World()
     here = world.peer()
     later = methods.ExchangeDeclare("later", "x-delayed-message", arguments={"x-delayed-type": "direct"})
@@ -162,7 +162,7 @@ def test_dead_letters_and_late_messages_come_from_nowhere() -> None:
 
 
 @pytest.mark.proves("R27")
-def test_a_claimed_name_is_nobody_elses() -> None:
+def test_a_claimed_name_is_refused_to_others() -> None:
     world = World()
     n2, n3 = Elsewhere(world, "n2"), Elsewhere(world, "n3")
     n2.claim("mine")
@@ -190,7 +190,7 @@ def test_a_claimed_name_is_nobody_elses() -> None:
     world.peer().declare("mine")
 
 
-def test_claims_do_not_take_what_others_have() -> None:
+def test_claims_cannot_take_the_queues_of_others() -> None:
     world = World()
     world.peer().declare("shared")
     n2 = Elsewhere(world, "n2")
@@ -230,9 +230,9 @@ def test_outlets_are_for_trunks_alone_and_there_is_one() -> None:
     for peer, exclusive in ((world.peer(), True), (n2.client(), True), (n2.trunk, False)):
         close = peer.refused(methods.QueueDeclare("o", exclusive=exclusive, arguments=OUTLET))
         assert close.reply_code == 406
-        assert close.reply_text.endswith("it is for other brokers of the cluster only")
+        assert close.reply_text.endswith("it is reserved for other brokers of the cluster")
     second = n2.trunk.refused(methods.QueueDeclare("o", exclusive=True, arguments=OUTLET))
-    assert second.reply_text == "PRECONDITION_FAILED - broker 'n2' has an outlet in vhost '/' already"
+    assert second.reply_text == "PRECONDITION_FAILED - broker 'n2' already has an outlet in vhost '/'"
     without = world.connect(user="", origin="n9", trunk=True)
     without.call(methods.ChannelOpen(), expect=methods.ChannelOpenOk)
     assert without.refused(methods.QueueDeclare("p", exclusive=True)).reply_code == 406
@@ -288,7 +288,7 @@ def test_neither_policies_nor_limits_nor_listings_concern_outlets() -> None:
     assert world.peer().refused(methods.QueueDeclare("more")).reply_code == 406
 
 
-def test_a_trunk_says_how_much_has_arrived() -> None:
+def test_a_trunk_acknowledges_the_number_of_received_messages() -> None:
     world = World()
     n2 = Elsewhere(world, "n2", ("amq.fanout", ""))
     world.peer().publish("amq.fanout", "").publish("amq.fanout", "")
@@ -303,7 +303,7 @@ def confirming(peer: Peer) -> Peer:
 
 
 @pytest.mark.proves("R31")
-def test_a_confirm_says_that_all_brokers_have_it() -> None:
+def test_a_confirm_means_that_all_brokers_have_the_message() -> None:
     world = World()
     n2, n3 = Elsewhere(world, "n2", ("amq.fanout", "")), Elsewhere(world, "n3", ("amq.fanout", ""), ("amq.direct", "k"))
     here, there = confirming(world.peer()), confirming(n2.client())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandomq.broker.passwords import (
+from pandomq.broker.administration.passwords import (
     RABBITMQ_SHA256,
     RABBITMQ_SHA512,
     SCRYPT,
@@ -28,7 +28,7 @@ def rabbitmq_hash(password: bytes, salt: bytes, *, sha: int = 256) -> str:
     return b64encode(salt + digest).decode()
 
 
-def test_ours_says_how_it_was_made() -> None:
+def test_a_password_hash_contains_its_parameters() -> None:
     name, cost, block, parallel, salt, key = OURS.split("$")
     assert (name, cost, block, parallel) == ("scrypt", "14", "8", "1")
     assert salt == b64encode(SALT).decode()
@@ -48,7 +48,7 @@ def test_another_salt_gives_another_hash() -> None:
 
 @settings(max_examples=5)
 @given(st.binary(min_size=1, max_size=40), st.binary(min_size=16, max_size=16))
-def test_what_was_hashed_fits(password: bytes, salt: bytes) -> None:
+def test_a_hashed_password_is_verified(password: bytes, salt: bytes) -> None:
     assert verify_password(password, hash_password(password, salt), SCRYPT)
 
 
@@ -93,7 +93,7 @@ def test_an_empty_password_never_fits() -> None:
         ("$" * 100, SCRYPT),
     ],
 )
-def test_what_is_no_hash_is_refused(stored: str, hashing: str) -> None:
+def test_malformed_hashes_are_refused(stored: str, hashing: str) -> None:
     assert what_is_wrong(stored, hashing) is not None
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pandomq import limits, methods
-from pandomq.broker import administration_views as views
-from pandomq.broker import permissions as permissions_module
-from pandomq.broker.commands import (
+from pandomq.broker.administration import administration_views as views
+from pandomq.broker.administration import permissions as permissions_module
+from pandomq.broker.administration.permissions import Permissions, Right, TopicPermissions, VhostAccess
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     DeletePermissions,
     DeleteTopicPermissions,
     PutPermissions,
     PutTopicPermissions,
 )
-from pandomq.broker.permissions import Access, Permissions, Right, TopicPermissions
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 
@@ -40,7 +40,7 @@ def world_with(write: str = ".*", read: str = ".*", user: str = "bob") -> tuple[
 
 
 def test_patterns_are_searched_for_and_no_pattern_matches_no_name() -> None:
-    access = Access("u", "/", 10)
+    access = VhostAccess("u", "/", 10)
     access.grant(Permissions("^a", "", "b$"))
     assert access.allows(Right.CONFIGURE, "ab") and not access.allows(Right.CONFIGURE, "ba")
     assert access.allows(Right.WRITE, "") and not access.allows(Right.WRITE, "a")
@@ -48,7 +48,7 @@ def test_patterns_are_searched_for_and_no_pattern_matches_no_name() -> None:
 
 
 def test_without_a_grant_nothing_is_allowed() -> None:
-    access = Access("u", "/", 10)
+    access = VhostAccess("u", "/", 10)
     assert not any(access.allows(right, name) for right in Right for name in ("", "a"))
     access.grant(Permissions(".*", ".*", ".*"))
     assert all(access.allows(right, "a") for right in Right)
@@ -58,7 +58,7 @@ def test_without_a_grant_nothing_is_allowed() -> None:
 
 def test_remembered_answers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permissions_module, "PERMISSION_ANSWERS_CACHED_MAX", 10)
-    access = Access("u", "/", 10)
+    access = VhostAccess("u", "/", 10)
     access.grant(Permissions("^[0-4]", "", ""))
     access.grant_topic("x", TopicPermissions("^[0-4]", ""))
     for number in range(100):
@@ -195,20 +195,22 @@ def test_topic_permissions_come_and_go() -> None:
         (
             PutPermissions("/", "bob", "a" * 2000, "", ""),
             406,
-            "the pattern has 2000 bytes, at most 1024 are possible",
+            "the pattern has 2000 bytes: at most 1024 are allowed",
         ),
         (PutPermissions("/", "bob", "", "", "\ud800"), 406, "the pattern is not valid Unicode"),
         (PutTopicPermissions("/", "bob", "x", "", "["), 406, None),
         (PutTopicPermissions("/", "bob", "", "", ""), 406, "the exchange name is empty"),
         (PutTopicPermissions("/", "nobody", "x", "", ""), 404, "no user 'nobody'"),
         (DeletePermissions("/", "nobody"), 404, "no user 'nobody'"),
-        (DeletePermissions("/", "ann"), 404, "user 'ann' has no such permissions in vhost '/'"),
-        (DeleteTopicPermissions("/", "bob"), 404, "user 'bob' has no such permissions in vhost '/'"),
-        (DeleteTopicPermissions("/", "bob", "x"), 404, "user 'bob' has no such permissions in vhost '/'"),
-        (DeleteTopicPermissions("/", "ann", "x"), 404, "user 'ann' has no such permissions in vhost '/'"),
+        (DeletePermissions("/", "ann"), 404, "user 'ann' does not have these permissions in vhost '/'"),
+        (DeleteTopicPermissions("/", "bob"), 404, "user 'bob' does not have these permissions in vhost '/'"),
+        (DeleteTopicPermissions("/", "bob", "x"), 404, "user 'bob' does not have these permissions in vhost '/'"),
+        (DeleteTopicPermissions("/", "ann", "x"), 404, "user 'ann' does not have these permissions in vhost '/'"),
     ],
 )
-def test_what_is_refused(command: AdministrativeCommand, code: int, text: str | None) -> None:
+def test_wrong_commands_about_permissions_are_refused(
+    command: AdministrativeCommand, code: int, text: str | None
+) -> None:
     world = World()
     world.admit("bob")
     world.admit("ann")

@@ -7,6 +7,8 @@ import struct
 import pytest
 
 from pandomq import methods
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot, StoredAt
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import World
 from tests.unit.cluster.proxy.pipe_world import Cluster
@@ -60,3 +62,40 @@ def test_rows_that_are_cut_end_the_connection() -> None:
     tunnel = next(pipe.client for pipe in cluster.front.pipes)
     root.run([(tunnel, [methods.MethodInput(1, methods.BasicSettle(0, row(1, 1, 1)[:-1]))])])
     assert root.closed[tunnel].reply_code == 501
+
+
+def no_pages(stored_at: StoredAt) -> object:
+    raise AssertionError(stored_at)
+
+
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_an_ack_of_a_message_that_was_lost_with_its_root_is_not_proven(from_snapshot: bool) -> None:
+    """The root of term 1 gave number 2 to a message and died with it. The root of term 3 gave number 2 to another one,
+    which was consumed since. The root of term 4 knows all of this from the log, or from a snapshot of it."""
+    author = World()
+    peer = author.peer()
+    peer.declare("q", durable=True)
+    for number in range(3):
+        peer.publish("", "q", bytes([number]), PERSISTENT)
+    while (got := peer.get("q", no_ack=True)) is not None:
+        assert got.body
+    backup = World(seed=2)
+    revival = Revival(backup.broker, no_pages)
+    for index, entry in enumerate(author.entries, start=1):
+        if from_snapshot and index == 4:
+            halfway, backup = backup, World(seed=3)
+            revival = Revival(backup.broker, no_pages)
+            for piece in Snapshot(halfway.broker, exact=False).pieces(1000):
+                revival.take(piece)
+        revival.apply(index, 1 if index < 3 else 3, entry)
+    root = backup
+    root.broker.engine.term = 4
+    revival.finish(root.now_ms, takeover=True)
+    root.run([])
+    tunnel = root.connect(origin="b")
+    tunnel.send(methods.ChannelOpen(), methods.ConfirmSelect())
+    # Number 1 was in the log of every root, and was consumed: an ack of it is in order.
+    root.run([(tunnel.client, [methods.MethodInput(1, methods.BasicSettle(1, row(1, 1, 1)))])])
+    assert 1 in tunnel.client.channels
+    root.run([(tunnel.client, [methods.MethodInput(1, methods.BasicSettle(2, row(1, 2, 1)))])])
+    assert tunnel.client.channels[1].closing

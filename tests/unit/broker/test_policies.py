@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pandomq import methods
-from pandomq.broker import administration_views as views
+from pandomq.broker.administration import administration_views as views
 from pandomq.broker.views import exchanges, queues
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import World
 from tests.unit.broker.policy_scene import follow, policies_of, policy, publish, scene, settings_of, withdraw
 
-# What they do to a queue in use.
+# The effect on a queue in use.
 
 
 def test_length() -> None:
@@ -58,7 +58,7 @@ def test_time_to_live_concerns_messages_from_then_on() -> None:
     assert peer.counts() == (1, 0)
 
 
-def test_dead_letters() -> None:
+def test_a_policy_sets_the_dead_letter_exchange() -> None:
     world, peer = scene()
     peer.declare("dead")
     publish(peer, 1)

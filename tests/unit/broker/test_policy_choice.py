@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq import limits, methods
-from pandomq.broker import queue_settings
-from pandomq.broker.commands import DeletePolicy, PutPolicy, PutVhost
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy, PutVhost
+from pandomq.broker.queues import queue_settings
 from pandomq.broker.views import exchanges, queues
 from tests.unit.broker.policy_scene import follow, policies_of, policy, scene, settings_of, withdraw
 
@@ -191,7 +191,9 @@ changes = st.lists(
 
 
 @given(changes)
-def test_whoever_is_told_of_changes_follows_what_it_would_choose_now(history: list[PutPolicy | DeletePolicy]) -> None:
+def test_a_queue_informed_of_changes_follows_the_policy_that_it_would_choose_anew(
+    history: list[PutPolicy | DeletePolicy],
+) -> None:
     world, peer = scene()
     for name, arguments in (("q1", {}), ("q2", {"x-queue-type": "quorum"}), ("q3", {"x-max-length": 2})):
         peer.declare(name, durable=True, arguments=arguments)

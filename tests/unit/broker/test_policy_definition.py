@@ -1,4 +1,4 @@
-"""What is no policy, and in which words that is said."""
+"""Invalid policies, and the error messages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from pandomq import limits
-from pandomq.broker import administration_views as views
-from pandomq.broker.commands import DeletePolicy, PutPolicy
+from pandomq.broker.administration import administration_views as views
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy
 from tests.unit.broker.conversation import World
 from tests.unit.broker.policy_scene import follow, policy
 
-# What is no policy.
+# Invalid policies.
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_definitions_that_are_kept(definition: dict[str, Any]) -> None:
     assert view.definition == definition
 
 
-def test_operators_have_fewer_words() -> None:
+def test_operator_policies_have_fewer_keys() -> None:
     fault = World().administer(policy({"dead-letter-exchange": "x"}, operator=True))
     assert fault is not None
     assert fault.reply_text == (
@@ -86,7 +86,7 @@ def test_operators_have_fewer_words() -> None:
         ),
         (policy({"max-length": 1}, priority=2**40), "priority should be a number of at most 2147483647"),
         (policy({"max-length": 1}, name=""), "the policy name is empty"),
-        (policy({"max-length": 1}, name="x" * 256), "the policy name has 256 bytes, at most 255 are possible"),
+        (policy({"max-length": 1}, name="x" * 256), "the policy name has 256 bytes: at most 255 are allowed"),
         (policy({"dead-letter-routing-key": "k" * 256}), "is not a valid dead letter routing key"),
         (PutPolicy("/", "p", "", "all", 0, b"{"), "Could not parse JSON document"),
         (PutPolicy("/", "p", "", "all", 0, b"[1]"), "definition must be a dictionary: [1]"),
@@ -98,14 +98,14 @@ def test_operators_have_fewer_words() -> None:
         (DeletePolicy("/", "p", True), "no policy 'p' in vhost '/'"),
     ],
 )
-def test_what_else_is_refused(command: PutPolicy, text: str) -> None:
+def test_other_malformed_policies_are_refused(command: PutPolicy, text: str) -> None:
     world = World()
     fault = world.administer(command)
     assert fault is not None and text in fault.reply_text
     assert world.entries == []
 
 
-def test_all_that_is_wrong_is_said() -> None:
+def test_all_errors_of_a_policy_are_reported() -> None:
     fault = World().administer(policy({"max-length": -1}, pattern="(", apply_to="x"))
     assert fault is not None
     lines = fault.reply_text.splitlines()

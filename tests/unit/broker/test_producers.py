@@ -1,4 +1,4 @@
-"""What other brokers send again on behalf of their clients has its effect once."""
+"""Messages that other brokers repeat on behalf of their clients have their effect once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq import limits, methods
-from pandomq.broker.producers import ProducerTable
+from pandomq.broker.publishing.producers import ProducerTable
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.test_outlets import Elsewhere
@@ -43,24 +43,40 @@ def test_the_table_forgets_the_oldest_and_the_silent() -> None:
     table.note(1, 5, 1)
     table.note(-1, 1, 2)
     assert (table.last_number(1), table.last_number(2)) == (5, 0)
-    table.note(7, 1, limits.PRODUCER_REMEMBERED_MS + 1)
+    for part in range(1, 6):
+        table.note(7, part, limits.PRODUCER_REMEMBERED_MS * part // 5 + 1)
     assert [row[0] for row in table.rows()] == [1, -1, 7]
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(0, 2)), max_size=30))
+@pytest.mark.proves("R29")
+def test_hours_in_which_there_was_no_root_do_not_count() -> None:
+    """A broker waits for a root with publishes of which it does not know whether the last root took them."""
+    table = ProducerTable()
+    step_ms = limits.PRODUCER_REMEMBERED_MS // 5
+    table.note(1, 5, 0)
+    table.note(2, 1, step_ms)
+    after_ms = 100 * limits.PRODUCER_REMEMBERED_MS
+    table.note(3, 1, after_ms)
+    assert table.last_number(1) == 5
+    for part in range(1, 6):
+        table.note(3, part, after_ms + step_ms * part)
+    assert (table.last_number(1), table.last_number(2)) == (0, 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9), st.integers(0, 6)), max_size=30))
 def test_a_table_made_of_its_rows_is_the_same(notes: list[tuple[int, int, int]]) -> None:
     table, now_ms = ProducerTable(), 0
     for producer, number, hours in notes:
-        now_ms += hours * limits.PRODUCER_REMEMBERED_MS // 2
+        now_ms += hours * limits.PRODUCER_REMEMBERED_MS // 5
         table.note(producer, number, now_ms)
     other = ProducerTable()
     for row in table.rows():
-        other.note(*row)
+        other.reinstate(*row)
     assert other.rows() == table.rows()
 
 
 @pytest.mark.proves("R29")
-def test_commits_are_numbered_and_whoever_has_the_log_knows_the_last() -> None:
+def test_commits_are_numbered_and_a_broker_with_the_log_knows_the_last() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     peer, number = tunnel(world)
@@ -107,7 +123,7 @@ def test_a_newer_connection_ends_the_older_one() -> None:
     assert known(world) == 1
 
 
-def test_what_names_no_producer() -> None:
+def test_malformed_names_of_producers_are_refused() -> None:
     world = World()
     for said in ("x", "1", "0:1", ":", "1:-1", f"{2**64}:0", "1:2:x", "1:2:3:4"):
         peer = world.connect(origin="n2")
@@ -154,11 +170,11 @@ def held(world: World, queue: str = "q") -> list[bytes]:
     return bodies
 
 
-def test_numbers_go_on_where_the_other_broker_says() -> None:
+def test_numbering_continues_at_the_number_that_the_other_broker_sends() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     peer, _ = publisher(world)
-    # What was published before confirms were asked for has no number, and a second question for them changes nothing.
+    # Publishes before confirm.select have no number, and a second confirm.select changes nothing.
     peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
     assert send(peer, b"1", b"2") == [methods.BasicAck(2, True)]
     peer.leave()
@@ -168,7 +184,7 @@ def test_numbers_go_on_where_the_other_broker_says() -> None:
 
 
 @pytest.mark.proves("R29")
-def test_what_comes_again_at_another_root_is_confirmed_and_not_enqueued() -> None:
+def test_a_message_that_comes_again_at_another_root_is_confirmed_and_not_enqueued() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     peer, _ = publisher(world)
@@ -183,7 +199,7 @@ def test_what_comes_again_at_another_root_is_confirmed_and_not_enqueued() -> Non
 
 
 @pytest.mark.proves("R29")
-def test_what_comes_again_and_is_not_known_may_have_been_delivered_before() -> None:
+def test_an_unknown_message_that_comes_again_is_marked_redelivered() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     peer, _ = publisher(world)
@@ -204,7 +220,7 @@ def test_what_comes_again_and_is_not_known_may_have_been_delivered_before() -> N
     ]
 
 
-def test_the_same_root_also_knows_what_the_log_does_not() -> None:
+def test_the_same_root_also_recognises_messages_that_were_not_logged() -> None:
     world = World()
     world.peer().declare("q")
     peer, _ = publisher(world)
@@ -216,7 +232,7 @@ def test_the_same_root_also_knows_what_the_log_does_not() -> None:
     assert held(world) == [b"1", b"2", b"3"]
 
 
-def test_what_comes_again_goes_to_outlets_with_its_number() -> None:
+def test_a_message_that_comes_again_goes_to_outlets_with_its_number() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     n3 = Elsewhere(world, "n3", ("amq.direct", "k"))
@@ -236,7 +252,7 @@ def test_what_comes_again_goes_to_outlets_with_its_number() -> None:
     assert held(world) == [b"1", b"2", b"of nobody"]
 
 
-def test_what_leads_nowhere_comes_back_again_and_what_led_somewhere_does_not() -> None:
+def test_an_unroutable_message_is_returned_again_and_a_routed_one_is_not() -> None:
     world = World()
     world.peer().declare("q", durable=True)
     peer, _ = publisher(world)
@@ -248,7 +264,7 @@ def test_what_leads_nowhere_comes_back_again_and_what_led_somewhere_does_not() -
     assert send(again, b"2", mandatory=True) == [methods.BasicAck(2)]
 
 
-def test_what_may_have_been_refused_is_refused_when_it_comes_again() -> None:
+def test_a_message_that_may_have_been_refused_is_refused_when_it_comes_again() -> None:
     world = World()
     full = {"x-max-length": 1, "x-overflow": "reject-publish"}
     world.peer().declare("q", durable=True, arguments=full)
@@ -260,3 +276,35 @@ def test_what_may_have_been_refused_is_refused_when_it_comes_again() -> None:
     assert number == 3
     assert send(again, b"2") == [methods.BasicNack(2, requeue=False)]
     assert held(world) == [b"1"]
+
+
+def taken(peer: Peer, queue: str) -> list[bytes]:
+    """The bodies of all messages of a queue."""
+    bodies = []
+    while (got := peer.get(queue)) is not None:
+        bodies.append(got.body)
+    return bodies
+
+
+@pytest.mark.proves("R29")
+def test_a_publish_that_an_earlier_root_confirmed_is_only_counted() -> None:
+    """Queues that were bound after its confirm do not get it, and its sender keeps its channel whatever has been
+    deleted in the meantime."""
+    world = World()
+    world.peer().declare("later")
+    peer, _ = tunnel(world, "0:3")
+    peer.send(methods.ConfirmSelect())
+    peer.say_publish("", "later", b"1")
+    peer.say_publish("", "later", b"2", confirmed_before=True)
+    peer.say_publish("deleted", "later", b"3", confirmed_before=True).flush()
+    assert peer.heard() == [methods.ConfirmSelectOk(), methods.BasicAck(3, True)]
+    assert taken(world.peer(), "later") == [b"1"]
+
+
+def test_a_client_cannot_mark_its_publish_as_confirmed_before() -> None:
+    world = World()
+    peer = world.peer()
+    peer.declare("q")
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    peer.say_publish("", "q", b"1", confirmed_before=True).flush()
+    assert taken(world.peer(), "q") == [b"1"]

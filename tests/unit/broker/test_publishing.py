@@ -35,6 +35,23 @@ def test_mandatory_messages_without_a_queue_come_back_before_their_confirm() -> 
     assert peer.heard() == [methods.BasicAck(2, False), methods.BasicAck(3, False)]
 
 
+def test_a_message_comes_back_before_the_close_for_a_fault_in_the_same_read() -> None:
+    peer = ready()
+    peer.say_publish("", "nobody", b"back", mandatory=True).say(methods.BasicAck(77, False)).flush()
+    returned, close = peer.hear()
+    assert (type(returned.method), returned.body) == (methods.BasicReturn, b"back")
+    assert isinstance(close.method, methods.ChannelClose)
+
+
+def test_a_message_comes_back_before_the_end_of_the_connection_in_the_same_read() -> None:
+    """Only at the root: a front ends the connection without asking the root what came back."""
+    peer = ready()
+    peer.say_publish("", "nobody", b"back", mandatory=True).say_publish("", "q", immediate=True).flush()
+    (returned,) = peer.hear()
+    assert (type(returned.method), returned.body) == (methods.BasicReturn, b"back")
+    assert peer.fault().reply_code == 540
+
+
 def test_a_big_return_comes_in_several_frames() -> None:
     peer = ready()
     body = bytes(range(256)) * 100
@@ -50,7 +67,7 @@ def test_immediate_is_not_implemented() -> None:
     assert (peer.fault().class_id, peer.fault().method_id) == (60, 40)
 
 
-def test_what_is_too_large_is_refused() -> None:
+def test_a_message_beyond_the_limit_is_refused() -> None:
     world = World(limits=BrokerLimits(message_bytes_max=100))
     peer = world.peer()
     peer.declare("q")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.queue_arguments import REPLICATIONS
-from pandomq.broker.queue_settings import PLAIN, settings_of
+from pandomq.broker.queues.queue_arguments import REPLICATIONS
+from pandomq.broker.queues.queue_settings import PLAIN, settings_of
 from pandomq.fieldtable import Float32, Int16, Int32, UInt8
 from tests.unit.broker.conversation import World
 
@@ -42,12 +42,12 @@ INVALID = "PRECONDITION_FAILED - invalid arg '{}' for queue 'q' in vhost '/': {}
         ("x-last-value-key", Int32(1), "{unacceptable_type,signedint}"),
     ],
 )
-def test_what_means_nothing_is_refused(name: str, value: Any, wrong: str) -> None:
+def test_malformed_arguments_are_refused(name: str, value: Any, wrong: str) -> None:
     close = World().peer().refused(methods.QueueDeclare("q", arguments={name: value}))
     assert (close.reply_code, close.reply_text) == (406, INVALID.format(name, wrong))
 
 
-def test_a_dead_letter_exchange_is_a_name() -> None:
+def test_a_dead_letter_exchange_that_is_no_string_is_refused() -> None:
     close = World().peer().refused(methods.QueueDeclare("q", arguments={"x-dead-letter-exchange": Int32(1)}))
     assert close.reply_text == (
         "PRECONDITION_FAILED - invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'"
@@ -93,7 +93,7 @@ def test_a_quorum_queue_needs_a_name() -> None:
     )
 
 
-def test_arguments_nobody_knows_are_let_pass_and_kept() -> None:
+def test_unknown_arguments_are_accepted_and_kept() -> None:
     world = World()
     world.peer().declare("q", arguments={"x-mine": [1, {"a": None}], "other": "b"})
     assert world.broker.state.vhosts["/"].queues["q"].arguments == {"x-mine": [1, {"a": None}], "other": "b"}
@@ -105,7 +105,7 @@ def test_replication_is_kept(value: str) -> None:
     assert settings_of({"qpid.replicate": value}).replicate == value
 
 
-def test_settings_say_what_the_arguments_mean() -> None:
+def test_settings_are_derived_from_the_arguments() -> None:
     assert settings_of({}) is PLAIN
     settings = settings_of(
         {

@@ -33,7 +33,7 @@ def test_names_of_the_broker_are_reserved() -> None:
     assert peer.declare(generated, passive=True).queue == generated
 
 
-def test_passive_only_asks() -> None:
+def test_a_passive_declare_creates_nothing() -> None:
     peer = World().peer()
     close = peer.refused(methods.QueueDeclare("q", passive=True))
     assert (close.reply_code, close.reply_text) == (404, "NOT_FOUND - no queue 'q' in vhost '/'")
@@ -119,7 +119,7 @@ def test_a_second_declare_must_agree(first: dict[str, Any], second: dict[str, An
         ({"x-mine": 1}, {}),
     ],
 )
-def test_what_means_the_same_is_the_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_equivalent_arguments_declare_the_same_queue(first: dict[str, Any], second: dict[str, Any]) -> None:
     peer = World().peer()
     peer.declare("q", arguments=first)
     peer.declare("q", arguments=second)

@@ -4,7 +4,7 @@ from pandomq import methods
 from tests.unit.broker.conversation import World
 
 
-def test_delete_says_how_many_messages_went() -> None:
+def test_delete_returns_the_number_of_deleted_messages() -> None:
     peer = World().peer()
     peer.declare("q")
     peer.publish("", "q").publish("", "q")
@@ -26,7 +26,7 @@ def test_delete_if_unused_and_if_empty() -> None:
     peer.call(methods.QueueDelete("q", if_unused=True, if_empty=True), expect=methods.QueueDeleteOk)
 
 
-def test_purge_takes_what_is_ready() -> None:
+def test_purge_removes_the_ready_messages() -> None:
     peer = World().peer()
     assert peer.refused(methods.QueuePurge("q")).reply_code == 404
     peer.declare("q")
@@ -69,7 +69,7 @@ def test_bindings_need_both_ends() -> None:
     )
 
 
-def test_unbinding_what_is_not_there_is_no_error() -> None:
+def test_unbinding_a_missing_binding_is_no_error() -> None:
     peer = World().peer()
     peer.call(methods.QueueUnbind("q", "amq.direct", "k"), expect=methods.QueueUnbindOk)
     peer.declare("q")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
-from pandomq.broker import administration_views as views
-from pandomq.broker.commands import AdministrativeCommand, PutLimits, PutPermissions, PutVhost
+from pandomq.broker.administration import administration_views as views
 from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import AdministrativeCommand, PutLimits, PutPermissions, PutVhost
 from pandomq.errors import ConnectionFault
 from tests.unit.broker.conversation import World
 
@@ -71,7 +71,7 @@ def test_no_connection_at_all() -> None:
     world.connect()
 
 
-def test_who_comes_from_inside_is_not_counted() -> None:
+def test_a_connection_from_inside_the_broker_is_not_counted() -> None:
     world = World(limits=BrokerLimits(connections_per_vhost_max=1))
     world.connect()
     inside = world.broker.connect(
@@ -236,7 +236,7 @@ def test_limits_merge() -> None:
         (PutLimits("vhost", "/", {"max-queues": 2**70}), None),
     ],
 )
-def test_what_is_refused(command: AdministrativeCommand, text: str | None) -> None:
+def test_malformed_limits_are_refused(command: AdministrativeCommand, text: str | None) -> None:
     fault = World().administer(command)
     assert fault is not None and fault.reply_code == 406
     assert text in (None, fault.reply_text)

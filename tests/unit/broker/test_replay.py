@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq import methods
-from pandomq.broker import commands
-from pandomq.broker.commands import AdministrativeCommand
+from pandomq.broker.log import commands
+from pandomq.broker.log.commands import AdministrativeCommand
 from pandomq.errors import ConnectionFault
 from pandomq.fieldtable import Int32
 from pandomq.properties import Properties
+from tests.support.examples import examples
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.durable_view import durable_view
 
@@ -136,8 +137,8 @@ SCENE = (
 class History:
     """Two clients that do as they are told, whatever comes of it."""
 
-    def __init__(self) -> None:
-        self.world = World()
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
         self.world.administer(commands.PutVhost("v"), commands.PutPermissions("v", "guest", ".*", ".*", ".*"))
         self.peers = [self.world.peer(), self.world.peer(vhost="v")]
         for peer in self.peers:
@@ -147,7 +148,8 @@ class History:
 
     def play(self, step: Any) -> None:
         if isinstance(step, AdministrativeCommand):
-            # Whatever comes of it; together with what is kept back, since nobody asks when an administrator comes.
+            # The result does not matter; the command is handled together with the held-back inputs, since an
+            # administrator may act at any time.
             self.world.administer(step)
         elif step == "leave":
             self.peers.pop(0).leave()
@@ -190,9 +192,9 @@ class History:
         return self.world
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(steps, min_size=20, max_size=100))
-def test_entries_rebuild_what_is_kept(history: list[Any]) -> None:
+def test_entries_rebuild_the_durable_state(history: list[Any]) -> None:
     story = History()
     for step in history:
         story.play(step)

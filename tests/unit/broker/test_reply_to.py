@@ -3,6 +3,7 @@
 import pytest
 
 from pandomq import methods
+from pandomq.broker.limits import BrokerLimits
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 
@@ -71,7 +72,7 @@ def test_an_address_ends_with_its_channel(by: str) -> None:
     assert not world.broker.state.vhosts["/"].reply_queues
 
 
-def test_what_cannot_be() -> None:
+def test_methods_that_do_not_fit_direct_replies_are_refused() -> None:
     world = World()
     peer = world.peer()
     texts = [
@@ -111,3 +112,11 @@ def test_reply_queues_are_in_no_listing() -> None:
     world = World()
     asking(world)
     assert not world.broker.state.vhosts["/"].queues
+
+
+def test_a_consumer_too_many_leaves_no_address_behind() -> None:
+    world = World(limits=BrokerLimits(consumers_max=1))
+    asking(world)
+    addresses = len(world.broker.state.vhosts["/"].reply_queues)
+    assert world.peer().refused(methods.BasicConsume(PSEUDO, "more", no_ack=True)).reply_code == 406
+    assert len(world.broker.state.vhosts["/"].reply_queues) == addresses

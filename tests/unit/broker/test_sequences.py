@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
-from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.durable_view import durable_view
@@ -54,7 +54,7 @@ def test_order_and_numbers_go_on(border: int) -> None:
 
 
 @pytest.mark.proves("L2")
-def test_what_comes_back_takes_its_old_place(border: int) -> None:
+def test_messages_that_come_back_take_their_old_places(border: int) -> None:
     peer = at_border(border)
     bodies = publish(peer)
     consumer = peer.world.peer()
@@ -91,7 +91,7 @@ def test_the_log_and_snapshots_hold_them(border: int) -> None:
 
 @pytest.mark.proves("L2")
 @pytest.mark.parametrize("argument", ["x-max-priority", "x-max-length", "x-last-value-key", "x-message-ttl"])
-def test_whatever_the_queue_does(border: int, argument: str) -> None:
+def test_queues_of_all_kinds_keep_their_order_at_the_border(border: int, argument: str) -> None:
     value: object = "key" if argument == "x-last-value-key" else 1000
     peer = at_border(border, **{argument: 5 if argument == "x-max-priority" else value})
     bodies = publish(peer, persistent=False)

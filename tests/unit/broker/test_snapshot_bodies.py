@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.broker.snapshot import LENGTH, CommandPart, KeptMessage, Part, QueueMark
-from pandomq.broker.snapshot_bodies import StreamBodies
+from pandomq.broker.log.snapshot import LENGTH, CommandPart, KeptMessage, Part, QueueMark
+from pandomq.broker.log.snapshot_bodies import StreamBodies
 
 parts = st.lists(
     st.one_of(
@@ -20,7 +20,7 @@ parts = st.lists(
 
 
 @given(parts, st.integers(1, 200))
-def test_all_of_them(stream_parts: list[Part], piece_bytes: int) -> None:
+def test_all_bodies_of_a_snapshot_are_found(stream_parts: list[Part], piece_bytes: int) -> None:
     encoded = [msgspec.msgpack.encode(part) for part in stream_parts]
     stream = b"".join(LENGTH.pack(len(record)) + record for record in encoded)
     finder = StreamBodies()
@@ -31,5 +31,5 @@ def test_all_of_them(stream_parts: list[Part], piece_bytes: int) -> None:
     assert found == [part.body for part in stream_parts if isinstance(part, KeptMessage)]
 
 
-def test_none_in_what_is_no_stream() -> None:
+def test_a_file_that_is_no_snapshot_stream_has_no_bodies() -> None:
     assert StreamBodies()(b"\x04\0\0\0none of ours") == []

@@ -8,9 +8,10 @@ from itertools import product
 import pytest
 
 from pandomq import limits, methods
-from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTopicPermissions, PutVhost
-from pandomq.broker.producer_views import ProducerViews, StagedView
-from pandomq.broker.staging.names import Attempt, attempt_of
+from pandomq.broker.limits import BrokerLimits, TableLimits
+from pandomq.broker.log.commands import DeleteVhost, PutPermissions, PutTopicPermissions, PutVhost
+from pandomq.broker.publishing.producer_views import ProducerViews, StagedView
+from pandomq.broker.staging.names import StagingAttempt, attempt_of
 from pandomq.errors import Fault
 from pandomq.properties import Properties, encode_header
 from pandomq.wire import codec
@@ -18,7 +19,9 @@ from tests.unit.broker.conversation import World
 from tests.unit.broker.durable_view import durable_view
 from tests.unit.broker.staging_scene import COMMITTED, PERSISTENT, STAGED, Sink, frames, prepared
 from tests.unit.broker.test_producers import held
-from tests.unit.broker.test_snapshot import revived
+from tests.unit.broker.test_snapshot import restored, revived
+
+TWO_QUERIES = BrokerLimits(tables=TableLimits(staged_queries_max=2))
 
 
 def alone(world: World) -> dict[str, object]:
@@ -29,7 +32,7 @@ def alone(world: World) -> dict[str, object]:
 
 
 @pytest.mark.proves("S2")
-def test_what_is_staged_is_invisible_until_it_is_committed() -> None:
+def test_staged_messages_are_invisible_until_the_commit() -> None:
     world, sink = prepared()
     sink.stage(frames("1", "2"))
     sink.stage(frames("3"), 1)
@@ -52,7 +55,7 @@ def test_what_is_staged_is_invisible_until_it_is_committed() -> None:
 
 
 @pytest.mark.proves("S2")
-def test_all_of_it_may_be_asked_again() -> None:
+def test_requests_to_stage_and_to_commit_may_be_repeated() -> None:
     world, sink = prepared()
     for _ in range(2):
         sink.stage(frames("1"))
@@ -60,7 +63,7 @@ def test_all_of_it_may_be_asked_again() -> None:
     for _ in range(2):
         sink.commit((0, "a", 2))
     assert sink.heard() == [STAGED] * 4 + [COMMITTED] * 2
-    # Whoever comes late keeps nothing.
+    # A late part is not kept.
     sink.stage(frames("2"), 1)
     sink.stage(frames("x"), attempt="late")
     assert sink.heard() == [("staged", True)] * 2
@@ -107,8 +110,8 @@ def test_one_attempt_counts_and_the_others_go() -> None:
     sink.commit((0, "b", 1), batch=4)
     assert held(world) == [b"won"]
     assert [attempt_of(name) for name in sink.vhost.inner_queues] == [
-        Attempt(5, 0, "c", "w"),
-        Attempt(1, 0, "a", "v"),
+        StagingAttempt(5, 0, "c", "w"),
+        StagingAttempt(1, 0, "a", "v"),
     ]
     sink.drop((0, "c"), (7, "unknown"), batch=5)
     other.commit((0, "a", 1), batch=1)
@@ -124,7 +127,7 @@ def refused(ask: Callable[[], None], world: World) -> tuple[int, str]:
     return caught.value.reply_code, caught.value.reply_text
 
 
-def test_what_is_missing_or_not_complete_is_not_committed() -> None:
+def test_missing_or_incomplete_attempts_are_not_committed() -> None:
     world, sink = prepared()
     sink.stage(frames("1"))
     assert refused(lambda: sink.ask_commit((0, "b", 1)), world)[0] == 404
@@ -142,7 +145,7 @@ def test_what_is_missing_or_not_complete_is_not_committed() -> None:
     assert refused(lambda: sink.stage(frames("y"), 1, batch=2), world)[0] == 406
 
 
-def test_what_may_not_be_published_is_refused_when_it_is_staged() -> None:
+def test_messages_that_may_not_be_published_are_refused_when_they_are_staged() -> None:
     world, sink = prepared()
     world.admit("ann", write="other|amq.topic")
     ann = Sink(world, user="ann")
@@ -156,7 +159,7 @@ def test_what_may_not_be_published_is_refused_when_it_is_staged() -> None:
     sink.drop((0, "a"))
     ann.commit((0, "a", 1))
     assert ann.heard() == [COMMITTED]
-    assert refused(lambda: sink.stage(frames("1", exchange="missing"), batch=1), world)[0] == 404
+    assert refused(lambda: ann.stage(frames("1", exchange="other"), batch=1), world)[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_what_may_not_be_published_is_refused_when_it_is_staged() -> None:
     ],
     ids=range(11),
 )
-def test_what_cannot_be_staged(octets: bytes, code: int) -> None:
+def test_malformed_parts_are_refused(octets: bytes, code: int) -> None:
     world, sink = prepared()
     assert refused(lambda: sink.stage(frames("0") + octets), world)[0] == code
     assert sink.vhost.inner_queues == {}
@@ -266,27 +269,27 @@ def test_the_log_is_not_given_more_than_it_can_take() -> None:
     assert held(world) == [str(part).encode() for part in range(count)]
 
 
-def test_what_is_left_alone_goes_and_what_is_decided_stays() -> None:
+def test_abandoned_attempts_are_removed_and_decided_batches_stay() -> None:
     world, sink = prepared()
     sink.stage(frames("1"), attempt="gone")
     world.pass_time(limits.STAGED_LEFT_ALONE_MS - 1)
     sink.stage(frames("2"), attempt="kept")
     world.pass_time(1)
     world.run([])
-    assert [attempt_of(name) for name in sink.vhost.inner_queues] == [Attempt(0, 0, "kept", "w")]
+    assert [attempt_of(name) for name in sink.vhost.inner_queues] == [StagingAttempt(0, 0, "kept", "w")]
     assert refused(lambda: sink.ask_commit((0, "gone", 1)), world)[0] == 404
-    world.broker.held.publishes_wait = True
+    world.broker.held.let_publishes_wait(wait=True)
     sink.commit((0, "kept", 1))
     world.pass_time(3 * limits.STAGED_LEFT_ALONE_MS)
     assert len(sink.vhost.inner_queues) == 1
     assert world.peer().counts() == (0, 0)
-    world.broker.held.publishes_wait = False
+    world.broker.held.let_publishes_wait(wait=False)
     world.run([])
     assert held(world) == [b"2"]
     assert durable_view(world.replayed().broker) == alone(world)
 
 
-def test_what_leads_nowhere_any_more_is_dropped_and_the_rest_is_not() -> None:
+def test_staged_messages_that_became_unroutable_are_dropped_and_the_others_are_not() -> None:
     world, sink = prepared()
     peer = world.peer()
     peer.call(methods.ExchangeDeclare("x", "fanout"), expect=methods.ExchangeDeclareOk)
@@ -305,12 +308,12 @@ def test_vhosts_are_apart() -> None:
         one.stage(frames("1"))
     sink.commit((0, "a", 1))
     assert other.last_batch() == -1
-    world.broker.held.publishes_wait = True
+    world.broker.held.let_publishes_wait(wait=True)
     other.commit((0, "a", 1))
     assert other.heard() == [STAGED]
     assert world.administer(DeleteVhost("other")) is None
     assert other.heard() == [COMMITTED], "nobody waits for what can no longer be"
-    world.broker.held.publishes_wait = False
+    world.broker.held.let_publishes_wait(wait=False)
     sink.stage(frames("2"), batch=1)
     sink.commit((0, "a", 1), batch=1)
     other_world = world.replayed()
@@ -321,8 +324,7 @@ def test_vhosts_are_apart() -> None:
 
 def test_attempts_and_queries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pandomq.broker.staging.staging.STAGED_ATTEMPTS_MAX", 2)
-    monkeypatch.setattr("pandomq.broker.staging.staging.STAGED_QUERIES_MAX", 2)
-    world, sink = prepared()
+    world, sink = prepared(limits=TWO_QUERIES)
     sink.stage(frames("1"), attempt="a")
     sink.stage(frames("1"), attempt="b")
     assert refused(lambda: sink.stage(frames("1"), attempt="c"), world)[0] == 406
@@ -333,3 +335,64 @@ def test_attempts_and_queries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     Sink(world, query="4").commit(batch=7)
     assert [Sink(world, query=query).last_batch() for query in ("2", "3", "4")] == [-1, -1, 7]
     assert durable_view(world.replayed().broker) == alone(world)
+
+
+@pytest.mark.proves("S2")
+def test_a_query_that_commits_is_not_the_one_that_is_forgotten() -> None:
+    world, sink = prepared(limits=TWO_QUERIES)
+    sink.commit(batch=0)
+    Sink(world, query="v").commit(batch=0)
+    for batch in (1, 2):
+        # The first time the table is full, the second time the query was silent for too long.
+        for _ in range(2):
+            sink.stage(frames(str(batch)), batch=batch)
+            sink.commit((0, "a", 1), batch=batch)
+        assert held(world) == [str(batch).encode()]
+        assert sink.last_batch() == batch
+        if batch == 1:
+            assert Sink(world, query="v").last_batch() == 0, "one that is known already needs no room"
+        world.now_ms += limits.STAGED_QUERY_AGE_MS + 1
+    assert durable_view(world.replayed().broker) == alone(world)
+
+
+@pytest.mark.proves("S2")
+def test_a_query_whose_batch_is_being_published_is_not_forgotten() -> None:
+    world, sink = prepared(limits=TWO_QUERIES)
+    sink.stage(frames("1"))
+    world.broker.held.let_publishes_wait(wait=True)
+    sink.commit((0, "a", 1))
+    world.now_ms += limits.STAGED_QUERY_AGE_MS + 1
+    for query in ("x", "y", "z"):
+        Sink(world, query=query).commit(batch=7)
+    assert [Sink(world, query=query).last_batch() for query in ("w", "x", "y", "z")] == [0, -1, -1, 7]
+    assert staged(restored(world)) == staged(world.replayed()) == staged(world)
+    sink.commit((0, "a", 1))
+    world.broker.held.let_publishes_wait(wait=False)
+    world.run([])
+    assert sink.heard() == [STAGED, COMMITTED, COMMITTED]
+    assert held(world) == [b"1"]
+
+
+@pytest.mark.proves("S2")
+def test_a_snapshot_has_decisions_in_their_order() -> None:
+    world, sink = prepared()
+    other = Sink(world, query="v")
+    sink.commit(batch=0)
+    sink.stage(frames("5"), batch=5)
+    other.stage(frames("3"), batch=3)
+    world.broker.held.let_publishes_wait(wait=True)
+    sink.commit((0, "a", 1), batch=5)
+    Sink(world, query="between").commit(batch=2)
+    other.commit((0, "a", 1), batch=3)
+    sink.commit(batch=6)
+    assert staged(restored(world)) == staged(world.replayed()) == staged(world)
+    assert staged(world)[0] == [("between", 2), ("v", 3), ("w", 6)]
+    again = revived(world)
+    assert Sink(again).last_batch() == 6
+    assert held(again) == [b"5", b"3"]
+
+
+def staged(world: World) -> tuple[list[tuple[str, int]], list[tuple[str, str, str, int]]]:
+    """The last batches of queries, the oldest decision first; and those that are open, in order."""
+    decisions = world.broker.state.staged
+    return [(decided.query, decided.batch) for decided in decisions.oldest_first()], list(decisions.open)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import DeletePolicy, PutPolicy
-from pandomq.broker.streams.retention import NOTICES_MAX
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy
+from pandomq.broker.streams.retention import ARCHIVE_WARNINGS_MAX
 from pandomq.limits import STREAM_UNARCHIVED_BYTES_MAX
 from tests.unit.broker.conversation import World
 from tests.unit.broker.stream_scene import STREAM, chunk_bytes, declared, fill, revived, stream_of, stream_world
@@ -19,11 +19,11 @@ BODY = b"x" * 90
 
 
 def archived(world: World, end_offset: int, name: str = "lake") -> None:
-    world.broker.streams.store_offset("/", "s", name, end_offset, lambda _: None, world.now_ms)
+    world.broker.streams.store_offset("/", "s", "guest", name, end_offset, lambda _: None, world.now_ms)
     world.run([])
 
 
-def test_what_is_not_archived_stays() -> None:
+def test_messages_that_are_not_archived_stay() -> None:
     world, places = stream_world()
     peer = declared(world, **WAITING)
     fill(peer, 200, BODY)
@@ -35,12 +35,12 @@ def test_what_is_not_archived_stays() -> None:
     archived(world, 190, "another")
     assert stream.first_offset <= 50
     archived(world, 200)
-    # What the archive has is dropped as if there were none.
+    # Archived rows are dropped as if there were no archive.
     plain = World()
     fill(declared(plain, **SMALL), 200, BODY)
     assert stream.first_offset == stream_of(plain).first_offset
     assert len(places.kept) == len(stream.index.rows)
-    assert world.broker.streams.notices.take() == []
+    assert world.broker.streams.archive_warnings.take() == []
 
 
 def test_age_waits_as_well() -> None:
@@ -66,43 +66,45 @@ def test_without_limits_everything_stays_archived_or_not() -> None:
 
 
 @pytest.mark.proves("S4")
-def test_a_name_that_never_advances_is_bounded_and_people_hear_of_it() -> None:
+def test_an_archive_that_never_advances_is_bounded_and_logged() -> None:
     world = World()
     peer = declared(world, **WAITING, max_unarchived_bytes=10_000)
-    stream, notices = stream_of(world), world.broker.streams.notices
+    stream, warnings = stream_of(world), world.broker.streams.archive_warnings
     while stream.index.size_bytes <= 5000:
         fill(peer, 1, BODY)
-    (early,) = notices.take()
-    assert early.startswith("queue 's' in vhost '/' keeps 5,")
-    assert early.endswith("bytes for 'lake', which has come to offset 0: beyond 10,000 bytes the oldest go")
+    (early,) = warnings.take()
+    assert early.startswith("queue 's' in vhost '/' retains 5,")
+    assert early.endswith(
+        "bytes for 'lake', which has archived up to offset 0: above 10,000 bytes the oldest messages are deleted"
+    )
     fill(peer, 100, BODY)
     assert stream.index.size_bytes <= 10_000
     assert stream.first_offset > 50
-    lost = notices.take()
-    assert len(lost) > 3 and all("that 'lake' had not archived" in text for text in lost)
-    assert lost[-1].startswith("queue 's' in vhost '/' has dropped ")
+    lost = warnings.take()
+    assert len(lost) > 3 and all("before 'lake' had archived them" in text for text in lost)
+    assert lost[-1].startswith("queue 's' in vhost '/' deleted ")
     assert f"up to offset {stream.first_offset - 1}," in lost[-1]
     archived(world, stream.committed_end)
     assert stream.index.size_bytes <= 2000
-    assert notices.take() == []
+    assert warnings.take() == []
     fill(peer, 25, BODY)
-    assert len(notices.take()) == 1, "it is news again"
+    assert len(warnings.take()) == 1, "it is news again"
 
 
-def test_how_many_were_lost_is_told() -> None:
+def test_a_warning_gives_the_number_of_lost_messages() -> None:
     world = World()
     peer = declared(world, **WAITING, max_unarchived_bytes=3000)
     stream = stream_of(world)
     archived(world, 2)
     while not stream.first_offset:
         fill(peer, 1, BODY)
-    *_, lost = world.broker.streams.notices.take()
-    assert f"has dropped {stream.first_offset - 2} messages, up to offset {stream.first_offset - 1}" in lost
+    *_, lost = world.broker.streams.archive_warnings.take()
+    assert f"deleted {stream.first_offset - 2} messages, up to offset {stream.first_offset - 1}" in lost
     # A bound below the limit is none that counts.
     other = World()
     fill(declared(other, **WAITING, max_unarchived_bytes=1), 200, BODY)
     assert 0 < stream_of(other).index.size_bytes <= 2000
-    assert len(other.broker.streams.notices.take()) <= NOTICES_MAX
+    assert len(other.broker.streams.archive_warnings.take()) <= ARCHIVE_WARNINGS_MAX
 
 
 @pytest.mark.proves("R26")
@@ -127,7 +129,7 @@ def test_brokers_agree_and_restarts_change_nothing() -> None:
         assert chunk_bytes(other) == chunk_bytes(world)
 
 
-def test_a_policy_says_so_as_well() -> None:
+def test_a_policy_sets_the_archive_as_well() -> None:
     world = World()
     peer = declared(world, **SMALL)
     definition = b'{"retain-until-archived": "lake", "max-unarchived-bytes": 50000}'
@@ -162,7 +164,7 @@ def test_a_stream_that_is_deleted_with_its_archive_ahead() -> None:
     world = World()
     peer = declared(world, **WAITING)
     fill(peer, 40, BODY)
-    world.broker.streams.store_offset("/", "s", "lake", 30, lambda _: None, world.now_ms)
+    world.broker.streams.store_offset("/", "s", "guest", "lake", 30, lambda _: None, world.now_ms)
     peer.call(methods.QueueDelete("s"), expect=methods.QueueDeleteOk)
     assert world.broker.streams.find("/", "s") is None
     peer.declare("s", durable=True, arguments=STREAM)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from pandomq import methods
-from pandomq.fieldtable import Int32, Timestamp
+from pandomq.fieldtable import Int32, Int64L, Timestamp
+from pandomq.limits import STREAM_TIME_S_MAX
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import NOW_MS, World
 from tests.unit.broker.stream_scene import (
@@ -57,6 +59,60 @@ def test_a_reader_begins_where_it_wants_to(offset: Any, offsets: list[int]) -> N
     assert heard_offsets(peer) == offsets
 
 
+@pytest.mark.proves("R38")
+@pytest.mark.parametrize(
+    "offset",
+    [
+        Timestamp(STREAM_TIME_S_MAX + 1),
+        Timestamp(2**53),
+        Timestamp(2**62),
+        Timestamp(2**63),
+        Timestamp(2**64 - 1),
+        -1,
+        -(2**63),
+        Int32(-1),
+        1.5,
+        float("nan"),
+        True,
+        None,
+        Decimal(1),
+        b"first",
+        [1],
+        {},
+        "",
+        "First",
+        "0s",
+        "-1s",
+        "1000000000000000s",
+        "\u0663s",
+    ],
+)
+def test_an_offset_out_of_bounds_is_refused_before_anything_changes(offset: Any) -> None:
+    world = World()
+    peer, bystander = declared(world), world.peer()
+    fill(peer, 1)
+    bystander.declare("other", durable=True)
+    bystander.say_publish("", "other")
+    asked = peer.say(consume(offset=offset)).take_inputs()
+    world.run([(peer.client, asked), (bystander.client, bystander.take_inputs())])
+    (close,) = peer.heard()
+    assert isinstance(close, methods.ChannelClose)
+    assert close.reply_code == 406
+    assert close.reply_text.startswith(f"PRECONDITION_FAILED - invalid arg 'x-stream-offset' for {RESOURCE}: ")
+    assert bystander.counts("other") == (1, 0)
+    assert bystander.counts("s")[1] == 0
+
+
+@pytest.mark.parametrize("offset", [Timestamp(STREAM_TIME_S_MAX), Int64L(2**63 - 1), 2**63 - 1, "999999999999999Y"])
+def test_an_offset_at_its_bound_is_taken(offset: Any) -> None:
+    world = World()
+    peer = declared(world)
+    fill(peer, 1)
+    assert isinstance(peer.send(consume(offset=offset)).heard()[0], methods.BasicConsumeOk)
+    fill(peer, 1)
+    world.pass_time(1000)
+
+
 def test_a_reader_may_be_early() -> None:
     peer = declared(World())
     peer.call(consume(offset=3), expect=methods.BasicConsumeOk)
@@ -87,7 +143,7 @@ def test_a_reader_may_be_early() -> None:
         ),
     ],
 )
-def test_what_a_reader_may_not_ask_for(
+def test_requests_that_do_not_fit_a_stream_reader_are_refused(
     prefetch: int, global_: bool, method: methods.Method, code: int, text: str
 ) -> None:
     world = World()
@@ -163,7 +219,7 @@ def test_a_message_keeps_its_headers_and_gets_an_offset() -> None:
         ({"match_unfiltered": True}, [0, 1, 2, 3]),
     ],
 )
-def test_a_filter_lets_through_what_was_asked_for(wishes: dict[str, Any], offsets: list[int]) -> None:
+def test_a_filter_lets_through_the_requested_values(wishes: dict[str, Any], offsets: list[int]) -> None:
     world = World()
     peer = declared(world)
     for value in ("red", "blue", None, "red"):
@@ -187,7 +243,7 @@ def test_a_reader_waits_for_the_disk() -> None:
     world, places = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=300)
     fill(peer, 20, b"x" * 100)
-    world.broker.state.shelf._opened.clear()
+    world.broker.state.chunk_cache._opened.clear()
     places.asked = []
     peer.send(consume(offset=4))
     assert heard_offsets(peer) == []
@@ -201,33 +257,67 @@ def test_a_reader_waits_for_the_disk() -> None:
     assert heard == list(range(4, 20))
 
 
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_a_chunk_at_which_one_reader_failed_comes_to_the_next_one(
+    asked_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, places = stream_world()
+    peer = declared(world, stream_max_segment_size_bytes=300)
+    fill(peer, 20, b"x" * 100)
+    world.broker.state.chunk_cache._opened.clear()
+    asked: list[Any] = []
+    places.asked = asked
+    fetch = places.fetch
+
+    def fail(stored: Any, on_bytes: Any) -> None:
+        if asked_before:
+            fetch(stored, on_bytes)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(places, "fetch", fail)
+    culprit = world.peer()
+    culprit.call(methods.BasicQos(0, 1000, False), expect=methods.BasicQosOk)
+    culprit.send(consume(offset=4))
+    assert world.closed[culprit.client].reply_code == 541
+    world.broker.containment.take()
+    monkeypatch.setattr(places, "fetch", fetch)
+    peer.send(consume(offset=4))
+    heard: list[int] = []
+    while asked:
+        stored, on_bytes = asked.pop(0)
+        on_bytes(stored.blob)
+        world.run([])
+        heard += heard_offsets(peer)
+    assert heard == list(range(4, 20))
+
+
 def test_slow_readers_do_not_keep_a_chunk_each(monkeypatch: pytest.MonkeyPatch) -> None:
     world, _ = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=300)
     fill(peer, 60, b"x" * 100)
-    shelf = world.broker.state.shelf
-    shelf._opened.clear()
-    shelf._opened_bytes = 0
-    monkeypatch.setattr("pandomq.broker.streams.shelf.STREAM_CACHE_BYTES_MAX", 4000)
+    cache = world.broker.state.chunk_cache
+    cache._opened.clear()
+    cache._opened_bytes = 0
+    monkeypatch.setattr("pandomq.broker.streams.chunk_cache.STREAM_CACHE_BYTES_MAX", 4000)
     slow = [world.peer() for _ in range(10)]
     for number, reader in enumerate(slow):
         reader.call(methods.BasicQos(0, 1, False), expect=methods.BasicQosOk)
         reader.send(consume(offset=5 * number))
     assert [heard_offsets(reader) for reader in slow] == [[5 * number] for number in range(10)]
-    assert shelf.held_bytes <= 4000
+    assert cache.held_bytes <= 4000
     for step in range(1, 9):
         for reader in slow:
             reader.send(methods.BasicAck(step, False))
         world.run([])
         assert [heard_offsets(reader) for reader in slow] == [[5 * number + step] for number in range(10)]
-        assert shelf.held_bytes <= 4000
+        assert cache.held_bytes <= 4000
 
 
 def test_a_reader_that_retention_overtakes_goes_on_with_what_is_left() -> None:
     world, places = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=300, max_length_bytes=2000)
     fill(peer, 10, b"x" * 100)
-    world.broker.state.shelf._opened.clear()
+    world.broker.state.chunk_cache._opened.clear()
     places.asked = []
     peer.send(consume(offset="first"))
     fill(peer, 40, b"x" * 100)
@@ -239,7 +329,7 @@ def test_a_reader_that_retention_overtakes_goes_on_with_what_is_left() -> None:
     assert offsets == list(range(offsets[0], 50))
 
 
-def test_nobody_reads_what_is_not_committed() -> None:
+def test_uncommitted_messages_are_not_read() -> None:
     world = World(late=True)
     peer = world.connect()
     peer.send(
@@ -257,7 +347,7 @@ def test_nobody_reads_what_is_not_committed() -> None:
 
 
 @pytest.mark.parametrize("offset", ["first", Timestamp(0), "1h"])
-def test_what_became_full_in_the_same_batch_is_read(offset: Any) -> None:
+def test_a_chunk_that_became_full_in_the_same_batch_is_read(offset: Any) -> None:
     world = World()
     peer = declared(world, stream_max_segment_size_bytes=100)
     peer.publish("", "s", bytes(200))

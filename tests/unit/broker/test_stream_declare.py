@@ -1,4 +1,4 @@
-"""What may be asked of a stream, and what may not, in RabbitMQ's words."""
+"""The valid and invalid arguments of a stream, with RabbitMQ's reply texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import PutPolicy
+from pandomq.broker.log.commands import PutPolicy
 from pandomq.fieldtable import Int32
 from tests.unit.broker.conversation import World
 from tests.unit.broker.stream_scene import STREAM, declared, stream_of
@@ -53,7 +53,7 @@ def test_a_stream_is_durable_and_everybodys(traits: dict[str, Any], text: str) -
         ),
     ],
 )
-def test_what_a_stream_cannot_do_is_refused(name: str, value: Any, text: str) -> None:
+def test_arguments_that_do_not_fit_a_stream_are_refused(name: str, value: Any, text: str) -> None:
     close = World().peer().refused(methods.QueueDeclare("s", durable=True, arguments={**STREAM, name: value}))
     assert (close.reply_code, close.reply_text) == (406, f"PRECONDITION_FAILED - {text}")
 
@@ -86,13 +86,13 @@ def test_a_second_declare_asks_for_the_same() -> None:
         (methods.QueuePurge("s"), f"queue.purge not supported by stream queues {RESOURCE}"),
     ],
 )
-def test_what_does_not_fit_a_stream_ends_the_connection(method: methods.Method, text: str) -> None:
+def test_methods_that_do_not_fit_a_stream_end_the_connection(method: methods.Method, text: str) -> None:
     peer = declared(World())
     peer.send(method)
     assert (peer.fault().reply_code, peer.fault().reply_text) == (540, f"NOT_IMPLEMENTED - {text}")
 
 
-def test_policies_say_how_much_is_kept() -> None:
+def test_policies_bound_the_retained_messages() -> None:
     world = World()
     declared(world, max_age="1h", max_length_bytes=5000)
     definition = b'{"max-age": "30m", "max-length-bytes": 9000, "stream-max-segment-size-bytes": 700}'
@@ -118,7 +118,7 @@ def test_a_policy_with_no_age_is_refused() -> None:
     assert "is not a valid max age" in fault.reply_text
 
 
-def test_deleting_it_says_how_many_there_were() -> None:
+def test_delete_of_a_stream_returns_the_number_of_its_messages() -> None:
     world = World()
     peer = declared(world)
     for _ in range(3):

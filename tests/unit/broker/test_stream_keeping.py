@@ -1,4 +1,4 @@
-"""What a stream keeps: chunks, segments, retention, offsets by name; and that they outlive a restart."""
+"""The durable state of a stream: chunks, segments, retention, offsets by name; all of it survives a restart."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pandomq import kernel, methods
-from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
-from pandomq.broker.streams import shelf
+from pandomq.broker.limits import BrokerLimits, TableLimits
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot
+from pandomq.broker.streams import chunk_cache
 from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
 from pandomq.chunk_form import decode_rows
 from pandomq.errors import Fault
@@ -22,7 +23,7 @@ def bodies_of(world: World) -> list[bytes]:
     return [row.body for blob in chunk_bytes(world) for row in decode_rows(blob)]
 
 
-def test_what_was_published_can_be_read_in_columns() -> None:
+def test_published_messages_can_be_read_in_columns() -> None:
     world = World()
     peer = declared(world)
     fill(peer, 3, b"<%d>")
@@ -116,7 +117,7 @@ def test_the_oldest_segments_go_when_they_are_old() -> None:
         fill(peer, 1)
         world.now_ms += 10_000
     stream = stream_of(world)
-    # What became full when the last one came was ten seconds old, and the one before that twenty.
+    # The segment that became full with the last message was ten seconds old, and the one before that twenty.
     assert stream.first_offset == 14
     assert stream.segment_count == 5
 
@@ -130,7 +131,7 @@ def test_the_last_segment_stays() -> None:
     assert stream_of(world).first_offset == 0
 
 
-def test_what_goes_with_a_stream_goes() -> None:
+def test_the_chunks_of_a_deleted_stream_are_removed() -> None:
     world, places = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=1)
     fill(peer, 10)
@@ -181,7 +182,7 @@ def test_a_stream_outlives_a_restart() -> None:
     assert heard_offsets(again) == list(range(51))
 
 
-def test_a_snapshot_takes_what_there_was_when_it_was_made() -> None:
+def test_a_snapshot_contains_the_messages_at_the_time_of_its_making() -> None:
     world, places = stream_world()
     peer = declared(world)
     fill(peer, 5)
@@ -192,8 +193,8 @@ def test_a_snapshot_takes_what_there_was_when_it_was_made() -> None:
     assert bodies_of(world) == [b"%d" % number for number in range(10)]
 
 
-def test_what_a_snapshot_has_noted_stays_until_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "STREAM_CACHE_BYTES_MAX", 1000)
+def test_chunks_noted_by_a_snapshot_stay_until_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_cache, "STREAM_CACHE_BYTES_MAX", 1000)
     world, places = stream_world()
     peer = declared(world, stream_max_segment_size_bytes=500)
     fill(peer, 1, b"x" * 100)
@@ -212,7 +213,7 @@ def test_what_a_snapshot_has_noted_stays_until_it_is_written(monkeypatch: pytest
 
 def store(world: World, name: str, offset: int, stream: str = "s") -> Fault | None:
     heard: list[Fault | None] = []
-    world.broker.streams.store_offset("/", stream, name, offset, heard.append, world.now_ms)
+    world.broker.streams.store_offset("/", stream, "guest", name, offset, heard.append, world.now_ms)
     world.run([])
     (answer,) = heard
     return answer
@@ -229,7 +230,7 @@ def test_offsets_are_stored_by_name() -> None:
     assert stream_of(world.replayed()).stored_offsets == {"a": 3, "b": 2}
 
 
-def test_what_cannot_be_stored_is_refused() -> None:
+def test_malformed_stored_offsets_are_refused() -> None:
     world = World()
     declared(world)
     for name, offset, stream, code in (
@@ -257,6 +258,20 @@ def test_names_of_readers_that_fell_behind_make_room() -> None:
     fault = store(world, "one too many", 9)
     assert fault is not None and fault.reply_code == 406
     assert store(world, "new", 10) is None
+
+
+def test_the_choice_of_names_that_make_room_does_not_depend_on_the_commit() -> None:
+    world = World(limits=BrokerLimits(tables=TableLimits(stored_offsets_max=2)))
+    peer = declared(world, max_length_bytes=1000, stream_max_segment_size_bytes=500)
+    fill(peer, 2)
+    world.late = True
+    fill(peer, 40, b"x" * 200)
+    assert stream_of(world).first_offset == 2, "nothing is left of what is committed"
+    for name, offset in (("behind", 0), ("ahead", 3), ("new", 42)):
+        world.broker.streams.store_offset("/", "s", "guest", name, offset, lambda fault: None, world.now_ms)
+    world.run([])
+    for other in (world.replayed(), world):
+        assert stream_of(other).stored_offsets == {"new": 42}
 
 
 def test_a_transaction_enters_a_stream_whole() -> None:
@@ -292,8 +307,18 @@ def test_segments_are_runs_of_chunks() -> None:
     assert [row.first_offset for row in index.first_segment()] == [5]
 
 
+def test_segments_are_the_same_for_an_index_made_of_the_rows_that_are_left() -> None:
+    index, again = ChunkIndex(), ChunkIndex()
+    for number in range(3):
+        index.add(SealedChunk(number, number, 1, 40, 0, 0, index.begins_segment(100), None))
+    index.drop_before(2)
+    for row in index.rows:
+        again.add(row)
+    assert index.begins_segment(100) == again.begins_segment(100) is False
+
+
 def test_a_stream_of_the_brokers_own_is_nobodys_business() -> None:
-    from pandomq.broker.commands import DeclareQueue, DeleteQueue
+    from pandomq.broker.log.commands import DeclareQueue, DeleteQueue
     from pandomq.broker.views import queues
     from pandomq.fieldtable import encode_table
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq import methods
-from pandomq.broker.commands import DeletePolicy, PutPolicy
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy
 from pandomq.limits import STREAM_CHUNK_AGE_MS
+from tests.support.examples import examples
 from tests.unit.broker.conversation import World
 from tests.unit.broker.stream_scene import STREAM, chunk_bytes, revived, stream_of, stream_world
 
@@ -79,7 +80,7 @@ class History:
                 peer.send(methods.QueueDelete(name)).hear()
                 self.declare()
             case ("store", name, who, offset):
-                world.broker.streams.store_offset("/", name, who, offset, lambda _: None, world.now_ms)
+                world.broker.streams.store_offset("/", name, "guest", who, offset, lambda _: None, world.now_ms)
             case ("read", name):
                 reader = world.peer()
                 reader.send(methods.BasicQos(0, 2, False))
@@ -103,7 +104,7 @@ def seen(world: World) -> dict[str, Any]:
 
 
 @pytest.mark.proves("R26")
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(steps, min_size=5, max_size=60), st.lists(steps, max_size=30))
 def test_brokers_with_the_same_log_have_the_same_chunks(before: list[Any], after: list[Any]) -> None:
     history = History()
@@ -125,7 +126,7 @@ def test_brokers_with_the_same_log_have_the_same_chunks(before: list[Any], after
     assert len(history.places.kept) == sum(len(stream_of(world, name).index.rows) for name in STREAMS)
 
 
-def test_what_is_read_is_what_the_chunks_have() -> None:
+def test_readers_receive_the_messages_that_the_chunks_have() -> None:
     history = History()
     for number in range(100):
         history.peer.publish("", "t", b"%d" % number)

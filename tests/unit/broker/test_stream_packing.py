@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandomq import chunk_form, methods
-from pandomq.broker.commands import PutPolicy
+from pandomq.broker.log.commands import PutPolicy
 from pandomq.broker.streams import packing
 from tests.unit.broker.conversation import World
 from tests.unit.broker.stream_scene import (
@@ -45,7 +45,7 @@ def test_chunks_are_packed_and_readers_see_nothing_of_it() -> None:
     fill(peer, 30, BODY)
     assert len(places.kept) > 2 and all(kinds(places))
     stream = stream_of(world)
-    # What a stream keeps is measured by what its messages are, so that all brokers agree.
+    # The size of a stream is that of its messages before packing, so that all brokers agree.
     assert sum(len(stored.blob) for stored in places.kept.values()) < stream.index.size_bytes / 3
     *sealed, last = chunk_bytes(world)
     rows = [row for blob in (*map(packing.unpacked, sealed), last) for row in chunk_form.decode_rows(blob)]
@@ -83,6 +83,6 @@ def test_other_compressions_are_refused(value: object) -> None:
     assert "invalid arg 'x-stream-compression'" in close.reply_text
 
 
-def test_it_is_for_streams() -> None:
+def test_the_compression_is_refused_for_other_queues_than_streams() -> None:
     close = World().peer().refused(methods.QueueDeclare("q", arguments={"x-stream-compression": "zstd"}))
     assert "invalid arg 'x-stream-compression'" in close.reply_text

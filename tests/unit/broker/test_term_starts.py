@@ -1,20 +1,20 @@
-"""What the log never had, of what earlier roots have delivered: compared with all that was ever given a number."""
+"""The deliveries of earlier roots that the log never had, compared with all messages that ever got a number."""
 
 from __future__ import annotations
 
 import random
 
-from pandomq.broker.term_starts import TermStarts
+from pandomq.broker.log.term_starts import TermStarts
 from pandomq.limits import TERMS_REMEMBERED
 
 QUEUE = 7
 
 
-def test_a_broker_that_knows_nothing_takes_nothing_for_lost() -> None:
+def test_without_term_starts_no_message_counts_as_lost() -> None:
     assert not TermStarts().was_lost(QUEUE, 1, 1)
 
 
-def test_what_has_a_number_that_a_later_root_could_give_is_lost() -> None:
+def test_a_message_with_a_number_that_a_later_root_could_give_is_lost() -> None:
     starts = TermStarts()
     starts.begin([(QUEUE, 10)], term=3)
     starts.begin([(QUEUE, 15)])

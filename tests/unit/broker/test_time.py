@@ -1,4 +1,4 @@
-"""What happens because time passes."""
+"""Events that happen because time passes."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_ttl_of_nothing_still_reaches_a_waiting_consumer() -> None:
     assert peer.bodies() == [b"caught"]
 
 
-def test_a_queue_expires_when_nobody_uses_it() -> None:
+def test_an_unused_queue_expires() -> None:
     world = World()
     peer = world.peer()
     queues = world.broker.state.vhosts["/"].queues
@@ -119,7 +119,7 @@ def test_a_channel_that_does_not_acknowledge_in_time_is_closed(how: str) -> None
     peer.reopen()
 
 
-def test_who_acknowledges_or_need_not_is_left_alone() -> None:
+def test_a_consumer_that_acknowledges_or_need_not_is_not_closed() -> None:
     world = World(limits=BrokerLimits(consumer_timeout_ms=5000))
     peer, idle, careless = world.peer(), world.peer(), world.peer()
     peer.declare("q")
@@ -161,7 +161,7 @@ def test_delayed_messages_come_in_the_order_of_their_times() -> None:
     assert peer.counts("q") == (1, 0)
     world.pass_time(199)
     assert peer.counts("q") == (2, 0)
-    # What waits is in the log, and what came out of it as well.
+    # Waiting messages are in the log, and so are those that have left the heap.
     other = world.replayed()
     other.now_ms = world.now_ms
     assert other.peer().counts("q") == (2, 0)
@@ -172,7 +172,7 @@ def test_delayed_messages_come_in_the_order_of_their_times() -> None:
         assert [got.body for got in received if got] == [b"now", b"first", b"second", b"last"]
 
 
-def test_a_delaying_exchange_takes_along_what_waits() -> None:
+def test_a_deleted_delaying_exchange_drops_its_waiting_messages() -> None:
     world = World()
     peer = world.peer()
     declare = methods.ExchangeDeclare("later", "x-delayed-message", arguments={"x-delayed-type": "fanout"})
@@ -184,7 +184,7 @@ def test_a_delaying_exchange_takes_along_what_waits() -> None:
     world.pass_time(100)
 
 
-def test_deadlines_of_what_is_gone_are_not_kept_for_ever() -> None:
+def test_deadlines_of_deleted_queues_are_not_kept_for_ever() -> None:
     world = World()
     peer = world.peer()
     for number in range(3000):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from pandomq import limits, methods
-from pandomq.broker.commands import DeleteVhost, PutPermissions, PutTracing, PutVhost
-from pandomq.broker.revival import Revival
-from pandomq.broker.snapshot import Snapshot
+from pandomq.broker.log.commands import DeleteVhost, PutPermissions, PutTracing, PutVhost
+from pandomq.broker.log.revival import Revival
+from pandomq.broker.log.snapshot import Snapshot
 from pandomq.properties import Properties
 from pandomq.trace_form import TRACE_STREAM, Events, Kind, decode_events
 from tests.unit.broker.conversation import World
@@ -51,7 +51,7 @@ def test_each_step_of_a_message_is_in_the_stream() -> None:
     assert set(batch.time_us) == {world.now_ms * 1000 - limits.TRACE_BATCH_AGE_MS * 1000}
 
 
-def test_nothing_is_gathered_where_nobody_traces() -> None:
+def test_no_events_are_gathered_without_tracing() -> None:
     world = traced_world()
     assert world.administer(PutVhost("v"), PutPermissions("v", "guest", ".*", ".*", ".*")) is None
     peer = world.peer(vhost="v")
@@ -62,7 +62,7 @@ def test_nothing_is_gathered_where_nobody_traces() -> None:
     assert TRACE_STREAM not in world.broker.state.vhosts["v"].queues
 
 
-def test_who_was_there_before_is_traced_from_then_on_and_no_longer_than_wanted() -> None:
+def test_existing_clients_are_traced_while_tracing_is_on() -> None:
     world = World()
     peer = world.peer()
     peer.declare("q")
@@ -74,7 +74,10 @@ def test_who_was_there_before_is_traced_from_then_on_and_no_longer_than_wanted()
     peer.publish("", "q").publish("", "nowhere")
     world.pass_time(1_000)
     (batch,) = batches(world)
-    assert [(row.kind, row.sequence) for row in batch.rows()] == [(Kind.PUBLISHED, 2), (Kind.UNROUTABLE, 1)]
+    assert [(row.kind, row.sequence) for row in batch.rows()] == [
+        (Kind.PUBLISHED, 2),
+        (Kind.UNROUTABLE, 1),
+    ]
 
 
 def test_the_stream_of_traces_is_not_traced() -> None:
@@ -130,7 +133,7 @@ def test_the_setting_and_the_stream_are_shared() -> None:
     assert revived.broker.state.vhosts["/"].trace_sample == 0.25
 
 
-def test_who_follows_goes_on_when_it_is_root() -> None:
+def test_a_follower_continues_the_trace_when_it_becomes_root() -> None:
     world = traced_world()
     peer = world.peer()
     peer.declare("q", durable=True)
@@ -146,7 +149,7 @@ def test_who_follows_goes_on_when_it_is_root() -> None:
     assert [(row.kind, row.sequence, row.since_us) for row in batches(other)[-1].rows()] == [(Kind.DELIVERED, 1, -1)]
 
 
-def test_what_happens_to_the_brokers_is_told_to_every_vhost_that_is_traced() -> None:
+def test_events_of_brokers_are_written_to_the_trace_of_every_traced_vhost() -> None:
     world = traced_world()
     assert world.administer(PutVhost("v"), PutTracing("v", 0.01), PutVhost("w")) is None
     # Nobody asks anything of the broker meanwhile.
@@ -168,16 +171,16 @@ def test_too_much_that_happens_to_the_brokers_is_counted() -> None:
     assert (len(batch), batch.dropped) == (limits.TRACE_NOTICES_MAX, 3)
 
 
-def test_who_is_not_root_lets_others_write() -> None:
+def test_a_broker_that_is_not_root_writes_no_trace() -> None:
     world = traced_world()
-    world.broker.tracing.in_office = False
+    world.broker.tracing.writes = False
     world.broker.tracing.note("in-sync", broker="n1")
     world.run([])
     world.pass_time(1_000)
     assert batches(world) == []
 
 
-def test_the_stream_comes_back_if_somebody_deletes_it() -> None:
+def test_the_trace_stream_is_declared_again_after_it_was_deleted() -> None:
     world = traced_world()
     peer = world.peer()
     peer.declare("q")
@@ -194,11 +197,11 @@ def test_a_queue_in_its_place_is_refused_or_does_without() -> None:
     fault = world.administer(PutTracing("/", 1.0))
     assert fault is not None
     assert (fault.reply_code, fault.reply_text) == (
-        406, "'pandomq.trace' is the stream of traces, but there is a queue of that name"
+        406, "'pandomq.trace' is reserved for traces, but a queue with this name exists: delete it first"
     )  # fmt: skip
 
 
-def test_what_could_not_be_written_is_counted_when_it_can() -> None:
+def test_events_that_could_not_be_written_are_counted_in_the_next_batch() -> None:
     world = traced_world()
     peer = world.peer()
     peer.call(methods.QueueDelete(TRACE_STREAM), expect=methods.QueueDeleteOk)
@@ -218,7 +221,7 @@ def test_a_sample_is_a_part(sample: float) -> None:
     fault = World().administer(PutTracing("/", sample))
     assert fault is not None
     assert fault.reply_code == 406
-    assert fault.reply_text.startswith("a sample is a part of all messages")
+    assert fault.reply_text.startswith("a sample must be between 0 and 1")
 
 
 def test_a_vhost_that_is_unknown_cannot_be_traced() -> None:
@@ -227,7 +230,7 @@ def test_a_vhost_that_is_unknown_cannot_be_traced() -> None:
     assert fault.reply_code == 404
 
 
-def test_with_its_vhost_a_trace_goes() -> None:
+def test_the_trace_of_a_deleted_vhost_ends() -> None:
     world = World()
     assert world.administer(PutVhost("v"), PutPermissions("v", "guest", ".*", ".*", ".*")) is None
     assert world.administer(PutTracing("v", 1.0)) is None

@@ -73,7 +73,7 @@ def test_a_tag_is_settled_once_even_before_the_commit() -> None:
     assert counts(peer) == (1, 0)
 
 
-def test_recover_leaves_what_the_transaction_settled() -> None:
+def test_recover_leaves_the_messages_that_the_transaction_settled() -> None:
     peer = transacted()
     peer.publish("", "q", b"1").publish("", "q", b"2")
     peer.call(methods.TxCommit(), expect=methods.TxCommitOk)
@@ -158,7 +158,7 @@ def test_transactions_are_bounded() -> None:
 PERSISTENT = Properties(delivery_mode=2)
 
 
-def test_nobody_sees_a_transaction_before_the_log_has_it() -> None:
+def test_a_transaction_is_invisible_before_its_commit_in_the_log() -> None:
     world = World(late=True)
     peer = world.peer()
     peer.send(methods.QueueDeclare("q", durable=True))
@@ -192,7 +192,7 @@ def test_a_queue_that_was_deleted_meanwhile_gets_nothing() -> None:
     assert not world.broker.admissions
 
 
-def test_a_limit_counts_what_waits_for_the_log() -> None:
+def test_a_limit_counts_messages_that_wait_for_the_log() -> None:
     world = World(late=True)
     peer = world.peer()
     peer.send(methods.QueueDeclare("q", durable=True, arguments={"x-max-length": 1, "x-overflow": "reject-publish"}))

@@ -3,8 +3,9 @@
 import pytest
 
 from pandomq import limits, methods
-from pandomq.broker import administration_views as views
-from pandomq.broker.commands import (
+from pandomq.broker.administration import administration_views as views
+from pandomq.broker.administration.passwords import RABBITMQ_SHA256, SCRYPT, hash_password
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     DeleteUser,
     PutLimits,
@@ -12,7 +13,6 @@ from pandomq.broker.commands import (
     PutTopicPermissions,
     PutUser,
 )
-from pandomq.broker.passwords import RABBITMQ_SHA256, SCRYPT, hash_password
 from pandomq.errors import ConnectionFault
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import GUEST, World
@@ -109,7 +109,7 @@ def test_a_user_who_comes_back_is_a_new_one() -> None:
     assert world.broker.tallies["ann"].connection_count == 1
 
 
-def test_who_may_speak_for_others() -> None:
+def test_only_an_impersonator_may_publish_with_another_user_id() -> None:
     world = World()
     world.admit("ann")
     ann = world.peer("ann")
@@ -131,11 +131,11 @@ LONG = "x" * (limits.USER_NAME_BYTES_MAX + 1)
     ("command", "code", "text"),
     [
         (PutUser("", "", SCRYPT, ()), 406, "the user name is empty"),
-        (PutUser(LONG, "", SCRYPT, ()), 406, "the user name has 256 bytes, at most 255 are possible"),
+        (PutUser(LONG, "", SCRYPT, ()), 406, "the user name has 256 bytes: at most 255 are allowed"),
         (PutUser("\ud800", "", SCRYPT, ()), 406, "the user name is not valid Unicode"),
-        (PutUser("u", "", SCRYPT, ("t",) * 33), 406, "33 tags, at most 32 are possible"),
+        (PutUser("u", "", SCRYPT, ("t",) * 33), 406, "the user would have 33 tags: at most 32 are allowed"),
         (PutUser("u", "", SCRYPT, ("",)), 406, "the tag is empty"),
-        (PutUser("u", "x", SCRYPT, ()), 406, "password_hash cannot be read as scrypt"),
+        (PutUser("u", "x", SCRYPT, ()), 406, "password_hash is not a valid scrypt hash"),
         (
             PutUser("u", "x", "md5", ()),
             406,
@@ -147,7 +147,7 @@ LONG = "x" * (limits.USER_NAME_BYTES_MAX + 1)
         (PutLimits("user", "nobody", {}), 404, "no user 'nobody'"),
     ],
 )
-def test_what_is_refused(command: AdministrativeCommand, code: int, text: str) -> None:
+def test_wrong_commands_about_users_are_refused(command: AdministrativeCommand, code: int, text: str) -> None:
     world = World()
     fault = world.administer(command)
     assert fault is not None
@@ -179,6 +179,6 @@ def test_the_number_of_users_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     world = World()
     world.admit("ann")
     fault = world.administer(PutUser("bob", "", SCRYPT, ()))
-    assert fault is not None and fault.reply_text == "there are 2 users, which is the limit"
+    assert fault is not None and fault.reply_text == "the maximum number of users (2) is reached: delete one first"
     assert world.administer(PutUser("ann", HASH, SCRYPT, ())) is None
     assert world.administer(*GUEST) is None

@@ -3,8 +3,8 @@
 import pytest
 
 from pandomq import limits, methods
-from pandomq.broker import administration_views as views
-from pandomq.broker.commands import (
+from pandomq.broker.administration import administration_views as views
+from pandomq.broker.log.commands import (
     DeletePermissions,
     DeleteVhost,
     PutLimits,
@@ -53,7 +53,7 @@ def busy(world: World) -> Peer:
     return peer
 
 
-def test_a_new_vhost_has_the_usual_exchanges_and_nobody_in_it() -> None:
+def test_a_new_vhost_has_the_usual_exchanges_and_no_permissions() -> None:
     world = World()
     assert world.administer(PutVhost("v", "for tests", ("a", "b"))) is None
     home, new = (world.broker.state.vhosts[name].router.exchanges for name in ("/", "v"))
@@ -78,7 +78,7 @@ def test_vhosts_do_not_know_of_each_other() -> None:
     assert (here.counts(), there.counts()) == ((0, 0), (1, 0))
 
 
-def test_a_second_put_changes_what_it_says_and_nothing_else() -> None:
+def test_a_second_put_changes_its_own_fields_and_nothing_else() -> None:
     world = world_with()
     world.peer(vhost="v").declare("q")
     assert world.administer(PutLimits("vhost", "v", {"max-queues": 5})) is None
@@ -101,7 +101,7 @@ def test_deleting_a_vhost_under_use() -> None:
     bystander.declare("q", durable=True)
     assert world.administer(DeleteVhost("v")) is None
     assert str(peer.fault()) == "320 CONNECTION_FORCED - vhost 'v' is deleted"
-    # What it still says before it hears of it has no effect.
+    # Methods that it sends before it receives this have no effect.
     peer.send(methods.QueueDeclare("late", durable=True)).publish("", "q", b"", PERSISTENT)
     assert bystander.counts() == (0, 0)
     assert list(world.broker.state.vhosts) == ["/"]
@@ -162,15 +162,15 @@ def test_losing_permissions_keeps_the_connection_and_takes_the_rights() -> None:
     ("command", "code", "text"),
     [
         (PutVhost(""), 406, "the vhost name is empty"),
-        (PutVhost("v" * 256), 406, "the vhost name has 256 bytes, at most 255 are possible"),
-        (PutVhost("v", "d" * 5000), 406, "the description has 5000 bytes, at most 4096 are possible"),
+        (PutVhost("v" * 256), 406, "the vhost name has 256 bytes: at most 255 are allowed"),
+        (PutVhost("v", "d" * 5000), 406, "the description has 5000 bytes: at most 4096 are allowed"),
         (DeleteVhost("nowhere"), 404, "no vhost 'nowhere'"),
         (PutPermissions("nowhere", "guest", "", "", ""), 404, "no vhost 'nowhere'"),
         (PutPolicy("nowhere", "p", "", "all", 0, b"{}"), 404, "no vhost 'nowhere'"),
         (PutLimits("vhost", "nowhere", {}), 404, "no vhost 'nowhere'"),
     ],
 )
-def test_what_is_refused(command: PutVhost, code: int, text: str) -> None:
+def test_wrong_commands_about_vhosts_are_refused(command: PutVhost, code: int, text: str) -> None:
     fault = World().administer(command)
     assert fault is not None
     assert (fault.reply_code, fault.reply_text) == (code, text)
@@ -189,5 +189,5 @@ def test_the_number_of_vhosts_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(limits, "VHOSTS_MAX", 2)
     world = world_with()
     fault = world.administer(PutVhost("w"))
-    assert fault is not None and fault.reply_text == "there are 2 vhosts, which is the limit"
+    assert fault is not None and fault.reply_text == "the maximum number of vhosts (2) is reached: delete one first"
     assert world.administer(PutVhost("v", "again")) is None

@@ -1,4 +1,4 @@
-"""What `cluster up` shows of its brokers."""
+"""The display of brokers by `cluster up`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, cast
 from rich.console import Console
 
 from pandomq.cli.cluster.display import LiveTable, state_of
-from pandomq.cli.cluster.plan import Plan
+from pandomq.cli.cluster.plan import ClusterPlan
 from pandomq.cli.cluster.processes import Process
 from pandomq.cli.cluster.sight import Glance, Sight
 
-PLACES = Plan(primaries=3, secondaries=0, port=5672, http_port=15672, data=Path("d")).places()
+PLACES = ClusterPlan(primaries=3, secondaries=0, port=5672, http_port=15672, data=Path("d")).places()
 
 
 class Ended:
@@ -37,7 +37,7 @@ SIGHT = Sight(
     {
         "n1": Glance(cluster("n1", "root"), "ready"),
         "n2": Glance(None, ""),
-        "n3": Glance(None, "not ready: this broker belongs to no cluster yet: it waits for n2"),
+        "n3": Glance(None, "not ready: this broker is not yet part of a cluster: waiting for n2"),
     }
 )
 
@@ -49,7 +49,7 @@ def test_each_broker_has_a_state() -> None:
     assert state_of(n2, ended, SIGHT) == "killed by SIGKILL"
     assert state_of(n2, running, SIGHT) == "starting"
     assert state_of(n2, None, SIGHT) == "not running"
-    assert state_of(n3, running, SIGHT).endswith("it waits for n2")
+    assert state_of(n3, running, SIGHT).endswith("waiting for n2")
     # Somebody else has started it again.
     assert state_of(n1, ended, SIGHT) == "ready"
 

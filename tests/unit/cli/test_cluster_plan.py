@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pandomq.cli.cluster.plan import Plan
+from pandomq.cli.cluster.plan import ClusterPlan
 from pandomq.cli.cluster.sight import Glance, Sight
 from pandomq.cli.config.load import load
 from pandomq.cli.failures import WrongUse
 from tests.unit.cli.conftest import Type
 
 
-def plan(primaries: int = 3, secondaries: int = 1, port: int = 5672, http_port: int = 15672) -> Plan:
-    return Plan(primaries=primaries, secondaries=secondaries, port=port, http_port=http_port, data=Path("d"))
+def plan(primaries: int = 3, secondaries: int = 1, port: int = 5672, http_port: int = 15672) -> ClusterPlan:
+    return ClusterPlan(primaries=primaries, secondaries=secondaries, port=port, http_port=http_port, data=Path("d"))
 
 
 def test_names_and_ports_follow_each_other() -> None:
@@ -29,7 +29,7 @@ def test_names_and_ports_follow_each_other() -> None:
     assert places[1].pid_file == Path("d/n2/pid")
 
 
-def test_each_is_configured_as_the_plan_has_it() -> None:
+def test_each_broker_is_configured_as_planned() -> None:
     made = plan()
     made.make_key()
     inherited = {
@@ -68,12 +68,15 @@ def test_ports_that_cannot_be(port: int, http_port: int) -> None:
         plan(port=port, http_port=http_port).places()
 
 
-def test_only_one_that_there_is(type_: Type) -> None:
+def test_only_with_an_unknown_broker_is_a_usage_error(type_: Type) -> None:
     result = type_("cluster", "up", "--only", "n9")
-    assert (result.exit_code, result.stderr) == (2, "pandomq: --only n9 is none of n1, n2, n3\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "pandomq: --only 'n9' is not a broker of this cluster: expected one of n1, n2, n3\n",
+    )
 
 
-def test_what_they_say_is_put_together() -> None:
+def test_the_views_of_the_brokers_are_combined() -> None:
     def told(name: str, role: str, in_sync: bool) -> dict[str, object]:
         return {
             "name": name,

@@ -63,7 +63,7 @@ def test_without_a_key_a_broker_is_alone() -> None:
     assert load(None, {}, {}).node_settings().cluster == ClusterSettings()
 
 
-def test_who_listens_everywhere_is_found_by_its_name_among_the_primaries() -> None:
+def test_a_broker_that_listens_everywhere_is_found_by_its_name_among_the_primaries() -> None:
     node = 'name = "n3"\nlisten = "0.0.0.0:5672"\nhttp = ":15672"'
     settings = made_of(f'key_file = "cluster.key"\n{THREE}', node=node)
     assert (settings.advertise, settings.http) == ("host3:5672", "host3:15672")
@@ -79,41 +79,61 @@ def test_a_broker_that_joins_is_a_secondary_unless_it_is_a_primary() -> None:
 @pytest.mark.parametrize(
     ("text", "node", "problem"),
     [
-        (THREE, "", "cluster.primaries needs the key that the brokers share: give cluster.key_file"),
-        ('join = ["h1:5672"]', "", "cluster.join needs the key that the brokers share: give cluster.key_file"),
-        ('key = "short"', "", "cluster.key is shorter than 16 bytes: `openssl rand -hex 32` makes a good one"),
-        (f'key = "{KEY}"\n{THREE}', 'name = "n4"', "node.name is 'n4', which is none of cluster.primaries (n1, n2"),
+        (THREE, "", "cluster.primaries is set, but the brokers' shared key is not: set cluster.key_file"),
+        ('join = ["h1:5672"]', "", "cluster.join is set, but the brokers' shared key is not: set cluster.key_file"),
+        (
+            'key = "short"',
+            "",
+            "cluster.key is shorter than 16 bytes: create a longer one, for example with `openssl rand -hex 32`",
+        ),
+        (f'key = "{KEY}"\n{THREE}', 'name = "n4"', "node.name is 'n4', which is not among cluster.primaries (n1, n2"),
         (f'key = "{KEY}"\nprimaries = ["n1"]', "", "cluster.primaries: 'n1' is not a primary: expected NAME=HOST:PORT"),
-        (f'key = "{KEY}"\nprimaries = ["n1=h:0"]', "", "cluster.primaries: 'h:0' is no place where a broker"),
-        (f'key = "{KEY}"\nprimaries = ["n1=h:1", "n1=h:2"]', "", "cluster.primaries has n1 twice: names must differ"),
+        (f'key = "{KEY}"\nprimaries = ["n1=h:0"]', "", "cluster.primaries: 'h:0' is not the address of a broker"),
+        (
+            f'key = "{KEY}"\nprimaries = ["n1=h:1", "n1=h:2"]',
+            "",
+            "cluster.primaries has n1 twice: names must be unique",
+        ),
         (f'key = "{KEY}"\nprimaries = ["n1=h:1", "n2=h:1"]', "", "cluster.primaries has h:1 twice: addresses must"),
-        (f'key = "{KEY}"\nmin_copies = 4\n{THREE}', "", "cluster.min_copies is 4, and there are 3 primaries"),
+        (
+            f'key = "{KEY}"\nmin_copies = 4\n{THREE}',
+            "",
+            "cluster.min_copies is 4, but there are only 3 primaries: lower it",
+        ),
         (f'key = "{KEY}"\nadvertise = "off"', "", "cluster.advertise: 'off' is not an address"),
-        (f'key = "{KEY}"\n[log]\nstore = "memory"', "", "log.store is memory: a broker of a cluster needs the disk"),
-        (f'key = "{KEY}"', "proxy_protocol = true", "node.proxy_protocol is for clients: give other brokers"),
-        (f'key = "{KEY}"\n{THREE}', 'listen = "127.0.0.1:0"', "node.listen takes any free port"),
+        (
+            f'key = "{KEY}"\n[log]\nstore = "memory"',
+            "",
+            "log.store is memory, but a broker of a cluster must keep its votes on disk",
+        ),
+        (
+            f'key = "{KEY}"',
+            "proxy_protocol = true",
+            "node.proxy_protocol is true, but other brokers send no PROXY header",
+        ),
+        (f'key = "{KEY}"\n{THREE}', 'listen = "127.0.0.1:0"', "node.listen has port 0, which clients cannot know"),
         ('listen = "127.0.0.1:5672"', "", "node.listen and cluster.listen are both 127.0.0.1:5672"),
         ('nome = "x"', "", "pandomq.toml: [cluster] nome is not a key"),
     ],
 )
-def test_what_cannot_be_is_refused(text: str, node: str, problem: str) -> None:
+def test_contradictory_settings_are_refused(text: str, node: str, problem: str) -> None:
     (found,) = problems_of(text, node=node)
     assert found.startswith(problem)
 
 
 def test_links_by_tls_need_all_files_and_a_place() -> None:
     assert problems_of('[cluster.tls]\ncertificate = "a.pem"\n') == [
-        "[cluster.tls] is not complete: it needs cluster.tls.key",
-        "[cluster.tls] is not complete: it needs cluster.tls.authorities",
-        "[cluster.tls] needs cluster.listen: links by TLS have a place of their own",
+        "[cluster.tls] is incomplete: set cluster.tls.key",
+        "[cluster.tls] is incomplete: set cluster.tls.authorities",
+        "[cluster.tls] is set, but cluster.listen is off: links over TLS need an address of their own",
     ]
 
 
-def test_a_key_that_everybody_can_read_is_refused() -> None:
+def test_a_key_that_all_users_can_read_is_refused() -> None:
     Path("open.key").write_text(KEY)
     Path("open.key").chmod(0o644)
     (found,) = problems_of('key_file = "open.key"\n')
-    assert found.endswith("everybody on this machine can read or change open.key: chmod 600 open.key")
+    assert found.endswith("open.key can be read or changed by all users of this machine: run chmod 600 open.key")
     (found,) = problems_of("", {"PANDOMQ_CLUSTER_KEY_FILE": "none.key"})
     assert found == "PANDOMQ_CLUSTER_KEY_FILE: cannot read none.key: No such file or directory"
 
@@ -130,4 +150,6 @@ def test_the_key_is_not_shown(type_: Type) -> None:
 def test_bootstrap_needs_primaries(type_: Type) -> None:
     result = type_("start", "--bootstrap")
     assert result.exit_code == 2
-    assert result.stderr == "pandomq: --bootstrap begins a cluster with cluster.primaries, and there are none\n"
+    assert result.stderr == (
+        "pandomq: --bootstrap creates a cluster from cluster.primaries, which is empty: set it in the configuration\n"
+    )

@@ -7,7 +7,7 @@ import pytest
 from pandomq.cli.config import data_port
 from pandomq.cli.config.load import ConfigurationError, Loaded, load
 from pandomq.node.data.places import DataPlaces
-from pandomq.runtime.listen import Address
+from pandomq.runtime.listen import ListenAddress
 
 KEY = {"cluster__key": "a key of sixteen bytes"}
 
@@ -16,7 +16,7 @@ def loaded(**keys: str) -> Loaded:
     return load(None, {f"PANDOMQ_{name.replace('__', '_').upper()}": value for name, value in keys.items()}, {})
 
 
-def address(**keys: str) -> Address | None:
+def address(**keys: str) -> ListenAddress | None:
     return data_port.data_address(loaded(**keys).configuration)
 
 
@@ -30,16 +30,16 @@ def address(**keys: str) -> Address | None:
         ({"data__listen": "10.0.0.1:99"}, "10.0.0.1:99"),
     ],
 )
-def test_where_it_listens(keys: dict[str, str], place: str) -> None:
+def test_the_address_of_the_data_port_follows_its_keys(keys: dict[str, str], place: str) -> None:
     assert str(address(**keys)) == place
 
 
-def test_it_may_be_off() -> None:
+def test_the_data_port_may_be_off() -> None:
     assert address(data__listen="off") is None
     assert loaded(data__listen="off").node_settings().data == DataPlaces()
 
 
-def test_a_port_that_nobody_chose_may_be_another_one() -> None:
+def test_a_default_port_may_be_replaced_by_another_one() -> None:
     assert data_port.may_move(loaded().configuration)
     assert not data_port.may_move(loaded(data__listen="127.0.0.1:5680").configuration)
 
@@ -60,7 +60,7 @@ def test_clients_find_it_where_they_found_amqp() -> None:
     assert (elsewhere.told, elsewhere.advertised) == ("outside:88", "outside:88")
 
 
-def test_others_tell_their_clients_by_which_host() -> None:
+def test_the_host_of_the_data_port_is_advertised_to_clients_of_other_brokers() -> None:
     settings = loaded(
         node__listen="0.0.0.0:5672", cluster__primaries="n1=box:5672,n2=other:5672", **KEY
     ).node_settings()
@@ -71,14 +71,14 @@ def test_a_secondary_has_none() -> None:
     assert address(cluster__join="box:5672", **KEY) is None
 
 
-def test_the_port_that_it_has_is_told() -> None:
+def test_the_bound_port_is_advertised() -> None:
     places = DataPlaces(told=":0", advertised="box:0", advertised_tls="box:0")
     assert places.with_ports(7, 8) == DataPlaces(told=":7", advertised="box:7", advertised_tls="box:8")
     assert places.with_ports(7, 8).properties == {"data": ":7"}
 
 
 def test_tls_needs_a_certificate() -> None:
-    with pytest.raises(ConfigurationError, match=r"which needs node\.tls\.certificate"):
+    with pytest.raises(ConfigurationError, match=r"but node\.tls\.certificate or node\.tls\.key is not set"):
         loaded(data__tls_listen="127.0.0.1:99")
 
 

@@ -1,7 +1,8 @@
-"""What holds, where it came from, and what is refused with which words."""
+"""The values in force, their origin, and the errors for invalid values."""
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,10 @@ def test_the_highest_source_that_has_a_value_wins(data: st.DataObject) -> None:
 def test_without_anything_a_node_has_its_own_defaults() -> None:
     settings, defaults = load(None, {}, {}).node_settings(), NodeSettings()
     for field in NodeSettings.__struct_fields__:
-        if field not in ("memory_bytes_max", "data"):
+        if field not in ("memory_bytes_max", "platform", "data"):
             assert getattr(settings, field) == getattr(defaults, field), field
     assert settings.memory_bytes_max > 0
+    assert settings.platform == f"Python {platform.python_version()}"
     assert settings.data == DataPlaces(told=":5680", advertised="127.0.0.1:5680")
 
 
@@ -77,7 +79,7 @@ def test_values_reach_the_settings_with_their_units() -> None:
     settings = load_text(
         """
         [node]
-        compat_product = "RabbitMQ"
+        compat_product = "PandoMQ"
         [limits]
         frame_bytes_max = "64KiB"
         handshake_ms_max = "5s"
@@ -88,7 +90,7 @@ def test_values_reach_the_settings_with_their_units() -> None:
         loopback_only_users = []
         """
     ).node_settings()
-    assert settings.product == "RabbitMQ"
+    assert settings.product == "PandoMQ"
     assert (settings.frame_bytes_max, settings.memory_bytes_max) == (65536, 10**9)
     assert (settings.handshake_ms_max, settings.consumer_timeout_ms, settings.heartbeat_s) == (5000, 1000, 120)
     assert settings.loopback_only_users == ()
@@ -118,7 +120,7 @@ def test_an_unknown_key_is_named_with_its_file_and_the_nearest() -> None:
 def test_a_section_that_nothing_reads_is_refused(section: str) -> None:
     (problem,) = problems_of(f"[{section}]\nx = 1\n")
     assert problem.startswith(f"pandomq.toml: {section} is not a section")
-    assert "auth, cluster, data, limits, log, node" in problem
+    assert "auth, cluster, data, http, limits, log, node" in problem
 
 
 def test_an_unknown_variable_is_named_with_the_nearest() -> None:
@@ -147,7 +149,7 @@ def test_an_empty_variable_counts_as_none() -> None:
     assert load_text("", {"PANDOMQ_NODE_LISTEN": ""}).configuration.node.listen == "127.0.0.1:5672"
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems_of('[limits]\nchannel_max = 0\nmesage_bytes_max = 1\n[node]\nlisten = "here"\n')
     assert len(found) == 3
 
@@ -165,19 +167,21 @@ def test_all_problems_are_told_at_once() -> None:
         ("[limits]\nqueues_max = -1", "must be at least 0, not -1"),
         ('[limits]\nframe_bytes_max = "1KiB"', "must be at least 4KiB, not 1KiB"),
         ('[limits]\nframe_bytes_max = "1MiB"', "must be at most 256KiB, not 1MiB"),
-        ('[limits]\nhandshake_ms_max = "soon"', "'soon' is not a time"),
+        ('[limits]\nhandshake_ms_max = "soon"', "'soon' is not a duration"),
         ("[node]\nname = 5", "expected a text, not 5"),
         ('[node]\nname = ""', "expected a text that is not empty"),
         ('[node]\nlisten = "host:port"', "'host:port' is not an address: expected HOST:PORT"),
-        ('[node]\nlog_format = "xml"', "'xml' is none of text, json"),
+        ('[node]\nlisten = "host:65536"', "'host:65536' is not an address: the largest port is 65535"),
+        ('[node]\nlog_format = "xml"', "'xml' is unknown: expected one of text, json"),
         ('[node]\nproxy_protocol = "maybe"', "expected true or false, not 'maybe'"),
-        ("[node]\ntls = 1", "tls is not a key"),
+        ("[node]\ntls = 1", "tls is a section, not a value: write its keys below [node.tls]"),
+        ("node = 1", "node is a section, not a value: write its keys below [node]"),
         ("[auth]\nloopback_only_users = 3", "expected a list of texts, not 3"),
         ("[auth]\nloopback_only_users = [3]", "expected a text, not 3"),
         ("[node\n", "pandomq.toml: "),
     ],
 )
-def test_a_wrong_value_is_told_with_its_place(text: str, words: str) -> None:
+def test_a_wrong_value_is_reported_with_its_place(text: str, words: str) -> None:
     (problem,) = problems_of(text)
     assert problem.startswith("pandomq.toml: ")
     assert words in problem
@@ -187,18 +191,21 @@ def test_a_wrong_value_is_told_with_its_place(text: str, words: str) -> None:
     ("text", "words"),
     [
         ('[node]\nname = "../../etc"', "node.name is '../../etc'"),
-        ('[node]\nlisten = "off"', "nobody could connect"),
-        ('[node.tls]\nlisten = "127.0.0.1:5671"\nkey = "k"', "needs node.tls.certificate"),
+        ('[node]\nlisten = "off"', "no client could connect"),
+        ('[node.tls]\nlisten = "127.0.0.1:5671"\nkey = "k"', "but node.tls.certificate is not set"),
         (
             '[node.tls]\nlisten = "127.0.0.1:5672"\nkey = "k"\ncertificate = "c"',
             "node.listen and node.tls.listen are both 127.0.0.1:5672",
         ),
-        ('[node.tls]\nclient_certificates = "ask"', "needs node.tls.authorities"),
-        ("[limits]\nconnections_max = 5\nconnections_per_user_max = 6", "it would never be reached"),
-        ('[auth]\ndefault_user = "admin"', "the password that everybody knows"),
-        ('[auth]\nmechanisms = ["PLAIN", "GSSAPI"]', "has GSSAPI: there are PLAIN, AMQPLAIN, EXTERNAL"),
-        ("[auth]\nmechanisms = []", "nobody could log in"),
-        ('[auth]\nmechanisms = ["EXTERNAL"]', "needs node.tls.client_certificates"),
+        ('[node.tls]\nclient_certificates = "ask"', "but node.tls.authorities is not set"),
+        ("[limits]\nconnections_max = 5\nconnections_per_user_max = 6", "would never be reached"),
+        ('[auth]\ndefault_user = "admin"', "with the default password"),
+        (
+            '[auth]\nmechanisms = ["PLAIN", "GSSAPI"]',
+            "has unknown mechanisms GSSAPI: known are PLAIN, AMQPLAIN, EXTERNAL",
+        ),
+        ("[auth]\nmechanisms = []", "no client could log in"),
+        ('[auth]\nmechanisms = ["EXTERNAL"]', "but node.tls.client_certificates is ignore"),
     ],
 )
 def test_keys_that_do_not_go_together(text: str, words: str) -> None:
@@ -242,7 +249,7 @@ def test_a_secret_given_twice_is_refused_and_not_shown(tmp_path: Path) -> None:
         "PANDOMQ_AUTH_DEFAULT_PASSWORD_FILE": str(tmp_path / "secret"),
     }
     (problem,) = problems_of("", environment)
-    assert "choose one of the two" in problem
+    assert "keep only one of the two" in problem
     assert "hush" not in problem
 
 
@@ -280,3 +287,19 @@ def test_any_bytes_are_a_configuration_or_a_refusal(content: bytes) -> None:
     except ConfigurationError as error:
         found = error.problems
     assert all("pandomq.toml" in problem for problem in found)
+
+
+def test_names_and_proxies_that_cannot_be_are_named() -> None:
+    found = problems_of(
+        '[http]\nhost_names = ["mq.example.com:80", "10.0.0.1"]\n[node]\ntrusted_proxies = ["10.0.0.1/8"]\n'
+    )
+    assert [problem.partition(":")[0] for problem in found] == [
+        "http.host_names has 'mq.example.com",
+        "http.host_names has '10.0.0.1'",
+        "node.trusted_proxies has '10.0.0.1/8'",
+    ]
+
+
+def test_the_host_at_which_the_api_listens_is_a_name_of_it() -> None:
+    variables = {"PANDOMQ_NODE_HTTP": "mq.example.com:15672", "PANDOMQ_HTTP_HOST_NAMES": "broker.example.com"}
+    assert load(None, variables, {}).node_settings().http_host_names == ("broker.example.com", "mq.example.com")

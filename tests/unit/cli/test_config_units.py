@@ -65,7 +65,7 @@ def test_a_bare_number_is_in_the_unit_of_the_key() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1e3", "12parsecs", "1 2", "0.3B", "١٢"])
-def test_what_is_not_a_size_is_refused(text: str) -> None:
+def test_malformed_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a"):
         units.parse_bytes(text)
 

@@ -16,7 +16,7 @@ QUEUES = [
 ]
 
 
-def test_without_a_word_it_lists_them(ask: Type, api: FakeApi) -> None:
+def test_ctl_without_a_command_lists_the_commands(ask: Type, api: FakeApi) -> None:
     lines = ask("ctl").stdout.splitlines()
     assert "set_permissions USER CONFIGURE WRITE READ" in lines
     assert len(lines) == len(WORDS)
@@ -133,7 +133,7 @@ def test_await_startup_gives_up_in_time(type_: Type) -> None:
     ("usage", "takes"),
     [("", {0}), ("USER", {1}), ("USER [PASSWORD]", {1, 2}), ("[COLUMN]…", {0, 1, 2, 3}), ("USER [TAG]…", {1, 2, 3})],
 )
-def test_a_usage_says_how_many_arguments_there_are(usage: str, takes: set[int]) -> None:
+def test_the_number_of_arguments_follows_from_the_usage(usage: str, takes: set[int]) -> None:
     word = Word(usage, lambda order: None)
     assert {count for count in range(4) if word.takes(count)} == takes
 
@@ -142,7 +142,7 @@ def test_a_usage_says_how_many_arguments_there_are(usage: str, takes: set[int]) 
     ("word", "advice"),
     [("list_queus", "did you mean list_queues?"), ("environment", "pandomq config"), ("reset", "`pandomq ctl` lists")],
 )
-def test_an_unknown_word_is_answered_with_what_was_probably_meant(ask: Type, word: str, advice: str) -> None:
+def test_an_unknown_command_is_answered_with_a_likely_one(ask: Type, word: str, advice: str) -> None:
     result = ask("ctl", word)
     assert result.exit_code == 2
     assert advice in result.stderr

@@ -76,11 +76,11 @@ def listening(greeting: bytes) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_without_a_broker_every_command_says_where_it_tried_and_what_to_do(type_: Type, words: list[str]) -> None:
+def test_without_a_broker_every_command_names_the_url_and_a_remedy(type_: Type, words: list[str]) -> None:
     port = unused_port()
     result = type_(*words, url=f"http://user:hush@127.0.0.1:{port}")
     assert result.exit_code == 3
-    assert f"no broker answers at http://127.0.0.1:{port} (Connection refused)" in result.stderr
+    assert f"no broker responds at http://127.0.0.1:{port} (Connection refused)" in result.stderr
     assert "pandomq start" in result.stderr
     assert "--url" in result.stderr
     assert "hush" not in result.output
@@ -107,13 +107,28 @@ def test_the_brokers_reason_comes_out_on_one_line(ask: Type, api: FakeApi) -> No
     assert result.stderr == "pandomq: Validation failed x is not recognised\\x1b[31m\n"
 
 
-def test_what_is_not_there_is_named(ask: Type) -> None:
+def test_a_missing_object_is_named(ask: Type) -> None:
     result = ask("users", "delete", "nobody")
     assert result.exit_code == 1
-    assert result.stderr == "pandomq: users nobody: Not Found\n"
+    assert result.stderr == "pandomq: user 'nobody' does not exist; `pandomq users list` lists the existing ones\n"
 
 
-def test_an_error_without_a_reason_is_told_by_its_name(ask: Type, api: FakeApi) -> None:
+def test_a_grant_names_the_vhost_and_the_user_of_which_one_is_missing(ask: Type, api: FakeApi) -> None:
+    path = "/api/permissions/nov/ann"
+    api.on("PUT", path, {"error": "bad_request", "reason": "vhost_or_user_not_found"}, status=400)
+    result = ask("permissions", "set", "ann", "", "", "", "-p", "nov")
+    assert result.exit_code == 1
+    assert "vhost 'nov' or user 'ann' does not exist" in result.stderr
+    assert "`pandomq vhosts list`" in result.stderr
+
+
+def test_the_events_of_one_world_need_its_seed(type_: Type) -> None:
+    result = type_("sim", "--explain")
+    assert result.exit_code == 2
+    assert "give its --seed" in result.stderr
+
+
+def test_an_error_without_a_reason_is_shown_by_its_name(ask: Type, api: FakeApi) -> None:
     api.on("GET", "/api/queues", {"error": "not_authorised"}, status=403)
     assert ask("queues").stderr == "pandomq: not_authorised\n"
 
@@ -123,7 +138,7 @@ def test_another_web_server_is_no_broker(ask: Type, api: FakeApi, status: int) -
     api.on_bytes("GET", "/api/queues", b"<html>It works!</html>", status)
     result = ask("queues")
     assert result.exit_code == 3
-    assert "is not a broker's API" in result.stderr
+    assert "does not serve a broker's HTTP API" in result.stderr
 
 
 def test_the_amqp_port_is_recognised(type_: Type) -> None:
@@ -138,7 +153,7 @@ def test_a_silent_broker_is_given_up(type_: Type, monkeypatch: pytest.MonkeyPatc
     with listening(b"") as port:
         result = type_("queues", url=f"http://127.0.0.1:{port}")
     assert result.exit_code == 3
-    assert "silent for" in result.stderr
+    assert "no response for" in result.stderr
 
 
 def test_an_answer_without_end_is_refused(ask: Type, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +167,7 @@ def test_an_answer_without_end_is_refused(ask: Type, api: FakeApi, monkeypatch: 
 def test_a_name_that_does_not_resolve(type_: Type) -> None:
     result = type_("queues", url="http://no-such-host.invalid:15672")
     assert result.exit_code == 3
-    assert "no broker answers at http://no-such-host.invalid:15672 (" in result.stderr
+    assert "no broker responds at http://no-such-host.invalid:15672 (" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,10 +180,10 @@ def test_a_url_that_is_none_is_wrong_use(type_: Type, url: str) -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_a_url_without_password_needs_somebody_to_ask(type_: Type) -> None:
+def test_a_url_without_password_needs_a_terminal(type_: Type) -> None:
     result = type_("queues", url="http://ann@127.0.0.1:1")
     assert result.exit_code == 2
-    assert "has no password for ann" in result.stderr
+    assert "has no password for user ann" in result.stderr
 
 
 def test_the_url_may_be_in_a_file(type_: Type, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

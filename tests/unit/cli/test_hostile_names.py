@@ -14,7 +14,7 @@ from pandomq.cli.output import aligned, cell, rich_table
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake_api import FakeApi
 
-# What the shell hands over: bytes that are no UTF-8 come as lone surrogates.
+# Arguments from a shell: bytes that are no UTF-8 become lone surrogates.
 NAMES = st.binary(max_size=255).map(lambda name: name.decode("utf-8", "surrogateescape"))
 
 HOSTILE = [
@@ -103,6 +103,6 @@ def test_tables_take_names_literally() -> None:
     assert "\x1b" not in text
 
 
-def test_long_lists_are_aligned_by_the_width_of_what_is_shown() -> None:
+def test_long_lists_are_aligned_by_the_shown_width() -> None:
     text = aligned(["name", "n"], [["ab", 1], ["漢字", 22]])
     assert text == "name  n\nab    1\n漢字  22\n"

@@ -91,7 +91,7 @@ def test_an_empty_list_has_its_headers(ask: Type, api: FakeApi) -> None:
     assert ask("consumers").stdout.startswith("vhost\tqueue\ttag\t")
 
 
-def test_consumers_are_told_by_their_queue(ask: Type, api: FakeApi) -> None:
+def test_consumers_are_listed_with_their_queue(ask: Type, api: FakeApi) -> None:
     consumer = {
         "queue": {"vhost": "/", "name": "orders"},
         "consumer_tag": "ctag1",
@@ -130,6 +130,6 @@ def test_status_names_members_and_alarms(ask: Type, api: FakeApi) -> None:
     assert json.loads(ask("status", "--json").stdout) == STATUS
 
 
-def test_status_says_when_there_is_no_root(ask: Type, api: FakeApi) -> None:
+def test_status_shows_when_there_is_no_root(ask: Type, api: FakeApi) -> None:
     api.on("GET", "/api/cluster", {**STATUS, "root": None})
     assert "no root" in ask("status").stdout

@@ -86,5 +86,5 @@ def test_a_bug_shows_its_stack_with_its_event() -> None:
     assert "RuntimeError: broken" in json.loads(line)["exception"]
 
 
-def test_what_is_below_the_level_is_not_logged() -> None:
+def test_records_below_the_level_are_not_logged() -> None:
     assert logged("text", "x", level="error") == ""

@@ -15,7 +15,7 @@ from tests.unit.cli.conftest import Type
 FROM_SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]
 Traceback (most recent call last):
   File "client.py", line 1, in ask
-pandomq.data_client.failures.Unreachable: no broker could do it in time (streams): connection refused
+pandomq.data_client.failures.Unreachable: no broker completed the request in time (streams): connection refused
  SQLSTATE: 38000"""
 
 FROM_JAVA = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
@@ -27,7 +27,7 @@ FROM_JAVA = """An error occurred while calling None.org.apache.spark.api.java.Ja
     ("text", "reason"),
     [
         (FROM_JAVA, "org.apache.spark.SparkException: All masters are unresponsive! Giving up."),
-        (FROM_SPARK, "no broker could do it in time (streams): connection refused"),
+        (FROM_SPARK, "no broker completed the request in time (streams): connection refused"),
         ("[PATH_NOT_FOUND] Path does not exist: file:/lake\nmore", "[PATH_NOT_FOUND] Path does not exist: file:/lake"),
     ],
 )
@@ -60,10 +60,10 @@ def test_a_lake_of_another_form(type_: Type, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "part-0.parquet").write_bytes(b"PAR1")
     for job, words in (
-        ("archive", "holds something else than a lake"),
-        ("rollup", "holds something else than a lake"),
-        ("compact", "there is no lake in"),
-        ("replay", "there is no lake in"),
+        ("archive", "is not a lake, but not empty"),
+        ("rollup", "is not a lake, but not empty"),
+        ("compact", "contains no lake"),
+        ("replay", "contains no lake"),
     ):
         more = ("--to-stream", "s") if job == "replay" else ()
         result = type_("pipeline", job, str(tmp_path / "other"), *more)
@@ -71,13 +71,20 @@ def test_a_lake_of_another_form(type_: Type, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--json", "--report"])
-def test_where_nothing_can_be_written(type_: Type, tmp_path: Path, option: str) -> None:
+def test_an_unwritable_file_is_a_usage_error(type_: Type, tmp_path: Path, option: str) -> None:
     result = type_("pipeline", "archive", str(tmp_path / "lake"), option, str(tmp_path / "no" / "such" / "file"))
-    assert result.exit_code == 2 and "there is no directory" in result.stderr
+    assert result.exit_code == 2 and "does not exist: create it, or choose another one" in result.stderr
 
 
 def test_stores_and_ledgers_that_are_not_there(type_: Type, tmp_path: Path) -> None:
     result = type_("pipeline", "audit", "--data", str(tmp_path))
-    assert result.exit_code == 1 and "holds no store" in result.stderr
+    assert result.exit_code == 1 and "contains no store" in result.stderr
     result = type_("pipeline", "audit", "--data", str(tmp_path), "--ledger", str(tmp_path / "gone.jsonl"))
-    assert result.exit_code == 2 and "there is no ledger" in result.stderr
+    assert result.exit_code == 2 and "ledgers not found" in result.stderr
+
+
+def test_a_rate_and_a_factor(type_: Type, tmp_path: Path) -> None:
+    given = ("--to-stream", "s", "--rate", "100", "--factor", "2.5")
+    result = type_("pipeline", "replay", str(tmp_path / "lake"), *given)
+    assert result.exit_code == 2
+    assert result.stderr == "pandomq: --rate 100 and --factor 2.5 cannot be combined: give one of them\n"

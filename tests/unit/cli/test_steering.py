@@ -139,3 +139,23 @@ def test_definitions_are_sent_as_they_are(ask: Type, api: FakeApi, tmp_path: Pat
     assert ask("definitions", "import", "-", stdin="{").exit_code == 2
     assert ask("definitions", "import", "-", stdin="[]").exit_code == 2
     assert ask("definitions", "export", str(tmp_path / "no" / "where")).exit_code in (1, 2)
+
+
+def test_the_last_administrator_is_deleted_with_force_only(ask: Type, api: FakeApi) -> None:
+    api.on("DELETE", "/api/users/bob", {"error": "bad_request", "reason": "no administrator would be left"}, status=400)
+    api.on("DELETE", "/api/users/bob?force=true", status=204)
+    api.on("GET", "/api/users/bob", BOB)
+    api.on("PUT", "/api/users/bob?force=true", status=204)
+    assert "no administrator would be left" in ask("users", "delete", "bob").stderr
+    assert ask("users", "delete", "bob", "--force").exit_code == 0
+    assert ask("users", "tags", "bob", "--force").exit_code == 0
+
+
+def test_users_are_changed_by_a_key(ask: Type, api: FakeApi, tmp_path: Path) -> None:
+    key = tmp_path / "own.key"
+    key.write_text("0123456789abcdef\n")
+    api.on("PUT", "/api/users/ann", status=201)
+    api.on("PUT", "/api/permissions/%2F/ann", status=201)
+    assert ask("users", "add", "ann", "--tags", "administrator", "--key-file", str(key), stdin="pw\n").exit_code == 0
+    assert ask("permissions", "set", "ann", ".*", ".*", ".*", "--key-file", str(key)).exit_code == 0
+    assert all(request.headers["Authorization"].startswith("PandoMQ-Key 2:") for request in api.requests)

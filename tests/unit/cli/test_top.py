@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pandomq.cli.failures import Failure, NoBroker
-from pandomq.cli.top import Look, _looks, rates
+from pandomq.cli.top import TopSample, _looks, rates
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake_api import FakeApi
 
@@ -26,18 +26,18 @@ def overview(publish: int, rate: float = 0.0) -> dict[str, Any]:
 
 
 def test_rates_are_of_the_interval() -> None:
-    before, now = Look(10.0, overview(100), []), Look(12.0, overview(500), [])
+    before, now = TopSample(10.0, overview(100), []), TopSample(12.0, overview(500), [])
     assert rates(before, now)["publish"] == 200.0
-    assert rates(None, Look(0.0, overview(100, rate=7.5), []))["publish"] == 7.5
+    assert rates(None, TopSample(0.0, overview(100, rate=7.5), []))["publish"] == 7.5
 
 
 def test_a_broker_that_was_started_anew_has_no_negative_rates() -> None:
-    assert rates(Look(0.0, overview(100), []), Look(1.0, overview(3), []))["publish"] == 0.0
+    assert rates(TopSample(0.0, overview(100), []), TopSample(1.0, overview(3), []))["publish"] == 0.0
 
 
 def test_a_broker_without_counters_has_rates_of_nothing() -> None:
-    assert set(rates(None, Look(0.0, {}, [])).values()) == {0.0}
-    assert set(rates(Look(0.0, {}, []), Look(1.0, {}, [])).values()) == {0.0}
+    assert set(rates(None, TopSample(0.0, {}, [])).values()) == {0.0}
+    assert set(rates(TopSample(0.0, {}, []), TopSample(1.0, {}, [])).values()) == {0.0}
 
 
 @pytest.mark.parametrize("paged", [True, False])
@@ -62,10 +62,12 @@ def test_json_is_a_line_for_each_look(ask: Type, api: FakeApi) -> None:
     assert json.loads(lines[1])["totals"]["queues"] == 3
 
 
-def test_somebody_who_watches_sees_the_broker_come_back() -> None:
-    script: Iterator[Look | Failure] = iter([Look(0.0, overview(1), []), NoBroker("gone"), Look(2.0, overview(5), [])])
+def test_top_shows_when_the_broker_comes_back() -> None:
+    script: Iterator[TopSample | Failure] = iter(
+        [TopSample(0.0, overview(1), []), NoBroker("gone"), TopSample(2.0, overview(5), [])]
+    )
 
-    def take() -> Look:
+    def take() -> TopSample:
         step = next(script)
         if isinstance(step, Failure):
             raise step
@@ -79,7 +81,7 @@ def test_somebody_who_watches_sees_the_broker_come_back() -> None:
 
 
 def test_a_broker_that_was_never_there_is_not_waited_for() -> None:
-    def take() -> Look:
+    def take() -> TopSample:
         raise NoBroker("none")
 
     with pytest.raises(NoBroker):

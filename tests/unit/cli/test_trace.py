@@ -23,7 +23,7 @@ def test_a_part_is_traced(ask: Type, api: FakeApi, sample: str, part: float) -> 
     assert [request.body for request in api.requests if request.method == "PUT"] == [
         {"tracing": True, "trace_sample": part}
     ]
-    assert result.stderr == "1 % of the messages in vhost '/' are traced, to the stream pandomq.trace\n"
+    assert result.stderr == "1 % of the messages in vhost '/' are traced to the stream pandomq.trace\n"
 
 
 def test_without_a_part_it_is_as_before(ask: Type, api: FakeApi) -> None:
@@ -32,14 +32,14 @@ def test_without_a_part_it_is_as_before(ask: Type, api: FakeApi) -> None:
     assert [request.body for request in api.requests if request.method == "PUT"] == [{"tracing": True}] * 2
 
 
-def test_it_ends(ask: Type, api: FakeApi) -> None:
-    assert ask("trace", "off").stderr == "vhost '/' is not traced any more\n"
+def test_trace_off_ends_the_trace(ask: Type, api: FakeApi) -> None:
+    assert ask("trace", "off").stderr == "vhost '/' is no longer traced\n"
     assert ask("ctl", "trace_off").exit_code == 0
     assert [request.body for request in api.requests if request.method == "PUT"] == [{"tracing": False}] * 2
 
 
 @pytest.mark.parametrize("sample", ["0", "2", "101%", "-1%", "some", "%", ""])
-def test_what_is_no_part_is_wrong_use(ask: Type, api: FakeApi, sample: str) -> None:
+def test_a_malformed_sample_is_a_usage_error(ask: Type, api: FakeApi, sample: str) -> None:
     assert ask("trace", "on", "--sample", sample).exit_code == 2
     assert api.requests == []
 
@@ -47,7 +47,10 @@ def test_what_is_no_part_is_wrong_use(ask: Type, api: FakeApi, sample: str) -> N
 def test_a_vhost_that_is_not_there_is_not_made(ask: Type, api: FakeApi) -> None:
     for word in ("on", "off"):
         result = ask("trace", word, "--vhost", "nowhere")
-        assert (result.exit_code, result.stderr) == (1, "pandomq: there is no vhost 'nowhere'\n")
+        assert (result.exit_code, result.stderr) == (
+            1,
+            "pandomq: vhost 'nowhere' does not exist; `pandomq vhosts list` lists the vhosts\n",
+        )
     assert all(request.method == "GET" for request in api.requests)
 
 

@@ -1,7 +1,7 @@
 """Brokers that found a cluster, with disks and links that a seed breaks: crashes, lost stores, cut links at any point.
 
-What a link carries arrives in order or not at all. What a broker had sent may still arrive after it died, and even
-after its store was lost; a new link to it comes after the end of the old one was noticed.
+The messages of a link arrive in order or not at all. A broker's messages may still arrive after it died, and even after
+its store was lost; a new link to it comes after the end of the old one was noticed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
-from pandomq.cluster.founding import Begin, Founding, Join, Primary, Save, Send
+from pandomq.cluster.founding import Begin, Founding, Join, Primary, Save, SendFounding
 from pandomq.cluster.founding_messages import (
-    Attempt,
+    FoundingAttempt,
     FoundingMessage,
     decode_attempt,
     decode_message,
@@ -20,7 +20,7 @@ from pandomq.cluster.founding_messages import (
 )
 
 END = None
-"""What a link brings last."""
+"""The last item on a link."""
 
 
 class Store:
@@ -50,7 +50,7 @@ class World:
     def _new_store(self, name: str) -> Store:
         return Store(f"{name}-{self.random.getrandbits(64):x}")
 
-    # What can happen.
+    # Possible events.
 
     def start(self, name: str, *, bootstrap: bool = False) -> None:
         if name in self.running:
@@ -70,7 +70,7 @@ class World:
         self._carry_out(name)
 
     def crash(self, name: str) -> None:
-        """Whatever the disk was asked for and had not done is forgotten."""
+        """The disk forgets all requests that it has not completed."""
         if self.running.pop(name, None) is None:
             return
         self.disk[name].clear()
@@ -143,7 +143,7 @@ class World:
 
     def _carry_out(self, name: str) -> None:
         for effect in self.running[name].take_effects():
-            if not isinstance(effect, Send):
+            if not isinstance(effect, SendFounding):
                 self.disk[name].append(effect)
             elif (name, effect.peer) in self.pipes and END not in self.pipes[name, effect.peer]:
                 self.pipes[name, effect.peer].append(effect.message)
@@ -183,7 +183,7 @@ class World:
                 for pair in list(self.pipes):
                     self.deliver(pair)
 
-    # What must hold.
+    # Invariants.
 
     def check(self) -> None:
         voting = {store.cluster_id for store in self.stores.values() if store.votes}
@@ -195,7 +195,7 @@ class World:
         for store in self.stores.values():
             assert not store.cluster_id or any(cluster_id == store.cluster_id for cluster_id, _ in self.begun)
 
-    def attempt_of(self, name: str) -> Attempt:
+    def attempt_of(self, name: str) -> FoundingAttempt:
         attempt = decode_attempt(self.stores[name].attempt)
         assert attempt is not None
         return attempt

@@ -10,7 +10,7 @@ from pandomq.cluster.dialer import Dialer
 from pandomq.cluster.hello import Hello
 from pandomq.cluster.introduction import LinkRefused
 from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX, LINK_HEARTBEAT_S, LINK_MESSAGE_BYTES_MAX, NONCE_BYTES
-from pandomq.cluster.parcels import CHANNEL
+from pandomq.cluster.peer_messages import CHANNEL
 from pandomq.kernel import Scanner
 from pandomq.methods import ChannelOpen, ChannelOpenOk, MethodInput
 from pandomq.wire.connection import Connection
@@ -47,7 +47,7 @@ class Meeting:
         self.not_accepted: NotAccepted | None = None
         self.accepted: Hello | None = None
         self.inputs: list[Input] = []
-        """What came once the channel was open."""
+        """The inputs after the channel was opened."""
 
     def run(self) -> Meeting:
         """Until nobody has anything to say."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.cluster.founding import Begin, Founding, Join, Primary, Save, Send
+from pandomq.cluster.founding import Begin, Founding, Join, Primary, Save, SendFounding
 from pandomq.cluster.founding_messages import (
-    Attempt,
     BadFoundingMessage,
     Founder,
+    FoundingAttempt,
     Tell,
     decode_message,
     encode_message,
@@ -37,7 +37,7 @@ def test_when_nothing_breaks_all_vote_in_one_cluster(names: str) -> None:
 
 @pytest.mark.proves("R21")
 @pytest.mark.parametrize("names", ["ab", "abc"])
-def test_whatever_breaks_one_cluster_begins_and_nobody_forgets_a_vote(names: str) -> None:
+def test_one_cluster_begins_and_no_broker_forgets_a_vote_whatever_breaks(names: str) -> None:
     for seed in range(SCHEDULES):
         world = World(names, seed)
         for _ in range(STEPS):
@@ -61,7 +61,7 @@ def test_a_cluster_of_which_all_but_one_lost_their_stores_is_not_founded_again()
 
 @pytest.mark.proves("R21")
 @pytest.mark.parametrize("by", ["a", "b"])
-def test_who_is_told_to_founds_alone_and_the_first_stores_of_the_others_vote(by: str) -> None:
+def test_a_broker_with_bootstrap_founds_alone_and_the_first_stores_of_the_others_vote(by: str) -> None:
     world = World("abc", 1)
     world.start(by, bootstrap=True)
     world.sync(by)
@@ -93,7 +93,7 @@ def everybody_votes(self: Founding, effect: Begin | Join) -> None:
     END(self, Begin(effect.attempt) if lost and effect.attempt is not None else effect)
 
 
-def unsaved_is_told(self: Founding, attempt: Attempt) -> None:
+def unsaved_is_told(self: Founding, attempt: FoundingAttempt) -> None:
     SAVE(self, attempt)
     self._saves_awaited = 0
     self._tell_all()
@@ -116,7 +116,7 @@ def test_the_search_finds_planted_bugs(monkeypatch: pytest.MonkeyPatch, method: 
     monkeypatch.setattr(Founding, method, replacement)
     monkeypatch.setattr(Founding, "saved", lambda self: SAVED(self) if self._saves_awaited else None)
     with pytest.raises(AssertionError):
-        test_whatever_breaks_one_cluster_begins_and_nobody_forgets_a_vote("abc")
+        test_one_cluster_begins_and_no_broker_forgets_a_vote_whatever_breaks("abc")
 
 
 # One broker.
@@ -129,55 +129,55 @@ def founding(name: str, names: str = "abc", *, store: str = "s", joins: bool = F
     return made
 
 
-def told(store: str, names: str = "abc", cluster_id: str = "", attempt: Attempt | None = None) -> Tell:
+def told(store: str, names: str = "abc", cluster_id: str = "", attempt: FoundingAttempt | None = None) -> Tell:
     return Tell(store, tuple(names), cluster_id, attempt)
 
 
-def test_it_says_for_whom_it_waits() -> None:
+def test_the_missing_primaries_are_named() -> None:
     one = founding("a")
-    assert one.waiting == "it waits for b, c"
+    assert one.waiting == "waiting for b, c"
     one.connected("b")
-    assert one.waiting == "it waits for b, c"
+    assert one.waiting == "waiting for b, c"
     one.received("b", told("t"))
-    assert one.waiting == "it waits for c"
+    assert one.waiting == "waiting for c"
     one.disconnected("b")
-    assert one.waiting == "it waits for b, c"
+    assert one.waiting == "waiting for b, c"
 
 
-def test_it_says_who_is_configured_otherwise_and_founds_nothing() -> None:
+def test_a_primary_with_a_different_list_is_named_and_nothing_is_founded() -> None:
     one = founding("a")
     for peer in "bc":
         one.connected(peer)
     one.received("b", told("t"))
     one.received("c", told("u", "ac"))
-    assert one.waiting == "c is configured with other primaries: a, c"
-    assert all(isinstance(effect, Send) for effect in one.take_effects())
+    assert one.waiting == "c is configured with different primaries: a, c"
+    assert all(isinstance(effect, SendFounding) for effect in one.take_effects())
 
 
-def test_it_joins_neither_of_two_clusters() -> None:
+def test_a_broker_connected_to_two_clusters_joins_neither() -> None:
     one = founding("a")
     one.connected("b")
     one.connected("c")
-    one.received("b", told("t", cluster_id="x", attempt=Attempt(1, "x", (Founder("a", "", ""),), "d")))
+    one.received("b", told("t", cluster_id="x", attempt=FoundingAttempt(1, "x", (Founder("a", "", ""),), "d")))
     one.received("c", told("u", cluster_id="y"))
-    assert one.waiting == "it hears of different clusters: x, y"
-    assert all(isinstance(effect, Send) for effect in one.take_effects())
+    assert one.waiting == "connected to brokers of different clusters: x, y"
+    assert all(isinstance(effect, SendFounding) for effect in one.take_effects())
 
 
-def test_one_that_is_to_join_founds_nothing() -> None:
+def test_a_broker_that_joins_a_cluster_founds_nothing() -> None:
     one, first = founding("b", joins=True), founding("a")
     one.connected("a")
-    assert one.waiting == "it waits for a broker of the cluster that it is to join"
+    assert one.waiting == "waiting for a broker of the cluster that it joins"
     for effect in one.take_effects():
-        assert isinstance(effect, Send)
+        assert isinstance(effect, SendFounding)
         first.connected("b")
         first.connected("c")
         first.received("c", told("u"))
         first.received("b", effect.message)
-    assert first.waiting == "b is configured with other primaries: none"
+    assert first.waiting == "b is configured with different primaries: none"
 
 
-def test_what_is_not_saved_is_not_told() -> None:
+def test_a_state_is_sent_only_after_it_was_saved() -> None:
     one = founding("a", "ab")
     one.connected("b")
     one.received("b", told("t", "ab"))
@@ -186,7 +186,7 @@ def test_what_is_not_saved_is_not_told() -> None:
     one.tick(10_000)
     assert one.take_effects() == []
     one.saved()
-    assert all(isinstance(effect, Send) for effect in one.take_effects())
+    assert all(isinstance(effect, SendFounding) for effect in one.take_effects())
 
 
 def test_too_long_a_list_is_not_begun_with() -> None:
@@ -197,15 +197,15 @@ def test_too_long_a_list_is_not_begun_with() -> None:
     for name in names[1:]:
         one.connected(name)
         one.received(name, Tell("t", tuple(sorted(names)), "", None))
-    assert one.waiting == "names and addresses of the primaries are too long"
+    assert one.waiting == "the names and addresses of the primaries are too long"
 
 
 @pytest.mark.parametrize("data", [b"", b"\x02", b"\x01\x91\x07", b"\x01\x92\x01\xa1\xff"])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_malformed_messages_are_refused(data: bytes) -> None:
     with pytest.raises(BadFoundingMessage):
         decode_message(data)
 
 
 def test_messages_come_back_as_they_were() -> None:
-    message = told("s", cluster_id="x", attempt=Attempt(3, "x", (Founder("a", "h:1", "s"),), "a"))
+    message = told("s", cluster_id="x", attempt=FoundingAttempt(3, "x", (Founder("a", "h:1", "s"),), "a"))
     assert decode_message(encode_message(message)) == message

@@ -6,9 +6,9 @@ import pytest
 
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
 from pandomq.cluster.hello import Proven, Welcome, decode_answer, decode_hello, encode, objection
-from pandomq.cluster.introduction import Stage
+from pandomq.cluster.introduction import IntroductionStage
 from pandomq.cluster.limits import HELLO_BYTES_MAX
-from pandomq.cluster.parcels import CHANNEL, Kind, pack
+from pandomq.cluster.peer_messages import CHANNEL, PeerMessageKind, pack
 from pandomq.cluster.proof import Side, is_proven, prove
 from pandomq.kernel import PublishRun
 from pandomq.wire.offer import Offer
@@ -17,16 +17,16 @@ from tests.unit.cluster.meeting import KEY, Meeting, hello
 
 def test_brokers_with_one_key_are_linked_and_know_each_other() -> None:
     meeting = Meeting(hello("n1", expected="n2", http="h1:1"), hello("n2", amqp="h2:2")).run()
-    assert meeting.dialer.stage is Stage.OPEN
+    assert meeting.dialer.stage is IntroductionStage.OPEN
     assert meeting.accepted is not None and (meeting.accepted.name, meeting.accepted.http) == ("n1", "h1:1")
     assert meeting.dialer.theirs is not None and meeting.dialer.theirs.amqp == "h2:2"
 
 
 @pytest.mark.parametrize("size", [1, 1000, 131_064, 131_065, 3_000_000])
-def test_what_is_packed_arrives_as_one_message(size: int) -> None:
+def test_packed_bytes_arrive_as_one_message(size: int) -> None:
     meeting = Meeting(hello("n1"), hello("n2")).run()
     body = bytes(index % 251 for index in range(size))
-    for data in pack(Kind.REPLICA, body):
+    for data in pack(PeerMessageKind.REPLICA, body):
         meeting.heard(bytes(data))
     (run,) = meeting.inputs
     assert isinstance(run, PublishRun) and len(run) == 1
@@ -35,7 +35,7 @@ def test_what_is_packed_arrives_as_one_message(size: int) -> None:
     assert message.body == body
 
 
-def test_a_wrong_key_is_noticed_by_the_dialing_side_and_both_say_so() -> None:
+def test_a_wrong_key_is_noticed_by_the_dialing_side_and_both_report_it() -> None:
     meeting = Meeting(hello("n1"), hello("n2"), dialed_key=b"another key").run()
     assert meeting.refused is not None and meeting.refused.reason == "n1 and n2 have different cluster keys"
     assert meeting.not_accepted is not None and meeting.not_accepted.reason == meeting.refused.reason
@@ -50,10 +50,10 @@ def _challenged(greeting: bytes) -> tuple[Acceptance, bytes]:
     return acceptance, welcome.hello
 
 
-def test_who_does_not_look_at_proofs_and_has_another_key_is_not_accepted() -> None:
+def test_a_broker_that_ignores_proofs_and_has_another_key_is_not_accepted() -> None:
     greeting = encode(hello("n1"))
     acceptance, dialed = _challenged(greeting)
-    with pytest.raises(NotAccepted, match="n1 has not proven that it has the key of this cluster"):
+    with pytest.raises(NotAccepted, match="n1 has not proven that it knows the key of this cluster"):
         acceptance.accept(encode(Proven(prove(b"another key", Side.DIALING, greeting, dialed))))
 
 
@@ -77,8 +77,8 @@ def test_a_proof_cannot_be_sent_back_to_its_maker() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\xc1" * 100, b"\x90"])
-def test_what_is_no_hello_is_refused_without_an_answer(data: bytes) -> None:
-    with pytest.raises(NotAccepted, match="its hello cannot be read") as refused:
+def test_a_malformed_hello_is_refused_without_an_answer(data: bytes) -> None:
+    with pytest.raises(NotAccepted, match="the peer's greeting is malformed") as refused:
         Acceptance(KEY, hello("n2")).greet(data)
     assert refused.value.answer is None
 
@@ -89,7 +89,7 @@ def test_a_hello_that_is_too_long_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", encode(Welcome(b"", b"")), encode(hello("n1"))])
-def test_what_is_no_proof_is_none(data: bytes) -> None:
+def test_a_malformed_proof_is_refused(data: bytes) -> None:
     acceptance, _ = _challenged(encode(hello("n1")))
     with pytest.raises(NotAccepted):
         acceptance.accept(data)
@@ -99,13 +99,17 @@ def test_what_is_no_proof_is_none(data: bytes) -> None:
     ("dialing", "dialed", "reason"),
     [
         ({"cluster_id": "c2"}, {}, "n1 belongs to cluster c2, n2 to cluster c1"),
-        ({"oldest": 3, "newest": 4}, {}, "n1 speaks versions 3 to 4 of the link protocol, n2 1 to 1"),
-        ({}, {"oldest": 3, "newest": 4}, "n1 speaks versions 1 to 1 of the link protocol, n2 3 to 4"),
-        ({"life": "x", "expected": "n2"}, {"life": "x"}, "n1 dialed itself: its own address is given for n2"),
-        ({"expected": "n3"}, {}, "n1 dialed n3, but the broker at that address is n2"),
+        ({"oldest": 3, "newest": 4}, {}, "n1 supports versions 3 to 4 of the link protocol, n2 supports 1 to 1"),
+        ({}, {"oldest": 3, "newest": 4}, "n1 supports versions 1 to 1 of the link protocol, n2 supports 3 to 4"),
+        (
+            {"life": "x", "expected": "n2"},
+            {"life": "x"},
+            "n1 connected to itself: its own address is configured for n2",
+        ),
+        ({"expected": "n3"}, {}, "n1 connected to n3, but the broker at that address is n2"),
     ],
 )
-def test_who_does_not_belong_together_is_told_the_same_on_both_sides(
+def test_brokers_that_do_not_belong_together_get_the_same_reason_on_both_sides(
     dialing: dict[str, object], dialed: dict[str, object], reason: str
 ) -> None:
     meeting = Meeting(hello("n1", **dialing), hello("n2", **dialed)).run()
@@ -115,21 +119,24 @@ def test_who_does_not_belong_together_is_told_the_same_on_both_sides(
 
 def test_two_of_one_name_are_not_linked() -> None:
     meeting = Meeting(hello("n1", life="a"), hello("n1", life="b")).run()
-    assert meeting.refused is not None and meeting.refused.reason == "both brokers are named n1"
+    assert meeting.refused is not None and meeting.refused.reason == "both brokers are named n1: rename one of them"
 
 
 def test_a_store_without_a_cluster_may_link_with_any() -> None:
-    assert Meeting(hello("n1", cluster_id=""), hello("n2")).run().dialer.stage is Stage.OPEN
-    assert Meeting(hello("n1"), hello("n2", cluster_id="")).run().dialer.stage is Stage.OPEN
+    assert Meeting(hello("n1", cluster_id=""), hello("n2")).run().dialer.stage is IntroductionStage.OPEN
+    assert Meeting(hello("n1"), hello("n2", cluster_id="")).run().dialer.stage is IntroductionStage.OPEN
 
 
 def test_versions_that_overlap_are_enough() -> None:
-    assert Meeting(hello("n1", oldest=1, newest=2), hello("n2", oldest=2, newest=3)).run().dialer.stage is Stage.OPEN
+    assert (
+        Meeting(hello("n1", oldest=1, newest=2), hello("n2", oldest=2, newest=3)).run().dialer.stage
+        is IntroductionStage.OPEN
+    )
 
 
-def test_a_broker_that_takes_no_others_says_so() -> None:
+def test_a_broker_that_accepts_no_links_refuses_them_with_a_reason() -> None:
     meeting = Meeting(hello("n1"), hello("n2"), offer=Offer(version="test")).run()
-    assert meeting.refused is not None and "takes no other brokers at this address" in meeting.refused.reason
+    assert meeting.refused is not None and "accepts no brokers at this address" in meeting.refused.reason
 
 
 def test_every_octet_of_both_hellos_is_covered_by_the_proofs() -> None:
@@ -147,12 +154,14 @@ def test_every_octet_of_both_hellos_is_covered_by_the_proofs() -> None:
 def test_a_broker_may_dial_itself_for_a_tunnel_and_for_nothing_else() -> None:
     own = {"life": "the same", "cluster_id": "c1"}
     assert objection(hello("n1", purpose="tunnel", user="u", **own), hello("n1", **own)) is None
-    assert "dialed itself" in (objection(hello("n1", **own), hello("n1", **own)) or "")
+    assert "connected to itself" in (objection(hello("n1", **own), hello("n1", **own)) or "")
     other = hello("n1", life="another", cluster_id="c1")
-    assert "both brokers are named n1" in (objection(hello("n1", purpose="trunk", **own), other) or "")
+    assert "both brokers are named n1: rename one of them" in (
+        objection(hello("n1", purpose="trunk", **own), other) or ""
+    )
 
 
-def test_what_a_broker_is_asked_for_and_does_not_know_is_refused() -> None:
+def test_a_link_for_an_unknown_purpose_is_refused() -> None:
     meeting = Meeting(hello("n1", purpose="balloon"), hello("n2")).run()
     assert meeting.accepted is None
     assert meeting.refused is not None and "balloon" in meeting.refused.reason

@@ -1,26 +1,26 @@
-"""What a broker tells of its load, as bytes."""
+"""A broker's report of its load, as bytes."""
 
 from __future__ import annotations
 
 import pytest
 
-from pandomq.cluster.load import VERSION, BadLoadMessage, Load, decode_load, encode_load
+from pandomq.cluster.load import VERSION, BadLoadMessage, ClientLoad, decode_load, encode_load
 
 
-def test_what_is_said_is_heard() -> None:
-    assert decode_load(encode_load(Load(0))) == Load(0)
-    assert decode_load(encode_load(Load(2**32))) == Load(2**32)
+def test_loads_are_decoded_as_they_were_encoded() -> None:
+    assert decode_load(encode_load(ClientLoad(0))) == ClientLoad(0)
+    assert decode_load(encode_load(ClientLoad(2**32))) == ClientLoad(2**32)
 
 
-def test_another_version_is_not_heard() -> None:
+def test_a_load_of_another_version_is_ignored() -> None:
     assert decode_load(bytes((VERSION + 1,)) + b"whatever") is None
 
 
-def test_a_later_one_may_say_more() -> None:
-    assert decode_load(encode_load(Load(3))[:1] + b"\x92\x03\x07") == Load(3)
+def test_a_load_with_more_fields_is_decoded() -> None:
+    assert decode_load(encode_load(ClientLoad(3))[:1] + b"\x92\x03\x07") == ClientLoad(3)
 
 
 @pytest.mark.parametrize("data", [b"", bytes((VERSION,)), bytes((VERSION,)) + b"\x91\xff", bytes((VERSION,)) + b"\xc1"])
-def test_nonsense_is_told_apart(data: bytes) -> None:
+def test_malformed_loads_are_refused(data: bytes) -> None:
     with pytest.raises(BadLoadMessage):
         decode_load(data)

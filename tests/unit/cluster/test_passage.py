@@ -6,7 +6,7 @@ import pytest
 
 from pandomq.cluster.acceptance import Acceptance, NotAccepted
 from pandomq.cluster.hello import Hello, Objection, encode
-from pandomq.cluster.introduction import LinkRefused, Stage
+from pandomq.cluster.introduction import IntroductionStage, LinkRefused
 from pandomq.cluster.limits import DIAL_MS_MAX
 from pandomq.cluster.passage import Knock, Passage, ask_for_passage
 from pandomq.kernel import Scanner
@@ -48,7 +48,7 @@ def passage(**said: object) -> Passage:
     return Passage(KEY, ask_for_passage(hello("n2", expected="n3", members=(("n1", "a"),), **said), "n1"), NOW_MS)
 
 
-def test_it_is_open_when_the_one_in_between_says_so_and_what_follows_comes_from_beyond() -> None:
+def test_a_passage_is_open_when_the_relaying_broker_accepts_it() -> None:
     dialing, dialed = passage(), Dialed()
     assert not talk(dialing, dialed)
     assert dialed.asked is not None
@@ -59,21 +59,21 @@ def test_it_is_open_when_the_one_in_between_says_so_and_what_follows_comes_from_
     assert not dialing.data_to_send(), "nothing more is for the one in between"
 
 
-def test_a_refusal_is_passed_on_in_its_words() -> None:
+def test_the_reason_of_a_refusal_is_passed_on() -> None:
     dialing, dialed = passage(), Dialed()
     talk(dialing, dialed)
-    dialed.connection.challenge(encode(Objection("it has no direct link to n1, either", lasting=False)))
-    with pytest.raises(LinkRefused, match="it has no direct link to n1, either") as refused:
+    dialed.connection.challenge(encode(Objection("this broker has no direct link to n1 either", lasting=False)))
+    with pytest.raises(LinkRefused, match="this broker has no direct link to n1 either") as refused:
         dialing.receive(dialed.connection.data_to_send())
     assert not refused.value.lasting
 
 
-def test_who_has_another_key_is_asked_for_nothing() -> None:
+def test_a_broker_with_another_key_is_asked_for_nothing() -> None:
     with pytest.raises(LinkRefused, match="different cluster keys"):
         talk(passage(), Dialed(b"another key"))
 
 
-def test_it_does_not_wait_for_ever() -> None:
+def test_a_passage_does_not_wait_for_ever() -> None:
     dialing, dialed = passage(), Dialed()
     talk(dialing, dialed)
     dialing.tick(NOW_MS + DIAL_MS_MAX - 1)
@@ -81,12 +81,12 @@ def test_it_does_not_wait_for_ever() -> None:
         dialing.tick(NOW_MS + DIAL_MS_MAX)
 
 
-def test_a_knock_hears_who_is_there_and_proves_nothing() -> None:
+def test_a_knock_learns_the_name_of_the_broker_and_proves_nothing() -> None:
     knock, dialed = Knock(KEY, hello("n2", expected="n3"), NOW_MS), Dialed()
     assert talk(knock, dialed)
-    assert knock.stage is Stage.TUNING and dialed.asked is None
+    assert knock.stage is IntroductionStage.TUNING and dialed.asked is None
 
 
-def test_a_knock_at_a_stranger_is_answered_by_nobody() -> None:
+def test_a_knock_at_a_broker_with_another_key_is_refused() -> None:
     with pytest.raises(LinkRefused, match="different cluster keys"):
         talk(Knock(KEY, hello("n2"), NOW_MS), Dialed(b"another key"))

@@ -1,4 +1,4 @@
-"""What a root is told of a client that is connected elsewhere."""
+"""The data that a root receives about a client of another broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def identity(client: int, hello: Hello = HELLO) -> int:
     return identity_of(vouch(hello, purpose="tunnel", user="u", peer="p", properties=b"", client=client))
 
 
-def test_connections_are_told_apart_and_newer_ones_from_older() -> None:
+def test_connections_have_distinct_and_ascending_identities() -> None:
     assert identity(0) == 0
     assert 0 < identity(1) < identity(2) < 2**63
     elsewhere = Hello(oldest=1, newest=1, name="n3", nonce=bytes(32), life="fedcba9876543210" * 2)

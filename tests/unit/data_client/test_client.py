@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pandomq import chunk_form
-from pandomq.chunk_form import Row
+from pandomq.chunk_form import MessageRow
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import NoSuchStream, NotAllowed, OffsetGone, PreconditionFailed, Unreachable
-from pandomq.data_client.records import ChunkRow, StreamRange
+from pandomq.data_client.records import IndexedChunk, StreamRange
 
 from .broker_double import BrokerDouble, Reply, broker_double
 
@@ -21,7 +21,9 @@ ROWS = 10
 
 
 def chunk(number: int) -> bytes:
-    rows = [Row(offset, 1, b"", b"s", b"", b"%d" % offset) for offset in range(ROWS * number, ROWS * (number + 1))]
+    rows = [
+        MessageRow(offset, 1, b"", b"s", b"", b"%d" % offset) for offset in range(ROWS * number, ROWS * (number + 1))
+    ]
     return chunk_form.encode(rows)
 
 
@@ -71,7 +73,7 @@ def test_a_range() -> None:
 
 def test_an_index_in_several_answers() -> None:
     with broker_double(stream_of(5)) as double, DataClient(double.url, timeout_s=5) as client:
-        assert client.index("s", 0, 50) == [ChunkRow(10 * at, 10 * at + 9, 10, 700, at, at) for at in range(5)]
+        assert client.index("s", 0, 50) == [IndexedChunk(10 * at, 10 * at + 9, 10, 700, at, at) for at in range(5)]
 
 
 def test_chunks_come_in_order_with_one_request_ahead() -> None:
@@ -122,7 +124,7 @@ def test_a_damaged_chunk_is_had_from_another_broker() -> None:
             list(client.chunks("s", 0, 60))
 
 
-def test_who_is_behind_is_waited_for() -> None:
+def test_a_broker_that_is_behind_is_waited_for() -> None:
     known = [2]
 
     def catches_up(fields: Fields, payload: bytes) -> Reply:
@@ -134,7 +136,7 @@ def test_who_is_behind_is_waited_for() -> None:
         assert len(list(client.chunks("s", 0, 50))) == 5
 
 
-def test_refusals_are_told_at_once() -> None:
+def test_refusals_are_raised_at_once() -> None:
     answers: dict[str, Fields] = {
         "gone": {"error": 410, "text": "too old", "first_offset": 77},
         "absent": {"error": 404, "text": "no stream 'absent'"},
@@ -157,7 +159,7 @@ def test_refusals_are_told_at_once() -> None:
         client.close()
 
 
-def test_a_wrong_password_is_told_at_once() -> None:
+def test_a_wrong_password_is_raised_at_once() -> None:
     with broker_double(stream_of(1)) as double:
         client = DataClient(f"amqp://user:hidden-word@{double.host}", timeout_s=30)
         with pytest.raises(NotAllowed) as caught:
@@ -165,7 +167,7 @@ def test_a_wrong_password_is_told_at_once() -> None:
         assert "hidden-word" not in repr(caught.value)
 
 
-def test_what_only_the_root_does_is_asked_of_the_root() -> None:
+def test_requests_that_only_the_root_handles_go_to_the_root() -> None:
     commits: list[Fields] = []
 
     def root(fields: Fields, _payload: bytes) -> Reply:
@@ -188,7 +190,7 @@ def test_what_only_the_root_does_is_asked_of_the_root() -> None:
         client.close()
 
 
-def test_a_root_that_lost_its_office_names_the_next() -> None:
+def test_a_former_root_names_the_next_one() -> None:
     with broker_double(lambda fields, _: ({"batch": 8}, b"")) as second:
         deposed = {"error": 421, "text": "not the root", "root": second.data_address}
         with broker_double(lambda fields, _: (deposed, b"")) as first:
@@ -197,7 +199,7 @@ def test_a_root_that_lost_its_office_names_the_next() -> None:
             client.close()
 
 
-def test_what_cannot_be_done_now_is_tried_again() -> None:
+def test_a_request_that_cannot_be_handled_now_is_tried_again() -> None:
     answers: list[Fields] = [{"error": 503, "text": "in a moment"}, {"error": 503, "text": "in a moment"}, {"batch": 9}]
     with broker_double(lambda fields, _: (answers.pop(0), b"")) as double:
         client = DataClient(double.url, timeout_s=10)
@@ -205,7 +207,7 @@ def test_what_cannot_be_done_now_is_tried_again() -> None:
         client.close()
 
 
-def test_nobody_there_is_told_when_the_time_is_over() -> None:
+def test_a_missing_broker_is_reported_when_the_time_is_over() -> None:
     with broker_double(stream_of(1)) as double:
         url = double.url
     client = DataClient(url, timeout_s=0.5)
@@ -222,8 +224,11 @@ def test_a_broker_without_a_data_port() -> None:
         DataClient(double.url, timeout_s=0.3).range("s")
 
 
-def test_a_silent_stream_end_is_told_when_the_time_is_over() -> None:
-    with broker_double(stream_of(1)) as double, pytest.raises(Unreachable, match="could not be read from 10 to 50"):
+def test_a_stream_that_does_not_grow_is_reported_when_the_time_is_over() -> None:
+    with (
+        broker_double(stream_of(1)) as double,
+        pytest.raises(Unreachable, match="could not be read from offset 10 to 50"),
+    ):
         list(DataClient(double.url, timeout_s=0.5).chunks("s", 0, 50))
 
 
@@ -231,7 +236,7 @@ def test_a_silent_stream_end_is_told_when_the_time_is_over() -> None:
     "answer", [{"sizes": [5], "ends": [10], "next_offset": 10}, {"sizes": [], "ends": [1], "next_offset": 1},
                {"sizes": [], "ends": []}, {"sizes": "x", "ends": [], "next_offset": 3}]
 )  # fmt: skip
-def test_an_answer_that_makes_no_sense_is_not_believed(answer: Fields) -> None:
+def test_a_malformed_answer_is_tried_again(answer: Fields) -> None:
     with broker_double(lambda fields, _: (answer, b"")) as double, pytest.raises(Unreachable):
         DataClient(double.url, timeout_s=0.3).read("s", 0, 10)
 

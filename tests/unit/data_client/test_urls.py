@@ -6,17 +6,17 @@ import pytest
 
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import BadUrl
-from pandomq.data_client.urls import Address, Login, Tls, parse_urls
+from pandomq.data_client.urls import Address, TlsOptions, UrlLogin, parse_urls
 
 
-def test_one_broker() -> None:
+def test_a_url_gives_the_address_and_the_login() -> None:
     brokers = parse_urls("amqp://me:pass%2Fword@host:1234/my%2Fvhost")
     assert brokers.addresses == (Address("host", 1234),)
-    assert brokers.login == Login("me", "pass/word", "my/vhost")
+    assert brokers.login == UrlLogin("me", "pass/word", "my/vhost")
     assert brokers.tls is None
 
 
-def test_what_is_left_out() -> None:
+def test_missing_parts_of_a_url_have_defaults() -> None:
     assert parse_urls("amqp://host") == parse_urls("amqp://guest:guest@host:5672/")
     assert parse_urls("amqps://host").addresses == (Address("host", 5671),)
 
@@ -32,12 +32,12 @@ def test_what_is_left_out() -> None:
 def test_several_brokers(urls: str) -> None:
     brokers = parse_urls(urls)
     assert brokers.addresses == (Address("h1", 1), Address("h2", 2), Address("::1", 3))
-    assert brokers.login == Login("u", "p", "v")
+    assert brokers.login == UrlLogin("u", "p", "v")
 
 
 def test_tls_as_rabbitmq_writes_it() -> None:
     url = "amqps://host?cacertfile=/ca.pem&certfile=/c.pem&keyfile=/k.pem&verify=verify_none&heartbeat=10"
-    assert parse_urls(url).tls == Tls("/ca.pem", "/c.pem", "/k.pem", verify=False)
+    assert parse_urls(url).tls == TlsOptions("/ca.pem", "/c.pem", "/k.pem", verify=False)
 
 
 def test_a_certificate_instead_of_a_password() -> None:
@@ -64,7 +64,7 @@ def test_a_certificate_instead_of_a_password() -> None:
         "amqp://h1,amqps://h2",
     ],
 )
-def test_what_is_no_url_is_refused(urls: str) -> None:
+def test_malformed_urls_are_refused(urls: str) -> None:
     with pytest.raises(BadUrl):
         parse_urls(urls)
 

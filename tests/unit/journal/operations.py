@@ -1,4 +1,4 @@
-"""What may happen to a store, as values that hypothesis can choose, shrink and print."""
+"""The operations on a store, as values that hypothesis can choose, shrink and print."""
 
 from __future__ import annotations
 

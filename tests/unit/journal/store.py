@@ -1,8 +1,8 @@
-"""A journal on a simulated disk, its owner, and what they ought to know: the obvious second definition.
+"""A journal on a simulated disk, its owner, and a model of their state as a second definition.
 
 The owner keeps messages: each entry brings one and may release older ones; some of them are in pages instead of in
-memory. It builds on an entry at once, as a root does, or when it is committed, as a backup does. What it is told to
-keep and what the journal gives back after a crash are compared with a plain list of all that was ever appended.
+memory. It builds on an entry at once, as a root does, or when it is committed, as a backup does. Its state and the
+journal's state after a crash are compared with a plain list of all entries that were ever appended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from random import Random
 
 import msgspec
 
+from pandomq.hard_state import HardState
 from pandomq.ids import ClusterId, LogIndex, NodeName, Term
 from pandomq.journal.effects import FileName
 from pandomq.journal.events import (
@@ -22,17 +23,16 @@ from pandomq.journal.events import (
     PageFetched,
     Recovered,
     Replayed,
+    RestoredPiece,
     SnapshotBegins,
     SnapshotFailed,
-    SnapshotPiece,
     SnapshotSaved,
     Truncated,
 )
-from pandomq.journal.hard_state import HardState
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import Fsync, JournalSettings
-from pandomq.journal.page_file import Place, StoredPage
-from pandomq.journal.pages import Pages
+from pandomq.journal.paging.page_file import PagePlace, StoredPage
+from pandomq.journal.paging.pages import Pages
 from pandomq.sim.disk import NEVER_MS, SimDisk
 from pandomq.sim.files import Loss
 
@@ -113,7 +113,7 @@ class Owner:
         assert self._pages is not None
         kind = tuple[int, dict[int, bytes], list[tuple[tuple[int, int, int, int], set[int]]]]
         self.applied_index, self.memory, sheets = msgspec.msgpack.decode(data, type=kind)
-        self.sheets = [Sheet(self._pages.adopt(Place(*place)), numbers) for place, numbers in sheets]
+        self.sheets = [Sheet(self._pages.adopt(PagePlace(*place)), numbers) for place, numbers in sheets]
 
 
 def decode_blob(blob: bytes) -> dict[int, bytes]:
@@ -147,6 +147,8 @@ class Store:
         self.older: list[tuple[int, bytes]] | None = None
         """The same before a cut of which the disk may not know yet."""
         self.durable = 0
+        self.proven = 0
+        """The durable end when the last group was written, which that group's slots contain."""
         self.hard_state = HardState()
         self.boot_id = "first"
         """Of the machine."""
@@ -201,7 +203,7 @@ class Store:
         match event:
             case SnapshotBegins():
                 self.owner = Owner(self.journal.pages)
-            case SnapshotPiece(_, data):
+            case RestoredPiece(_, data):
                 self.owner.decode(data)
             case Replayed(entries):
                 for entry in entries:
@@ -242,6 +244,7 @@ class Store:
         term = term if term is not None else max(1, self.journal.last_term)
         payloads = [encode_entry((released or []) if place == 0 else [], body) for place, body in enumerate(bodies)]
         assert self.journal.last_index == len(self.history)
+        self.proven = self.journal.synced_index
         self.history += [(term, payload) for payload in payloads]
         assert self.journal.extend(Term(term), payloads) == len(self.history)
         if self.early:
@@ -336,7 +339,7 @@ class Store:
         self.start()
 
     def check(self) -> None:
-        """What the journal gave back is what it was given."""
+        """The journal has returned exactly its input."""
         recovered = self.open()
         # A crash tears and loses what was not synced; it damages nothing.
         assert recovered.damage is None and not recovered.flaws

@@ -5,31 +5,35 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pandomq.ids import LogIndex
+from pandomq.journal.checksums import CHAIN_START, chain_next, entry_checksum
 from pandomq.journal.effects import FileName
 from pandomq.journal.events import EntriesRead, FlawKind, Recovered
 from pandomq.journal.faults import StoreFault
-from pandomq.journal.inspection import Inspection, StoreReport
-from pandomq.journal.layout import HEAD_BYTES, SLOT_BYTES, TABLE_OFFSET, body_offset
-from pandomq.journal.segment import Segment
+from pandomq.journal.limits import SECTOR_BYTES
+from pandomq.journal.recovery.offline_scan import OfflineScan, StoreReport
+from pandomq.journal.segments.layout import HEAD_BYTES, OPENING_SECTOR, SLOT_BYTES, TABLE_OFFSET, body_offset
+from pandomq.journal.segments.segment import Segment
 from pandomq.sim.disk import NEVER_MS
 from pandomq.sim.files import Loss
+from tests.support.examples import examples
 from tests.unit.journal.store import SMALL, Store
 
 
 def verify(store: Store, *, deep: bool = True) -> StoreReport:
-    inspection = Inspection(deep=deep, settings=SMALL)
-    inspection.open()
-    store.disk.submit(inspection.take_requests(), store.now_ms)
-    while not inspection.over:
+    offline_scan = OfflineScan(deep=deep, settings=SMALL)
+    offline_scan.open()
+    store.disk.submit(offline_scan.take_requests(), store.now_ms)
+    while not offline_scan.over:
         assert store.disk.next_ms != NEVER_MS
         store.now_ms = max(store.now_ms, store.disk.next_ms)
         for completion in store.disk.take_completions(store.now_ms):
-            inspection.completed(completion)
-            store.disk.submit(inspection.take_requests(), store.now_ms)
-    return inspection.report()
+            offline_scan.completed(completion)
+            store.disk.submit(offline_scan.take_requests(), store.now_ms)
+    return offline_scan.report()
 
 
 def filled(seed: int, *, snapshots: bool = True) -> Store:
@@ -74,7 +78,7 @@ def parts(store: Store) -> dict[FileName, list[tuple[int, int]]]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=st.integers(0, 30), choice=st.integers(0, 2**32), snapshots=st.booleans())
 def test_verify_notices_every_flipped_bit(seed: int, choice: int, snapshots: bool) -> None:
     store = filled(seed, snapshots=snapshots)
@@ -91,7 +95,7 @@ def test_verify_notices_every_flipped_bit(seed: int, choice: int, snapshots: boo
         assert report.damage.file == file and body_offset(SMALL.slot_count) <= report.damage.offset < end
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=st.integers(0, 30), choice=st.integers(0, 2**32), snapshots=st.booleans(), synced=st.booleans())
 def test_a_flipped_bit_never_loses_or_changes_anything_in_silence(
     seed: int, choice: int, snapshots: bool, synced: bool
@@ -115,6 +119,7 @@ def test_a_flipped_bit_never_loses_or_changes_anything_in_silence(
         return
     assert recovered.last_index >= store.durable
     assert store._agrees(store.history)
+    check_chains(store)
     del store.history[recovered.last_index :]
     try:
         store.check_state()
@@ -126,7 +131,75 @@ def test_a_flipped_bit_never_loses_or_changes_anything_in_silence(
         assert [event.flaw for event in store.heard(EntriesRead) if event.flaw is not None]
 
 
-def test_the_last_entry_and_its_slot_tell_on_each_other() -> None:
+def check_chains(store: Store) -> None:
+    """The chain is told for every entry after the snapshot, and nowhere is it another than that of the log."""
+    assert store.recovered is not None
+    chain = CHAIN_START
+    for index, (term, payload) in enumerate(store.history[: store.journal.last_index], start=1):
+        chain = chain_next(chain, entry_checksum(index, term, payload))
+        told = store.journal.chain_at(LogIndex(index))
+        assert told == chain or (told is None and index <= store.recovered.snapshot_index), index
+
+
+def with_damaged_head() -> Store:
+    """A snapshot was taken in the middle of the last segment, and then the head of that segment lost its account of
+    what came before."""
+    store = filled(6, snapshots=False)
+    while len(last_segment(store).positions) < 5:
+        store.append(b"more")
+        store.save()
+    store.snapshot()
+    store.settle()
+    store.append(*(b"after %d" % number for number in range(8)))
+    store.save()
+    segment = last_segment(store)
+    assert segment.first_index < store.saved_snapshots()[-1] < segment.last_index
+    store.disk.crash(Loss.ALL)
+    store.disk.flip_bit(segment.file, (OPENING_SECTOR * SECTOR_BYTES + 500) * 8 + 3)
+    store.start()
+    return store
+
+
+def test_a_segment_whose_head_was_damaged_still_gives_the_chain_of_its_log() -> None:
+    store = with_damaged_head()
+    assert [flaw.kind for flaw in store.open().flaws] == [FlawKind.HEAD]
+    check_chains(store)
+    store.append(b"one", b"two")
+    store.save()
+    check_chains(store)
+    store.crash(Loss.ALL)
+    assert not store.open().flaws, "it was mended"
+    check_chains(store)
+
+
+@pytest.mark.parametrize("what", ["cut", "snapshot"])
+def test_a_log_goes_on_behind_a_segment_whose_head_was_damaged(what: str) -> None:
+    """A cut and a snapshot in the middle of that segment note the chain on the disk. If it were another, the segment
+    that follows would seem to continue another log."""
+    store = with_damaged_head()
+    commit = store.journal.commit
+    store.journal.commit = lambda index: None  # type: ignore[method-assign]
+    last_index = store.open().last_index
+    damaged = last_segment(store)
+    store.journal.commit = commit  # type: ignore[method-assign]
+    if what == "cut":
+        store.journal.truncate(LogIndex(last_index - 2), keep_aside=False)
+        del store.history[last_index - 3 :]
+    else:
+        store.journal.commit(LogIndex(last_index - 3))
+        store.journal.begin_snapshot(LogIndex(last_index - 3)).finish()
+    store.pump()
+    store.settle()
+    while last_segment(store) is damaged:
+        store.append(bytes(900))
+        store.save()
+    store.crash(Loss.ALL)
+    recovered = store.open()
+    assert recovered.damage is None and recovered.last_index == len(store.history)
+    check_chains(store)
+
+
+def test_damage_to_the_last_entry_or_its_slot_is_found() -> None:
     for what in ("body", "slot"):
         store = filled(1, snapshots=False)
         segment = store.journal._catalogue.last
@@ -161,9 +234,12 @@ def test_a_file_cut_short_is_not_a_torn_tail() -> None:
     assert recovered.damage is not None and recovered.damage.index == store.durable
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=st.integers(0, 30), choice=st.integers(0, 2**32), snapshots=st.booleans(), marked=st.booleans())
+@example(seed=0, choice=4335, snapshots=False, marked=False)
 def test_a_file_cut_anywhere_loses_nothing_in_silence(seed: int, choice: int, snapshots: bool, marked: bool) -> None:
+    """Without a mark nothing on the disk tells that the last group was synced: a file that lost its end there is like
+    one whose end was never written (ADR 10). The part that is lost is named, and what came before it is not."""
     store = filled(seed, snapshots=snapshots)
     if marked:
         store.tick()
@@ -182,11 +258,29 @@ def test_a_file_cut_anywhere_loses_nothing_in_silence(seed: int, choice: int, sn
     if recovered.damage is not None:
         assert recovered.damage.known_index >= store.durable or in_doubt(store)
     else:
-        assert recovered.last_index >= store.durable and store._agrees(store.history)
+        assert recovered.last_index >= (store.durable if marked else store.proven)
+        assert recovered.last_index >= store.durable or recovered.torn is not None
+        assert store._agrees(store.history)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_file_that_lost_its_last_group_looks_torn_until_a_mark_proves_the_sync(marked: bool) -> None:
+    store = filled(0, snapshots=False)
+    if marked:
+        store.tick()
+        store.settle()
+    segment = last_segment(store)
+    at = segment.positions[store.proven + 1 - segment.first_index]
+    recovered = cut_last(store, at)
+    if marked:
+        assert recovered.damage is not None and recovered.damage.index == store.proven + 1
+    else:
+        assert recovered.damage is None and recovered.last_index == store.proven < store.durable
+        assert recovered.torn is not None and recovered.torn.file == segment.file
 
 
 def in_doubt(store: Store) -> bool:
-    return store.journal.charter.state.doubtful
+    return store.journal.store_identity.state.doubtful
 
 
 def last_segment(store: Store) -> Segment:
@@ -207,7 +301,7 @@ def cut_last(store: Store, size_bytes: int) -> Recovered:
 @pytest.mark.parametrize("size_bytes", [HEAD_BYTES, TABLE_OFFSET, TABLE_OFFSET + SLOT_BYTES + 7])
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_a_segment_cut_before_its_first_entry_is_not_a_torn_tail(size_bytes: int, snapshot: bool) -> None:
-    """Also if the snapshot covers where it begins, and if no mark tells how far it went."""
+    """This holds even if the snapshot covers its beginning, and if no mark records its length."""
     store = filled(5, snapshots=False)
     first_index = store.journal.last_index + 1
     while last_segment(store).first_index < first_index:
@@ -225,7 +319,24 @@ def test_a_segment_cut_before_its_first_entry_is_not_a_torn_tail(size_bytes: int
     assert in_doubt(store)
 
 
-def test_what_a_seal_or_a_whole_table_tells_is_no_reason_for_doubt() -> None:
+def test_a_log_that_ends_before_its_snapshot_has_the_term_of_the_snapshot() -> None:
+    """A root compares the term of the last entry with its own. With an older one the broker would seem to hold another
+    entry there than the one that is committed."""
+    store = filled(5, snapshots=False)
+    while len(last_segment(store).positions) < 3:
+        store.append(b"old term")
+        store.save()
+    store.append(b"new term", term=store.journal.last_term + 1)
+    store.save()
+    store.snapshot()
+    store.settle()
+    snapshot_index, term = store.journal.last_index, store.journal.last_term
+    recovered = cut_last(store, TABLE_OFFSET + SLOT_BYTES + 7)
+    assert recovered.damage is not None and recovered.last_index == snapshot_index
+    assert recovered.last_term == store.journal.term_at(snapshot_index) == term
+
+
+def test_an_end_known_from_a_seal_or_a_whole_table_is_no_reason_for_doubt() -> None:
     store = filled(2, snapshots=False)
     damage = cut_last(store, body_offset(SMALL.slot_count)).damage
     assert damage is not None and damage.known_index == store.durable and damage.end_known

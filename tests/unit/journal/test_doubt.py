@@ -28,11 +28,11 @@ def in_doubt(store: Store, boot_id: str) -> bool:
     store.boot_id = boot_id
     store.start()
     store.open()
-    return store.journal.charter.state.doubtful
+    return store.journal.store_identity.state.doubtful
 
 
 @pytest.mark.parametrize("fsync", LAZY)
-def test_it_is_in_doubt_after_a_restart_of_the_machine_and_not_of_the_process(fsync: Fsync) -> None:
+def test_a_log_is_in_doubt_after_a_restart_of_the_machine_and_not_of_the_process(fsync: Fsync) -> None:
     store = used(fsync)
     store.disk.crash(Loss.NONE)
     assert not in_doubt(store, "first")
@@ -40,13 +40,13 @@ def test_it_is_in_doubt_after_a_restart_of_the_machine_and_not_of_the_process(fs
     assert in_doubt(store, "second")
 
 
-def test_one_that_syncs_everything_is_never_in_doubt() -> None:
+def test_a_log_that_syncs_every_entry_is_never_in_doubt() -> None:
     store = used(Fsync.ALWAYS)
     store.disk.crash(Loss.ALL)
     assert not in_doubt(store, "second")
 
 
-def test_what_counts_is_how_it_was_written_and_not_how_it_will_be() -> None:
+def test_doubt_depends_on_the_fsync_setting_at_the_time_of_writing() -> None:
     store = used(Fsync.INTERVAL)
     store.disk.crash(Loss.ALL)
     store.settings = msgspec.structs.replace(SMALL, fsync=Fsync.ALWAYS)
@@ -64,19 +64,19 @@ def test_a_clean_end_leaves_no_doubt(fsync: Fsync) -> None:
     assert not in_doubt(store, "second")
 
 
-def test_where_nobody_can_tell_it_is_in_doubt() -> None:
+def test_a_log_on_a_machine_without_a_boot_id_is_in_doubt() -> None:
     store = used(Fsync.INTERVAL, "")
     store.disk.crash(Loss.NONE)
     assert in_doubt(store, "")
 
 
-def test_the_doubt_stays_until_the_owner_has_saved_what_it_makes_of_it() -> None:
+def test_a_log_stays_in_doubt_until_the_owner_has_saved_its_decision() -> None:
     store = used(Fsync.INTERVAL)
     store.disk.crash(Loss.ALL)
     assert in_doubt(store, "second")
     store.disk.crash(Loss.ALL)
     assert in_doubt(store, "second")
-    store.journal.save_state(store.journal.charter.state.hard)
+    store.journal.save_state(store.journal.store_identity.state.hard)
     store.pump()
     store.settle()
     store.disk.crash(Loss.NONE)

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.journal.events import FlawKind, StateSaved
+from pandomq.hard_state import MEMBERSHIP_BYTES_MAX, HardState
+from pandomq.journal.events import FlawKind, HardStateSaved
 from pandomq.journal.faults import StoreFault
-from pandomq.journal.hard_state import COPY_OFFSETS, HardState, StoreState, decode_copy, encode_copy
-from pandomq.journal.limits import MEMBERSHIP_BYTES_MAX
+from pandomq.journal.hard_state import COPY_OFFSETS, HEAD, MAGIC, VERSION, StoreState, decode_copy, encode_copy
 from pandomq.journal.names import STATE
+from pandomq.kernel import crc32
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import CLUSTER, NODE, Store
 
@@ -27,7 +28,7 @@ def save(store: Store, state: HardState) -> None:
     steps=st.lists(st.integers(0, 5), min_size=6, max_size=6),
     loss=st.sampled_from(Loss),
 )
-def test_what_was_spoken_is_remembered(seed: int, terms: list[int], steps: list[int], loss: Loss) -> None:
+def test_a_saved_hard_state_survives_crashes(seed: int, terms: list[int], steps: list[int], loss: Loss) -> None:
     store = Store(seed)
     store.open()
     wanted = [HardState()]
@@ -37,7 +38,7 @@ def test_what_was_spoken_is_remembered(seed: int, terms: list[int], steps: list[
         save(store, wanted[-1])
         for _ in range(count):
             store.step()
-    spoken = len(store.heard(StateSaved))
+    spoken = len(store.heard(HardStateSaved))
     store.crash(loss)
     found = store.open().hard_state
     assert found in wanted[spoken:]
@@ -106,7 +107,7 @@ def test_a_newer_state_takes_the_place_of_one_that_waits() -> None:
     for term in range(1, 20):
         save(store, HardState(term=term))
     store.settle()
-    assert len(store.heard(StateSaved)) == 19
+    assert len(store.heard(HardStateSaved)) == 19
     store.crash(Loss.ALL)
     assert store.open().hard_state.term == 19
 
@@ -125,3 +126,25 @@ def test_a_newer_broker_may_have_added_fields() -> None:
     copy = encode_copy(Later(CLUSTER, NODE), 3)
     assert decode_copy(copy) == (3, StoreState(CLUSTER, NODE))
     assert msgspec.msgpack.decode(copy[28:], type=Later).more == 5
+
+
+def test_the_lead_of_the_clock_is_remembered_with_the_vote() -> None:
+    store = Store()
+    store.open()
+    ticket = store.journal.store_identity.note_clock(86_400_000)
+    save(store, HardState(term=3, vote="n2"))
+    store.settle()
+    assert ticket in [event.ticket for event in store.heard(HardStateSaved)]
+    store.crash(Loss.ALL)
+    assert store.open().hard_state.term == 3
+    assert store.journal.store_identity.state.clock_ahead_ms == 86_400_000
+
+
+def test_a_state_of_an_older_broker_has_no_clock_lead() -> None:
+    older = {"cluster_id": CLUSTER, "node_name": NODE, "hard": HardState(term=3), "segment_newest": 2}
+    content = msgspec.msgpack.encode(older)
+    head = HEAD.pack(MAGIC, VERSION, len(content), 4, 0)
+    copy = HEAD.pack(MAGIC, VERSION, len(content), 4, crc32(content, crc32(head))) + content
+    state = StoreState(CLUSTER, NODE, HardState(term=3), segment_newest=2)
+    assert decode_copy(copy) == (4, state)
+    assert state.clock_ahead_ms == 0

@@ -1,4 +1,4 @@
-"""What was appended and synced is there after a restart; what was not may be."""
+"""Appended and synced entries are there after a restart; unsynced ones may be."""
 
 import pytest
 

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from pandomq.journal import recovery
 from pandomq.journal.effects import Delete, Effect, Lane, MeasureSpace, Resize, SyncDirectory, SyncFile, Write
-from pandomq.journal.layout import SLOT_BYTES, TABLE_OFFSET, body_offset
-from pandomq.journal.outbox import Done, Failed, Outbox
-from pandomq.journal.page_file import StoredPage
-from pandomq.journal.pages import Pages
+from pandomq.journal.outbox import DiskRequests, Done, Failed
+from pandomq.journal.paging.page_file import StoredPage
+from pandomq.journal.paging.pages import Pages
+from pandomq.journal.recovery import recovery
+from pandomq.journal.segments.layout import SLOT_BYTES, TABLE_OFFSET, body_offset
 from pandomq.journal.work import Work
 from tests.unit.journal.operations import program, run
 from tests.unit.journal.store import SMALL, Store
@@ -32,14 +32,14 @@ def found_by(seeds: int = PROGRAMS_MAX) -> int | None:
 
 
 def leave_out(monkeypatch: pytest.MonkeyPatch, unwanted: Callable[[Effect], bool]) -> None:
-    put = Outbox.put
+    put = DiskRequests.put
 
     def faulty(
-        outbox: Outbox, lane: Lane, effect: Effect, done: Done | None = None, failed: Failed | None = None
+        outbox: DiskRequests, lane: Lane, effect: Effect, done: Done | None = None, failed: Failed | None = None
     ) -> None:
         put(outbox, lane, MeasureSpace() if unwanted(effect) else effect, done, failed)
 
-    monkeypatch.setattr(Outbox, "put", faulty)
+    monkeypatch.setattr(DiskRequests, "put", faulty)
 
 
 def test_without_a_bug_they_find_none() -> None:

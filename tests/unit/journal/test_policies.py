@@ -1,4 +1,4 @@
-"""What `fsync` promises: all policies keep entries when the process dies, one of them also when the power goes."""
+"""The promises of `fsync`: all policies keep entries when the process dies, one of them also when the power fails."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pandomq.journal.effects import Lane, Request, SyncFile
 from pandomq.journal.limits import Fsync
 from pandomq.sim.files import Loss
+from tests.support.examples import examples
 from tests.unit.journal.operations import OPERATIONS, Operation, program, run
 from tests.unit.journal.store import SMALL, Store
 
@@ -22,7 +23,7 @@ def with_policy(fsync: Fsync, seed: int = 0, *, early: bool = True) -> Store:
     return Store(seed, msgspec.structs.replace(SMALL, fsync=fsync), early=early)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     seed=st.integers(0, 2**32),
     fsync=st.sampled_from(LAZY),
@@ -70,7 +71,7 @@ def test_within_the_interval_the_disk_gets_it() -> None:
     assert store.journal.last_index == 50
 
 
-def test_never_is_never_until_a_snapshot_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_policy_never_syncs_only_for_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     store = with_policy(Fsync.NEVER)
     store.open()
     syncs: list[str] = []

@@ -1,4 +1,4 @@
-"""What snapshots cover goes, and the disk does not grow."""
+"""Files that snapshots cover are deleted, and the disk does not grow."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from pandomq.ids import LogIndex, Term
-from pandomq.journal import reclaimer
 from pandomq.journal.effects import Lane, Request
+from pandomq.journal.segments import reclaimer
+from pandomq.journal.segments.segment import Segment, SegmentList
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
@@ -69,7 +70,7 @@ def test_the_chain_is_the_same_however_a_log_was_stored() -> None:
     assert store.journal.chain_at(LogIndex(100)) is None
 
 
-def test_nothing_goes_that_only_one_snapshot_covers() -> None:
+def test_segments_covered_by_only_one_snapshot_are_not_deleted() -> None:
     store = Store()
     store.open()
     for _ in range(30):
@@ -85,7 +86,7 @@ def test_nothing_goes_that_only_one_snapshot_covers() -> None:
     assert store.journal.first_index > 1
 
 
-def test_what_is_pinned_stays_whole() -> None:
+def test_pinned_entries_are_not_reclaimed() -> None:
     store = Store()
     store.open()
     store.journal.pin(LogIndex(50))
@@ -96,7 +97,7 @@ def test_what_is_pinned_stays_whole() -> None:
     assert store.journal.first_index > 50
 
 
-def test_what_somebody_reads_stays_unless_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_a_backup_reads_stay_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     store.open()
     store.journal.pin(None, 0, LogIndex(50))
@@ -106,6 +107,21 @@ def test_what_somebody_reads_stays_unless_it_is_too_much(monkeypatch: pytest.Mon
     churn(store, 30, kept_every=10, random=Random(3))
     assert store.journal.first_index > 50
     assert store.journal.bytes_after(LogIndex(store.journal.first_index - 1)) > 32 * 1024
+
+
+def test_a_file_below_the_snapshots_that_has_lost_its_entries_counts_as_nothing() -> None:
+    """A broker that counts the bytes after an older entry, since a backup needs the log from there, goes on."""
+    catalogue = SegmentList()
+    entry_bytes, body_offset = 100, 8_192
+    for number, first_index in enumerate((1, 11, 21), start=1):
+        segment = Segment(number, first_index, 0, 16, body_offset)
+        if first_index != 11:
+            segment.positions.extend(range(body_offset, body_offset + 10 * entry_bytes, entry_bytes))
+            segment.end = body_offset + 10 * entry_bytes
+        catalogue.add(segment)
+    left = [*range(1, 11), *range(21, 31)]
+    for index in range(31):
+        assert catalogue.bytes_after(index) == entry_bytes * sum(one > index for one in left)
 
 
 def test_a_file_stays_while_it_is_read() -> None:

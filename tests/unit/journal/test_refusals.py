@@ -11,8 +11,8 @@ from pandomq.journal.effects import FileName
 from pandomq.journal.faults import ForeignFault, ReadOnlyFault, StoreFault, VersionFault
 from pandomq.journal.hard_state import COPY_OFFSETS, HEAD
 from pandomq.journal.journal import Journal
-from pandomq.journal.layout import encode_sector
 from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
+from pandomq.journal.segments.layout import encode_sector
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import CLUSTER, NODE, SMALL, Store
 
@@ -45,7 +45,9 @@ def test_a_store_knows_its_cluster() -> None:
 
 
 def test_and_its_broker() -> None:
-    with pytest.raises(ForeignFault, match=r"belongs to broker 'n1', and this is 'n2'\. Start it under its old name"):
+    with pytest.raises(
+        ForeignFault, match=r"belongs to broker 'n1', but this broker is 'n2'\. Start it under its old name"
+    ):
         open_as(used(), NodeName("n2"), None)
 
 
@@ -91,7 +93,7 @@ def test_a_newer_format_is_refused(kind: str) -> None:
         content[:SECTOR_BYTES] = encode_sector(bytes(content[: SECTOR_BYTES - 4]))
     store.disk._directory.files[file].write(0, bytes(content))
     store.start()
-    with pytest.raises(VersionFault, match=f"{file} has format version 9; .* Start the newer broker"):
+    with pytest.raises(VersionFault, match=f"{file} has format version 9; .* Start the newer version"):
         store.open()
 
 
@@ -109,7 +111,7 @@ def append_some(store: Store) -> None:
     store.save()
 
 
-def test_the_words_for_corruption_name_the_place_and_the_tool() -> None:
+def test_the_error_for_corruption_names_the_place_and_the_tool() -> None:
     store = used()
     for offset in (0, 16 * 1024):
         store.disk.flip_bit(FileName("state"), (offset + 40) * 8)

@@ -7,9 +7,13 @@ from random import Random
 import msgspec
 import pytest
 
+from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex
 from pandomq.journal.events import Emptied, Installed, InstallFailed, PartRead, PartTaken
+from pandomq.journal.faults import CorruptFault
 from pandomq.journal.limits import SENDING_IDLE_MS
+from pandomq.journal.names import page_file
+from pandomq.journal.snapshots.snapshot_sender import KIND_PAGE, PART
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import Store
 
@@ -55,7 +59,7 @@ def take(target: Store, number: int, data: bytes) -> None:
     assert len(target.heard(PartTaken)) == number + 1
 
 
-def test_it_takes_the_place_of_what_was_there() -> None:
+def test_an_installed_snapshot_replaces_the_store() -> None:
     source, target = filled(1, 60, b"s"), filled(2, 90, b"t")
     parts, live = all_parts(source)
     assert len(parts) > 2, "pages travel, too"
@@ -73,6 +77,75 @@ def test_it_takes_the_place_of_what_was_there() -> None:
     assert not [file for file in target.disk.sizes() if file.startswith("arriving")]
     target.history = source.history[:60]
     target.append(b"next")
+    target.save()
+    target.crash(Loss.ALL)
+    target.check()
+
+
+@pytest.mark.parametrize("receivers", [1, 2, 3])
+@pytest.mark.parametrize("part_bytes", [64, 10_000])
+def test_a_page_that_rotted_ends_the_broker_that_should_send_it(part_bytes: int, receivers: int) -> None:
+    """The receiver would refuse the snapshot, and ask for it again, for ever. Several receivers may take turns."""
+    source = filled(1, 60, b"s")
+    source.settings = msgspec.structs.replace(source.settings, part_bytes=part_bytes)
+    source.crash(Loss.NONE)
+    source.open()
+    parts, _ = all_parts(source)
+    page = next(part for part in parts if part.data[0] == KIND_PAGE)
+    _, number, offset = PART.unpack_from(page.data)
+    source.disk.flip_bit(page_file(number), (offset + 8) * 8)
+    with pytest.raises(CorruptFault, match="a page of messages is damaged"):
+        _ = [ask(source, parts[0].source, place) for place in range(len(parts)) for _ in range(receivers)]
+
+
+def test_a_snapshot_repairs_a_damaged_log_after_one_that_never_arrived() -> None:
+    """The receiver was killed in the middle of the first one, and then its log rotted."""
+    source, target = filled(1, 60, b"s"), filled(2, 90, b"t")
+    parts, live = all_parts(source)
+    take(target, 0, parts[0].data)
+    # One more entry, so that the one before it cannot be a torn end.
+    target.append(b"t")
+    target.save()
+    target.crash(Loss.NONE)
+    segment = max(file for file in target.files("segment") if b"t" * 9 in target.disk.content(file))
+    target.disk.flip_bit(segment, target.disk.content(segment).rindex(b"t" * 9) * 8)
+    assert target.open().damage is not None
+    assert not [file for file in target.disk.sizes() if file.startswith("arriving")]
+    for number, part in enumerate(parts):
+        target.journal.arrivals.take(number, part.data)
+        target.pump()
+        target.settle()
+    target.journal.arrivals.install(parts[0].index, parts[0].term)
+    target.pump()
+    target.settle()
+    assert target.heard(Installed)
+    target.crash(Loss.NONE)
+    assert target.open().damage is None
+    assert target.read_live() == live
+
+
+def test_all_entries_after_an_installed_snapshot_can_be_cut_off() -> None:
+    """The log then ends with the snapshot, of which no segment holds the last entry."""
+    source, target = filled(1, 60, b"s"), filled(2, 90, b"t")
+    parts, _ = all_parts(source)
+    for number, part in enumerate(parts):
+        take(target, number, part.data)
+    target.journal.arrivals.install(parts[0].index, parts[0].term)
+    target.pump()
+    target.settle()
+    target.crash(Loss.NONE)
+    target.open()
+    target.history = source.history[:60]
+    chain = target.journal.chain_at(LogIndex(60))
+    target.append(b"never committed")
+    # The journal has it, and nobody has called it committed.
+    target.sync()
+    target.journal.truncate(LogIndex(61), keep_aside=False)
+    del target.history[60:]
+    assert target.journal.chain_at(LogIndex(60)) == chain
+    target.pump()
+    target.settle()
+    target.append(b"next", term=2)
     target.save()
     target.crash(Loss.ALL)
     target.check()
@@ -109,7 +182,7 @@ def test_a_crash_leaves_the_old_store_or_the_new_one(seed: int) -> None:
         target.step()
     installed = bool(target.heard(Installed))
     for _ in range(random.randrange(1, 4)):
-        # What is left to do at a start may be cut short as well.
+        # The remaining work at a start may be interrupted, too.
         target.crash(random.choice(list(Loss)))
         for _ in range(random.randrange(12)):
             target.step()
@@ -119,7 +192,7 @@ def test_a_crash_leaves_the_old_store_or_the_new_one(seed: int) -> None:
     assert found == live or (found == before and not installed)
 
 
-def test_what_is_damaged_changes_nothing() -> None:
+def test_a_damaged_snapshot_changes_nothing() -> None:
     source, target = filled(1, 40, b"s"), filled(2, 30, b"t")
     parts, _ = all_parts(source)
     for number, part in enumerate(parts):
@@ -156,12 +229,31 @@ def test_a_snapshot_stays_while_it_is_read() -> None:
 def test_a_store_that_is_set_aside_is_empty_afterwards() -> None:
     store = filled(1, 40, b"s")
     kept = {file for file in store.disk.sizes() if file.startswith(("segment", "snapshot", "pages"))}
-    store.journal.arrivals.set_aside(7)
-    store.pump()
-    store.settle()
-    assert store.heard(Emptied)
-    store.crash(Loss.ALL)
+    set_aside(store, b"nobody")
     recovered = store.open()
     assert (recovered.last_index, recovered.snapshot_index) == (0, 0)
     assert store.journal.found_state is not None and store.journal.found_state.emptied
     assert {f"outlived-000007-{file}" for file in kept} <= set(store.disk.sizes())
+
+
+def set_aside(store: Store, begins_with: bytes) -> None:
+    """After a vote."""
+    store.journal.save_state(HardState(2, "epoch", 1_003, "n2", b"everybody"))
+    store.journal.arrivals.set_aside(7, begins_with)
+    store.pump()
+    store.settle()
+    assert store.heard(Emptied)
+    store.crash(Loss.ALL)
+
+
+def test_a_store_that_is_set_aside_keeps_epoch_term_and_vote() -> None:
+    store = filled(1, 5, b"s")
+    set_aside(store, b"nobody")
+    assert store.open().hard_state == HardState(2, "epoch", 1_003, "n2", b"nobody")
+
+
+def test_a_store_that_an_older_version_was_setting_aside_keeps_nothing() -> None:
+    """It did not record with which members the empty store begins."""
+    store = filled(1, 5, b"s")
+    set_aside(store, b"")
+    assert store.open().hard_state == HardState()

@@ -8,9 +8,9 @@ import msgspec
 
 from pandomq.journal.effects import FileName, Rename
 from pandomq.journal.names import retained_file, retained_number, segment_number
-from pandomq.journal.outbox import Outbox
-from pandomq.journal.retained import Retained
-from pandomq.journal.segment import Segment
+from pandomq.journal.outbox import DiskRequests
+from pandomq.journal.segments.retained import Retained
+from pandomq.journal.segments.segment import Segment
 from pandomq.journal.space import Space
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import SMALL, Store
@@ -27,7 +27,7 @@ def segment_files(store: Store) -> list[int]:
     return sorted(number for file in store.disk.sizes() if (number := segment_number(file)) is not None)
 
 
-def test_they_are_kept_whole_up_to_a_size_and_the_oldest_go() -> None:
+def test_retained_segments_are_kept_whole_up_to_a_size_and_the_oldest_go() -> None:
     store, bare = Store(settings=RETAINING), Store()
     for one in (store, bare):
         one.open()
@@ -45,7 +45,7 @@ def test_they_are_kept_whole_up_to_a_size_and_the_oldest_go() -> None:
     store.check()
 
 
-def test_a_restart_knows_them_and_uses_no_number_twice() -> None:
+def test_retained_segments_are_known_after_a_restart_and_no_number_is_used_twice() -> None:
     store = Store(settings=RETAINING)
     store.open()
     churn(store, 120, kept_every=1000, random=Random(3))
@@ -67,7 +67,7 @@ def test_a_restart_knows_them_and_uses_no_number_twice() -> None:
 
 
 def test_age_counts_from_when_it_was_put_aside_or_the_store_was_opened() -> None:
-    space = Space(SMALL, Outbox(), lambda _: None)
+    space = Space(SMALL, DiskRequests(), lambda _: None)
     settings = msgspec.structs.replace(SMALL, retain_bytes=10**6, retain_ms=1000)
     retained = Retained(settings, space, {retained_file(1): 10, FileName("segment-000000000002.log"): 10})
     assert retained.take_overdue() == [], "before the first tick nobody knows the time"
@@ -85,7 +85,7 @@ def test_age_counts_from_when_it_was_put_aside_or_the_store_was_opened() -> None
 
 
 def test_a_disk_that_is_nearly_full_has_no_room_for_them() -> None:
-    space = Space(SMALL, Outbox(), lambda _: None)
+    space = Space(SMALL, DiskRequests(), lambda _: None)
     settings = msgspec.structs.replace(SMALL, retain_bytes=10**6)
     retained = Retained(settings, space, {retained_file(1): 10, retained_file(2): 10})
     retained.tick(1)

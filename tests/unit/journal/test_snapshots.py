@@ -11,7 +11,7 @@ from pandomq.journal.effects import FileName, Lane, Read, Rename, Request, Write
 from pandomq.journal.events import FlawKind, SnapshotFailed
 from pandomq.journal.limits import SNAPSHOT_PIECE_BYTES_MAX
 from pandomq.journal.names import snapshot_file
-from pandomq.journal.snapshot import OWN_KINDS
+from pandomq.journal.snapshots.snapshot import OWN_KINDS
 from pandomq.sim.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
@@ -30,7 +30,7 @@ def with_snapshots(count: int, *, entries_after: int = 3) -> Store:
     return store
 
 
-def test_only_what_came_after_it_is_replayed() -> None:
+def test_only_entries_after_the_snapshot_are_replayed() -> None:
     store = with_snapshots(3)
     store.crash(Loss.ALL)
     recovered = store.open()
@@ -62,7 +62,7 @@ def test_a_bad_one_is_passed_over_for_the_older(damage: str) -> None:
     store.check_state()
 
 
-def test_one_that_was_not_finished_is_none() -> None:
+def test_an_unfinished_snapshot_is_removed() -> None:
     store = with_snapshots(1)
     store.journal.begin_snapshot(store.journal.last_index).add(1, b"half" * 1000)
     store.pump()
@@ -74,7 +74,7 @@ def test_one_that_was_not_finished_is_none() -> None:
     assert not [file for file in store.disk.sizes() if file.endswith(".tmp")]
 
 
-def test_it_counts_only_when_its_entry_is_committed() -> None:
+def test_a_snapshot_counts_only_when_its_entry_is_committed() -> None:
     store = Store(early=True)
     store.open()
     store.append(b"one")
@@ -105,7 +105,7 @@ def test_appends_do_not_wait_for_it() -> None:
     assert store.saved_snapshots() == [1]
 
 
-def test_its_work_comes_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_is_written_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     store.open()
     store.append(b"one")
@@ -144,7 +144,7 @@ def test_want_of_space_gives_it_up_and_nothing_else() -> None:
     store.check()
 
 
-def test_its_owner_may_give_it_up() -> None:
+def test_the_owner_of_a_snapshot_may_give_it_up() -> None:
     store = with_snapshots(1)
     writer = store.journal.begin_snapshot(store.journal.last_index)
     writer.add(1, b"half")
@@ -155,7 +155,7 @@ def test_its_owner_may_give_it_up() -> None:
     assert len(store.files("snapshot")) == 1
 
 
-def test_one_that_cannot_be_read_back_is_not_one() -> None:
+def test_a_snapshot_that_cannot_be_read_back_does_not_count() -> None:
     store = with_snapshots(1)
     writer = store.journal.begin_snapshot(store.journal.last_index)
     writer.add(1, b"x" * 5000)
@@ -179,7 +179,7 @@ def test_limits_of_pieces() -> None:
         writer.add(OWN_KINDS, b"")
 
 
-def test_it_is_due_when_the_log_has_grown() -> None:
+def test_a_snapshot_is_due_when_the_log_has_grown() -> None:
     store = Store()
     store.open()
     assert not store.journal.snapshot_due

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.ids import LogIndex, Term
-from pandomq.journal.cutting import KIND_BYTES, KIND_PLACE, KIND_WHY
 from pandomq.journal.effects import FileName
 from pandomq.journal.events import Truncated
-from pandomq.journal.layout import ENTRY_HEAD, ENTRY_HEAD_BYTES
-from pandomq.journal.segment import Segment
-from pandomq.journal.snapshot import read_pieces
-from pandomq.journal.window import Window
+from pandomq.journal.segments.cutting import KIND_BYTES, KIND_PLACE, KIND_WHY
+from pandomq.journal.segments.layout import ENTRY_HEAD, ENTRY_HEAD_BYTES
+from pandomq.journal.segments.segment import Segment
+from pandomq.journal.segments.window import ReadWindow
+from pandomq.journal.snapshots.snapshot import read_pieces
 from pandomq.sim.files import Loss
 from tests.unit.journal.operations import truncate
 from tests.unit.journal.store import Store
 
 
 def follower(entries: int) -> Store:
-    """Whose entries nobody has committed."""
+    """A store whose entries no root has committed."""
     store = Store(early=False)
     store.open()
     store.journal.commit = lambda index: None  # type: ignore[method-assign]
@@ -33,7 +33,7 @@ def follower(entries: int) -> Store:
 
 
 @given(entries=st.integers(1, 60), kept=st.integers(0, 60), after=st.integers(0, 30), steps=st.integers(0, 40))
-def test_what_comes_after_takes_the_place_of_what_was_cut(entries: int, kept: int, after: int, steps: int) -> None:
+def test_later_entries_take_the_place_of_those_that_were_cut(entries: int, kept: int, after: int, steps: int) -> None:
     store = follower(entries)
     truncate(store, min(kept, entries) + 1, keep_aside=False)
     for number in range(after):
@@ -61,7 +61,7 @@ def test_terms_and_the_chain_go_back_as_well() -> None:
     assert [entry[1] for entry in store.read_all()] == [1] * 10 + [3]
 
 
-def test_what_is_cut_can_be_kept_aside() -> None:
+def test_entries_that_are_cut_can_be_kept_aside() -> None:
     store = follower(40)
     cut = store.history[14:]
     truncate(store, 15, keep_aside=True)
@@ -78,7 +78,7 @@ def kept_in(store: Store, file: FileName) -> list[bytes]:
     """The entries of a side file, found by their heads."""
     content = store.disk.content(file)
     pieces: list[tuple[int, bytes]] = []
-    window = Window(file, len(content), 4096)
+    window = ReadWindow(file, len(content), 4096)
     window.data = content
 
     def take(kind: int, data: bytes) -> bool:

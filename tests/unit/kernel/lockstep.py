@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from pandomq.kernel import constants
 from tests.unit.kernel import (
     operations_of_batches,
     operations_on_clients,
@@ -37,7 +38,7 @@ class Lockstep:
         self.fast = World(fast)
         for world in (self.plain, self.fast):
             world.engine.replicated = kind % 2 == 1
-            world.channel(mode=world.kernel.CONFIRM)
+            world.channel(mode=constants.CONFIRM)
             queue = world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
             world.consumer(world.channel(), queue, prefetch=2)
             world.queue()

@@ -1,6 +1,6 @@
-"""What can be done to a world, each with three small numbers that choose its details; used to drive two in lockstep.
+"""The operations on a world, each with three small numbers that choose its details; they drive two worlds in lockstep.
 
-An operation returns what its caller would see. One that finds nothing to work on does nothing. They register
+An operation returns the values that its caller would see. An operation that finds no object does nothing. They register
 themselves when their modules are imported; lockstep.py does so.
 """
 
@@ -60,6 +60,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"last_value_key": b"k", "priority_max": 3, "length_max": 3},
     {"single_active": True},
     {"synced": True},
+    {"local": True},
+    {"local": True, "length_max": 2},
+    {"local": True, "length_max": 2, "overflow": 1},
     {"outlet": True},
 ]
 

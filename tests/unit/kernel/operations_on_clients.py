@@ -1,4 +1,4 @@
-"""What happens to sessions, channels and consumers."""
+"""Operations on sessions, channels and consumers."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ def release(world: World, a: int, b: int, c: int) -> None:
     channel = one(world.channels, a)
     if channel is not None:
         channel.release()
+
+
+@operation(2)
+def hold_confirms(world: World, a: int, b: int, c: int) -> None:
+    channel = one(world.channels, a)
+    if channel is not None:
+        channel.hold_confirms(0 if b % 2 else max(1, channel.published_count + 2 - c % 4))
+
+
+@operation(3)
+def owe(world: World, a: int, b: int, c: int) -> None:
+    consumer = one(world.consumers, a)
+    if consumer is not None:
+        owed = world.owed.get(consumer, 0)
+        count = -owed if b % 2 else 1 + c % 2
+        world.owed[consumer] = owed + count
+        consumer.channel.owe(consumer, count)
 
 
 @operation(2)

@@ -1,4 +1,4 @@
-"""What happens to queues."""
+"""Operations on queues."""
 
 from __future__ import annotations
 
@@ -105,13 +105,13 @@ def prepare(world: World, a: int, b: int, c: int) -> Any:
     message = world.message(b"t%d" % c, PROPERTIES[c % 8])
     accepted, places = world.engine.prepare(open_channel(world, a), message, queues, c % 2, world.now_ms, a % 5 == 0)
     world.awaited.append((message, places))
-    return accepted, [(queue.queue_id, sequence, term) for queue, sequence, term in places]
+    return accepted, [(queue.queue_id, *place) for queue, *place in places]
 
 
 @operation(3)
 def admit(world: World, a: int, b: int, c: int) -> None:
     if world.awaited:
-        world.engine.admit(*world.awaited.pop(a % len(world.awaited)), world.now_ms)
+        world.engine.admit(*world.awaited.pop(a % len(world.awaited)))
 
 
 @operation(2)

@@ -1,4 +1,4 @@
-"""What a broker that is not the root does for its clients: forwards, hears confirms, sends again, mirrors."""
+"""Operations of a broker that is not the root, for its clients: forward, receive confirms, repeat, mirror."""
 
 from __future__ import annotations
 
@@ -48,6 +48,14 @@ def resend(world: World, a: int, b: int, c: int) -> None:
     channel = open_channel(world, a)
     if channel is not None:
         channel.resend()
+
+
+@operation(2)
+def come_back(world: World, a: int, b: int, c: int) -> None:
+    """The forwarded messages have such bodies and flags, see there."""
+    channel = one(world.channels, a)
+    if channel is not None:
+        channel.come_back(world.message(b"f%d" % (c | 1)))
 
 
 def mirrors(world: World) -> list[Any]:

@@ -71,7 +71,7 @@ def store_chunks(world: World, a: int, b: int, c: int) -> Any:
 
 @operation(14)
 def give_chunks(world: World, a: int, b: int, c: int) -> Any:
-    """Who wants a chunk gets it, now or later, and now and then a wrong one."""
+    """A requested chunk is provided now or later, and sometimes a wrong one."""
     world.wanted_chunks += world.engine.wanted_chunks
     world.engine.wanted_chunks.clear()
     if not world.wanted_chunks:

@@ -1,8 +1,8 @@
-"""Two worlds on one twin, of which only one has pages: nothing but that may tell them apart.
+"""Two worlds on one twin, of which only one has pages: no other difference may be visible.
 
-What is being read arrives before the batch ends here, in any order, so that not even time tells. Left out is what
-rightly depends on the order in which queues are served, or on what a full queue has given away at the very moment of a
-publish: limits of a channel over several queues, sessions that are full, and queues that refuse.
+Requested pages arrive before the batch ends here, in any order, so that not even the timing differs. The law leaves out
+behaviour that may depend on the order in which queues are served, or on the messages that a full queue has delivered at
+the time of a publish: limits of a channel over several queues, sessions that are full, and queues that refuse.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from pandomq.kernel import constants
 from pandomq.kernel.records import DequeueRecord, decode_entry
 from tests.unit.kernel.frames import ack, nack, publish, reject
 from tests.unit.kernel.operations import PROPERTIES, one
@@ -39,7 +40,7 @@ class PagingLaw:
         self.unpaged = World(kernel)
         self.paged.use_pages()
         for world in (self.paged, self.unpaged):
-            world.channel(mode=world.kernel.CONFIRM)
+            world.channel(mode=constants.CONFIRM)
             world.queue(logged=True, **SETTINGS[kind % len(SETTINGS)])
             world.queue(logged=kind % 2 == 0, **SETTINGS[kind // 2 % len(SETTINGS)])
             for queue in world.queues:
@@ -173,7 +174,7 @@ class PagingLaw:
     @staticmethod
     def admit(world: World, a: int, b: int, c: int) -> None:
         if world.awaited:
-            world.engine.admit(*world.awaited.pop(a % len(world.awaited)), world.now_ms)
+            world.engine.admit(*world.awaited.pop(a % len(world.awaited)))
 
     @staticmethod
     def suspect(world: World, a: int, b: int, c: int) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pandomq import chunk_form
-from pandomq.chunk_form import BadChunk, Row
+from pandomq.chunk_form import BadChunk, MessageRow
+from tests.support.examples import examples
 
 HEADER = b"\x00\x3c\x00\x00" + b"\x00" * 10
 
@@ -20,7 +21,7 @@ bodies = st.binary(max_size=100)
 steps = st.tuples(st.integers(1, 5), st.integers(0, 1000), names, names, bodies)
 
 
-def filled(kernel: ModuleType, rows: list[Row]) -> Any:
+def filled(kernel: ModuleType, rows: list[MessageRow]) -> Any:
     chunk = kernel.Chunk()
     for row in rows:
         routing = bytes((len(row.exchange),)) + row.exchange + bytes((len(row.routing_key),)) + row.routing_key
@@ -28,23 +29,25 @@ def filled(kernel: ModuleType, rows: list[Row]) -> Any:
     return chunk
 
 
-def some_rows(count: int) -> list[Row]:
-    return [Row(2 * at, 1000 * at, b"orders", b"eu.%d" % at, HEADER, b"x" * at) for at in range(1, count + 1)]
+def some_rows(count: int) -> list[MessageRow]:
+    return [MessageRow(2 * at, 1000 * at, b"orders", b"eu.%d" % at, HEADER, b"x" * at) for at in range(1, count + 1)]
 
 
 @st.composite
-def rising_rows(draw: st.DrawFn) -> list[Row]:
+def rising_rows(draw: st.DrawFn) -> list[MessageRow]:
     rows = []
     offset = draw(st.integers(0, 2**62))
     time_us = draw(st.integers(0, 2**50))
     for offset_step, time_step, exchange, key, body in draw(st.lists(steps, min_size=1, max_size=30)):
         offset, time_us = offset + offset_step, time_us + time_step
-        rows.append(Row(offset, time_us, exchange, key, HEADER, body))
+        rows.append(MessageRow(offset, time_us, exchange, key, HEADER, body))
     return rows
 
 
 @given(rows=rising_rows())
-def test_what_goes_in_comes_out_and_the_twins_agree(plain: ModuleType, fast: ModuleType, rows: list[Row]) -> None:
+def test_rows_are_read_as_they_were_written_and_both_twins_agree(
+    plain: ModuleType, fast: ModuleType, rows: list[MessageRow]
+) -> None:
     sealed = filled(plain, rows).seal()
     assert filled(fast, rows).seal() == sealed
     assert list(chunk_form.decode_rows(sealed)) == rows
@@ -71,7 +74,7 @@ def test_a_sealed_chunk_can_be_let_go(kernel: ModuleType) -> None:
 
 
 @given(rows=rising_rows())
-def test_facts_are_the_same_open_and_sealed(kernel: ModuleType, rows: list[Row]) -> None:
+def test_facts_are_the_same_open_and_sealed(kernel: ModuleType, rows: list[MessageRow]) -> None:
     chunk = filled(kernel, rows)
 
     def facts() -> tuple[int, ...]:
@@ -161,9 +164,9 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(changes=CHANGES)
-def test_whatever_is_written_under_sound_checksums_is_refused_or_read_within_its_bounds(
+def test_damaged_data_under_sound_checksums_is_refused_or_read_within_its_bounds(
     plain: ModuleType, fast: ModuleType, changes: list[tuple[int, bytes]]
 ) -> None:
     sealed = bytearray(filled(fast, some_rows(5)).seal())

@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import hypothesis.strategies as st
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import PERSISTENT, Confirmed, ack, publish, read
 from tests.unit.kernel.world import World
 
@@ -17,7 +18,7 @@ def confirming(world: World) -> Any:
     world.queue("k", logged=True)
     world.queue("t")
     world.queue("f", length_max=0, overflow=1)
-    return world.channel(mode=world.kernel.CONFIRM)
+    return world.channel(mode=constants.CONFIRM)
 
 
 def durable(body: bytes = b"x") -> bytes:
@@ -40,7 +41,7 @@ def test_unroutable_messages_are_confirmed_too(world: World) -> None:
     assert world.run(channel.session) == [Confirmed(1, True, 1, False)]
 
 
-def test_what_is_logged_waits_for_the_log(world: World) -> None:
+def test_a_confirm_of_a_logged_message_waits_for_the_log(world: World) -> None:
     channel = confirming(world)
     world.feed(channel.session, durable() * 3)
     assert world.end_batch(commit=False) is not None
@@ -49,7 +50,7 @@ def test_what_is_logged_waits_for_the_log(world: World) -> None:
     assert read(channel.session.take()) == [Confirmed(1, True, 3, True)]
 
 
-def test_what_need_not_wait_does_not_if_nothing_before_it_does(world: World) -> None:
+def test_a_confirm_that_need_not_wait_waits_only_for_earlier_ones(world: World) -> None:
     channel = confirming(world)
     world.feed(channel.session, publish(b"t", b"x") + durable() + publish(b"t", b"x"))
     world.end_batch(commit=False)
@@ -63,7 +64,7 @@ def test_what_need_not_wait_does_not_if_nothing_before_it_does(world: World) -> 
 
 def test_another_channel_does_not_wait(world: World) -> None:
     channel = confirming(world)
-    other = world.channel(mode=world.kernel.CONFIRM)
+    other = world.channel(mode=constants.CONFIRM)
     world.feed(channel.session, durable())
     world.feed(other.session, publish(b"t", b"x"))
     world.end_batch(commit=False)
@@ -172,7 +173,7 @@ def test_against_a_list_of_numbers(kernel_world: Callable[[], World], script: li
 
 
 def test_a_repeated_publish_waits_for_all_that_is_in_the_log(world: World) -> None:
-    first, second = confirming(world), world.channel(mode=world.kernel.CONFIRM)
+    first, second = confirming(world), world.channel(mode=constants.CONFIRM)
     world.feed(first.session, durable())
     world.end_batch(commit=False)
     world.feed(second.session, publish(b"nowhere", b"x") * 2)
@@ -187,6 +188,6 @@ def test_a_repeated_publish_waits_for_all_that_is_in_the_log(world: World) -> No
 
 
 def test_on_other_channels_a_repeated_publish_means_nothing(world: World) -> None:
-    channel = world.channel(mode=world.kernel.NORMAL)
+    channel = world.channel(mode=constants.NORMAL)
     world.engine.repeat(channel)
     assert world.run(channel.session) == []

@@ -1,4 +1,4 @@
-"""Who gets the next message, who has to rest, and what wakes them."""
+"""The consumer that gets the next message, the consumers that have to rest, and the events that wake them."""
 
 from __future__ import annotations
 
@@ -59,6 +59,25 @@ def test_a_prefetch_for_all_of_a_channel(world: World) -> None:
     assert world.bodies(channel.session) == [b"1", b"2", b"3"]
     world.feed(channel.session, ack(2))
     assert world.bodies(channel.session) == [b"4"]
+
+
+def test_deliveries_of_an_earlier_root_use_credit(world: World) -> None:
+    queue = world.queue()
+    channel = world.channel()
+    channel.set_prefetch(3)
+    consumer = world.consumer(channel, queue, prefetch=2)
+    other = world.consumer(channel, queue)
+    channel.owe(consumer, 2)
+    channel.owe(None, 1)
+    for number in range(4):
+        world.put(queue, b"%d" % number)
+    assert world.run(channel.session) == []
+    channel.owe(None, -1)
+    assert receivers(world, channel.session) == [other.owner]
+    channel.owe(consumer, -2)
+    assert receivers(world, channel.session) == [consumer.owner, other.owner]
+    assert (consumer.unacked_count, other.unacked_count) == (1, 2)
+    world.check_if_plain()
 
 
 def test_the_credit_of_a_channel_goes_to_where_messages_are(world: World) -> None:
@@ -197,7 +216,7 @@ def test_a_cancelled_consumer_leaves_at_once_but_its_messages_stay_unacked(world
     assert world.ready(queue) == [b"1", b"2"]
 
 
-def test_only_one_is_active(world: World) -> None:
+def test_only_one_consumer_of_a_single_active_queue_is_active(world: World) -> None:
     channel = world.channel()
     queue = world.queue(single_active=True)
     first, second, third = (world.consumer(channel, queue, no_ack=True, priority=p) for p in (0, 0, 7))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import nack, reject
 from tests.unit.kernel.world import World
 
 
-def test_a_message_dies_when_it_comes_back_once_too_often(world: World) -> None:
+def test_a_message_beyond_the_delivery_limit_is_dead_lettered(world: World) -> None:
     channel = world.channel()
     queue = world.queue(delivery_limit=2, dead_letters=True)
     world.consumer(channel, queue)
@@ -18,11 +19,11 @@ def test_a_message_dies_when_it_comes_back_once_too_often(world: World) -> None:
         assert event.redelivered == (round_ > 0)
         world.feed(channel.session, nack(event.tag, False, True))
     assert world.run(channel.session) == []
-    assert world.take_dead() == [(0, b"poison", world.kernel.DELIVERY_LIMIT, 3)]
+    assert world.take_dead() == [(0, b"poison", constants.DELIVERY_LIMIT, 3)]
     assert (queue.dropped, queue.unacked_count, world.engine.held_messages) == (1, 0, 0)
 
 
-def test_any_way_back_counts(world: World) -> None:
+def test_every_kind_of_requeue_counts_towards_the_delivery_limit(world: World) -> None:
     queue = world.queue(delivery_limit=3)
     world.put(queue, b"x")
     for way in ("nack", "reject", "recover", "close", "session close"):
@@ -54,7 +55,7 @@ def test_without_a_limit_it_comes_back_forever(world: World) -> None:
 
 
 @pytest.mark.parametrize("get", [False, True])
-def test_the_receiver_is_told_the_count(world: World, get: bool) -> None:
+def test_the_receiver_gets_the_delivery_count(world: World, get: bool) -> None:
     channel = world.channel()
     queue = world.queue(counts_deliveries=True)
     world.put(queue, b"x")
@@ -78,7 +79,7 @@ def test_a_reject_without_requeue_is_a_death(world: World) -> None:
     world.put(queue, b"1", b"2", b"3")
     world.run(channel.session)
     world.feed(channel.session, reject(1, False) + nack(3, True, False))
-    reason = world.kernel.REJECTED
+    reason = constants.REJECTED
     assert world.take_dead() == [(0, b"1", reason, 0), (0, b"2", reason, 0), (0, b"3", reason, 0)]
     assert world.engine.acked == 0
     assert world.engine.held_messages == 0

@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import hypothesis.strategies as st
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import PERSISTENT, Confirmed, ack, publish, read
 from tests.unit.kernel.world import World
 
@@ -27,7 +28,7 @@ def replicating(world: World) -> Any:
     world.queue("s", logged=True, synced=True)
     world.queue("u")
     world.queue("f", logged=True, length_max=0, overflow=1)
-    return world.channel(mode=world.kernel.CONFIRM)
+    return world.channel(mode=constants.CONFIRM)
 
 
 def batch(world: World, channel: Any, script: str) -> list[Any]:
@@ -46,7 +47,7 @@ def committed(world: World, channel: Any, index: int) -> list[Any]:
     return read(channel.session.take())
 
 
-def test_receipt_is_enough_for_what_is_not_persistent(world: World) -> None:
+def test_receipt_is_enough_for_messages_that_are_not_persistent(world: World) -> None:
     channel = replicating(world)
     world.feed(channel.session, SHORT["t"] * 3)
     assert world.engine.prompt
@@ -64,7 +65,7 @@ def test_a_commit_is_a_receipt(world: World) -> None:
     assert received(world, channel, 1) == []
 
 
-def test_what_must_be_on_disks_waits_for_the_commit(world: World) -> None:
+def test_confirms_of_persistent_messages_wait_for_the_commit(world: World) -> None:
     channel = replicating(world)
     for letter in "ps":
         world.feed(channel.session, SHORT[letter])
@@ -130,6 +131,22 @@ def test_so_does_one_after_a_reply(world: World) -> None:
     assert committed(world, channel, 1) == [Confirmed(1, True, 1, False)]
 
 
+def test_confirms_that_are_held_go_out_when_they_are_held_no_more(world: World) -> None:
+    channel = replicating(world)
+    batch(world, channel, "pp")
+    channel.hold_confirms(2)
+    assert committed(world, channel, 1) == [Confirmed(1, True, 1, False)]
+    batch(world, channel, "tp")
+    assert received(world, channel, 2) == []
+    assert committed(world, channel, 2) == []
+    channel.hold_confirms(4)
+    assert read(channel.session.take()) == [Confirmed(1, True, 3, True)]
+    channel.hold_confirms(0)
+    assert read(channel.session.take()) == [Confirmed(1, True, 4, False)]
+    batch(world, channel, "t")
+    assert received(world, channel, 3) == [Confirmed(1, True, 5, False)]
+
+
 def test_everything_in_durable_queues_is_logged_and_settled_in_the_log(world: World) -> None:
     channel = replicating(world)
     world.put(world.queues[0], b"x")
@@ -162,7 +179,7 @@ def test_kept_messages_stay_so_on_pages(world: World) -> None:
 
 
 class Model:
-    """What each number needs: the line of its channel committed up to an index, or some index received."""
+    """The condition of each number: the line of its channel committed up to an index, or some index received."""
 
     def __init__(self, index: int) -> None:
         self.committed = self.received = self._barrier = self._last = index
@@ -234,7 +251,7 @@ def test_against_a_list_of_numbers(kernel_world: Callable[[], World], script: li
     assert channel.unconfirmed_count == channel.published_count - len(answered)
 
 
-def test_receipt_is_not_enough_for_what_came_before(world: World) -> None:
+def test_receipt_is_not_enough_for_a_repeated_message(world: World) -> None:
     channel = replicating(world)
     world.feed(channel.session, SHORT["t"] * 2)
     world.engine.repeat(channel)

@@ -1,4 +1,4 @@
-"""What is left of a log entry without its messages is its commands, in order, and its time."""
+"""A log entry without its messages has its commands, in order, and its time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_commands_only_the_time_is_left(kernel: ModuleType) -> None:
 
 
 @hypothesis.given(records=RECORDS, cut=st.integers(0, 40), more=st.binary(max_size=2))
-def test_what_is_no_entry_is_refused_by_both(
+def test_malformed_entries_are_refused_by_both_twins(
     plain: ModuleType, fast: ModuleType, records: list[bytes], cut: int, more: bytes
 ) -> None:
     entry = entry_of(records)

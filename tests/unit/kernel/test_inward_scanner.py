@@ -1,4 +1,4 @@
-"""What another broker sends: deliveries, confirms, and other methods with content."""
+"""The input from another broker: deliveries, confirms, and other methods with content."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from tests.support.examples import examples
 from tests.unit.kernel.frames import (
     ack,
     deliver,
@@ -68,7 +69,7 @@ def test_deliveries_become_runs(kernel: ModuleType) -> None:
         one[2]
 
 
-def test_other_contents(kernel: ModuleType) -> None:
+def test_returns_and_get_oks_have_their_contents(kernel: ModuleType) -> None:
     for method in (return_method(b"k", b"x"), get_ok_method(3)):
         (content,) = kernel.Scanner(4096, 1 << 20, inward=True).feed(with_content(method, b"body", PROPS, 5, 2))
         assert (content.channel, content.payload, content.message.body) == (5, method, b"body")
@@ -81,7 +82,7 @@ def test_any_cut_gives_the_same(kernel: ModuleType) -> None:
         assert scan(kernel, CONVERSATION[:cut], CONVERSATION[cut:]) == whole
 
 
-def test_what_waits_for_its_content_is_counted(kernel: ModuleType) -> None:
+def test_methods_that_wait_for_their_content_are_counted(kernel: ModuleType) -> None:
     for method, kept in (
         (deliver_method(b"tag", key=b"key"), 3 + 5),
         (return_method(b"key"), len(return_method(b"key")) + 5),
@@ -135,7 +136,7 @@ PIECES = st.one_of(
 )
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 @hypothesis.given(
     pieces=st.lists(PIECES, max_size=12),
     cuts=st.lists(st.integers(0, 600), max_size=6),
@@ -153,7 +154,7 @@ def test_same_bytes_same_outputs(
         assert other.buffered_bytes == one.buffered_bytes
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 @hypothesis.given(at=st.integers(0, len(CONVERSATION) - 1), octet=st.integers(0, 255), cut=st.integers(0, 600))
 def test_one_wrong_octet(plain: ModuleType, fast: ModuleType, at: int, octet: int, cut: int) -> None:
     data = CONVERSATION[:at] + bytes((octet,)) + CONVERSATION[at + 1 :]

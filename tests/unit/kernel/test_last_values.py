@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.unit.kernel.frames import ack, headers, nack, properties, publish
 from tests.unit.kernel.world import World
 
@@ -56,7 +57,7 @@ def play(kernel: ModuleType, prefetch: int, script: list[Step]) -> Any:
     return [*views, world.view()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from([1, 5, 60]), st.lists(st.one_of(PUBLISH, PUBLISH, SETTLE, OTHERS), max_size=14))
 def test_both_twins_keep_the_same(plain: ModuleType, fast: ModuleType, prefetch: int, script: list[Step]) -> None:
     assert play(fast, prefetch, script) == play(plain, prefetch, script)

@@ -8,6 +8,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from tests.support.examples import examples
 from tests.unit.kernel.lockstep import Lockstep, Step
 from tests.unit.kernel.operations import OPERATIONS, SETTINGS, WEIGHTS
 
@@ -17,7 +18,7 @@ SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=40, max
 
 
 @pytest.mark.timeout(240)
-@hypothesis.settings(max_examples=300, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=examples(300), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(kind=st.integers(0, len(SETTINGS) - 1), script=SCRIPTS)
 def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, kind: int, script: list[Step]) -> None:
     pair = Lockstep(plain, fast, kind)
@@ -27,7 +28,7 @@ def test_same_calls_same_effects(plain: ModuleType, fast: ModuleType, kind: int,
 
 
 def test_a_publish_that_was_confirmed_ahead_of_others_is_traced_once(plain: ModuleType, fast: ModuleType) -> None:
-    """The twins once disagreed about what is told of it when the others follow."""
+    """The twins once disagreed about the rows that it has when the others follow."""
     pair = Lockstep(plain, fast, 9)
     for step in (
         ("publish_bytes", 0, 0, 128),

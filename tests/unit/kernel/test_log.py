@@ -1,4 +1,4 @@
-"""What is written to the log, and that it is enough to build the same queues again."""
+"""The records of the log, which suffice to build the same queues again."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pandomq.kernel.records import (
     Record,
     decode_entry,
 )
+from tests.support.examples import examples
 from tests.unit.kernel.frames import PERSISTENT, ack, publish
 from tests.unit.kernel.lockstep import Lockstep, Step
 from tests.unit.kernel.operations import OPERATIONS, WEIGHTS
@@ -70,7 +71,7 @@ def test_consecutive_dequeues_are_one_range(world: World) -> None:
     assert records(world.end_batch()) == [DequeueRecord(1, 1, 4), DequeueRecord(1, 6, 5), DequeueRecord(2, 1, 10)]
 
 
-def test_a_command_comes_after_what_happened_before_it(world: World) -> None:
+def test_a_command_is_logged_after_the_events_before_it(world: World) -> None:
     queue = world.queue(logged=True)
     world.put(queue, b"1", b"2", props=PERSISTENT)
     world.end_batch()
@@ -145,7 +146,7 @@ NUMBERS = st.integers(0, 255)
 NAMES = st.sampled_from([name for name in OPERATIONS for _ in range(WEIGHTS[name]) if name not in EXCLUDED])
 
 
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=examples(60))
 @hypothesis.given(
     kind=st.integers(0, 3), script=st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=20, max_size=80)
 )
@@ -162,7 +163,7 @@ def test_replay_gives_the_same_kept_messages(
             pair.fast.end_batch()
     for world in (pair.plain, pair.fast):
         for message, places in world.awaited:
-            world.engine.admit(message, places, world.now_ms)
+            world.engine.admit(message, places)
         for session in world.sessions:
             session.close(world.now_ms)
     entries += filter(None, (pair.plain.end_batch(),))

@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import hypothesis.strategies as st
 
+from tests.support.examples import examples
 from tests.unit.kernel.frames import PERSISTENT, properties, publish, read
 from tests.unit.kernel.world import World
 
@@ -44,7 +45,7 @@ def subscribe(world: World, kind: str, number: int) -> None:
         channel.open = False
 
 
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=examples(150))
 @hypothesis.given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=3, max_size=12),
     batches=st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), max_size=4), max_size=4),

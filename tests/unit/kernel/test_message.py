@@ -1,4 +1,4 @@
-"""What is read out of a content header, against the vocabulary's own decoder and against broken bytes."""
+"""The parser of content headers, compared with the vocabulary's own decoder and tested with damaged bytes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 
 from pandomq.errors import ConnectionFault
+from pandomq.kernel import constants
 from pandomq.limits import FIELD_TABLE_DEPTH_MAX
 from pandomq.properties import Properties, decode_header, encode_header
 from tests.unit.kernel.frames import header_payload, headers, properties
@@ -55,12 +56,12 @@ def test_traits_are_those_of_the_decoded_properties(plain: ModuleType, fast: Mod
         expiration_ms = -1
     names = props.headers or {}
     special = (
-        plain.SPECIAL_USER_ID * (props.user_id is not None)
-        | plain.SPECIAL_COPIES * ("CC" in names or "BCC" in names)
-        | plain.SPECIAL_REPLY_TO * (props.reply_to or "").startswith("amq.rabbitmq.reply-to")
-        | plain.SPECIAL_EXPIRATION * (props.expiration is not None and expiration_ms < 0)
-        | plain.SPECIAL_DELAY * ("x-delay" in names)
-        | plain.SPECIAL_PRODUCER * ("x-producer" in names and "x-sequence" in names)
+        constants.SPECIAL_USER_ID * (props.user_id is not None)
+        | constants.SPECIAL_COPIES * ("CC" in names or "BCC" in names)
+        | constants.SPECIAL_REPLY_TO * (props.reply_to or "").startswith("amq.rabbitmq.reply-to")
+        | constants.SPECIAL_EXPIRATION * (props.expiration is not None and expiration_ms < 0)
+        | constants.SPECIAL_DELAY * ("x-delay" in names)
+        | constants.SPECIAL_PRODUCER * ("x-producer" in names and "x-sequence" in names)
     )
     expected = (props.delivery_mode == 2, props.priority or 0, expiration_ms, special)
     for kernel in (plain, fast):
@@ -85,7 +86,7 @@ def test_a_header_cut_short_is_malformed(plain: ModuleType, fast: ModuleType, pr
     whole = encode_header(0, props)
     for kernel in (plain, fast):
         for end in range(len(whole)):
-            assert traits(kernel.Message(b"\0\0", whole[:end], b"")) == (False, 0, -1, kernel.SPECIAL_MALFORMED)
+            assert traits(kernel.Message(b"\0\0", whole[:end], b"")) == (False, 0, -1, constants.SPECIAL_MALFORMED)
 
 
 @hypothesis.given(table=TABLES, at=st.integers(0, 500), octet=st.integers(0, 255))
@@ -103,7 +104,7 @@ def test_headers_are_malformed_where_a_client_could_not_read_them(
         readable = False
     for kernel in (plain, fast):
         message = kernel.Message(b"\0\0", bytes(header), b"")
-        assert (message.special & kernel.SPECIAL_MALFORMED == 0) is readable
+        assert (message.special & constants.SPECIAL_MALFORMED == 0) is readable
 
 
 @pytest.mark.parametrize("nest", [lambda inner: {"": inner}, lambda inner: [inner]])
@@ -114,17 +115,17 @@ def test_headers_nested_too_deep_are_malformed(kernel: ModuleType, nest: Callabl
     deepest = encode_header(0, Properties(headers={"k": value}))
     assert kernel.Message(b"\0\0", deepest, b"").special == 0
     too_deep = encode_header(0, Properties(headers={"k": nest(value)}))
-    assert kernel.Message(b"\0\0", too_deep, b"").special == kernel.SPECIAL_MALFORMED
+    assert kernel.Message(b"\0\0", too_deep, b"").special == constants.SPECIAL_MALFORMED
 
 
 def test_octets_after_the_properties_are_malformed(kernel: ModuleType) -> None:
     message = kernel.Message(b"\0\0", header_payload(0, properties(priority=4) + b"x"), b"")
-    assert traits(message) == (False, 0, -1, kernel.SPECIAL_MALFORMED)
+    assert traits(message) == (False, 0, -1, constants.SPECIAL_MALFORMED)
 
 
 @pytest.mark.parametrize("flags", [b"\0\1", b"\0\2"])
 def test_flags_without_a_property_are_malformed(kernel: ModuleType, flags: bytes) -> None:
-    assert kernel.Message(b"\0\0", header_payload(0, flags), b"").special == kernel.SPECIAL_MALFORMED
+    assert kernel.Message(b"\0\0", header_payload(0, flags), b"").special == constants.SPECIAL_MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_flags_without_a_property_are_malformed(kernel: ModuleType, flags: bytes
 def test_an_expiration_is_a_number_in_plain_digits(kernel: ModuleType, text: bytes, expected_ms: int) -> None:
     message = kernel.Message(b"\0\0", header_payload(0, properties(expiration=text)), b"")
     assert message.expiration_ms == expected_ms
-    assert message.special == (kernel.SPECIAL_EXPIRATION if expected_ms < 0 else 0)
+    assert message.special == (constants.SPECIAL_EXPIRATION if expected_ms < 0 else 0)
 
 
 def test_a_field_is_found_with_its_type(kernel: ModuleType) -> None:

@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 
 from pandomq.kernel.constants import MIRROR_SPAN_MAX, NEVER_MS
+from tests.support.examples import examples
 from tests.unit.kernel.frames import Delivered, ack, deliver, nack, properties, reject, split_frames
 from tests.unit.kernel.world import World
 
@@ -40,7 +41,7 @@ class Front:
         return self.world.run(self.client)
 
     def settle(self, *data: bytes) -> list[tuple[int, int, int]]:
-        """What the client says, and what the root hears: method, tag, bits."""
+        """Sends the client's bytes; returns the root's input: method, tag, bits."""
         self.world.feed(self.client, b"".join(data))
         return self.heard()
 
@@ -79,7 +80,7 @@ def test_acks_are_joined_while_nothing_else_is_covered(front: Front) -> None:
     assert front.settle(ack(0, True, channel=3)) == [(ACK, 10, 0)]
 
 
-def test_what_another_mirror_of_the_channel_has_is_never_covered(front: Front) -> None:
+def test_deliveries_of_another_mirror_of_the_channel_are_never_acked_along(front: Front) -> None:
     one, other = front.subscribe(prefetch=1), front.subscribe()
     front.arrive(one, 1, 2)
     front.arrive(other, 3, 4)
@@ -131,14 +132,14 @@ def test_recover_requeues_at_the_root(front: Front) -> None:
 
 
 @pytest.mark.parametrize("end", ["channel", "session"])
-def test_who_closes_says_so_itself(front: Front, end: str) -> None:
+def test_a_close_sends_no_settlements(front: Front, end: str) -> None:
     front.arrive(front.subscribe(), 1, 2)
     front.delivered()
     (front.channel if end == "channel" else front.client).close(0)
     assert (front.heard(), front.world.engine.held_messages) == ([], 0)
 
 
-def test_what_came_by_another_tunnel_is_not_spoken_of(front: Front) -> None:
+def test_deliveries_of_an_earlier_tunnel_are_not_settled(front: Front) -> None:
     consumer = front.subscribe()
     front.arrive(consumer, 1, 2, 3)
     front.delivered()
@@ -173,7 +174,7 @@ def test_ready_ones_can_go_back(front: Front) -> None:
     assert front.world.engine.held_messages == 0
 
 
-def test_deliveries_to_nobody_go_back(front: Front) -> None:
+def test_deliveries_without_a_consumer_go_back(front: Front) -> None:
     consumer = front.subscribe()
     consumer.cancel()
     front.arrive(consumer, 4)
@@ -185,7 +186,7 @@ def test_deliveries_to_nobody_go_back(front: Front) -> None:
     assert front.heard() == []
 
 
-def test_who_need_not_ack_does_not_stand_in_the_way(front: Front) -> None:
+def test_deliveries_without_acks_do_not_split_a_multiple_ack(front: Front) -> None:
     quiet, consumer = front.subscribe(no_ack=True), front.subscribe()
     front.arrive(quiet, 1)
     front.arrive(consumer, 2)
@@ -248,7 +249,7 @@ def test_forgotten_deliveries_are_unknown(front: Front) -> None:
     assert front.world.events == [("unknown tag", 0, ACK, 3)]
 
 
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=examples(150))
 @hypothesis.given(script=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 400)), max_size=60))
 def test_nothing_is_covered_that_the_client_did_not_ack(
     kernel_world: Callable[[], World], script: list[tuple[int, int]]

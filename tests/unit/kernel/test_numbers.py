@@ -17,7 +17,7 @@ def numbers(world: World, queue: Any) -> list[tuple[int, int]]:
     return [(row[5].producer, row[5].number) for row in queue.snapshot()]
 
 
-def test_what_is_counted_carries_its_number(world: World) -> None:
+def test_a_counted_publish_carries_its_number(world: World) -> None:
     channel, queue = world.channel(mode=1), world.queue("k")
     world.feed(channel.session, publish(b"k", b"0"))
     channel.producer = PRODUCER
@@ -28,7 +28,7 @@ def test_what_is_counted_carries_its_number(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [0, 2])
-def test_what_is_not_counted_carries_none(world: World, mode: int) -> None:
+def test_an_uncounted_publish_carries_no_number(world: World, mode: int) -> None:
     channel, queue = world.channel(mode=mode), world.queue("k")
     channel.producer = PRODUCER
     world.feed(channel.session, publish(b"k", b"1"))
@@ -50,8 +50,8 @@ def test_a_message_is_used_again_without_its_number(world: World) -> None:
     assert numbers(world, queue) == [(0, 0)]
 
 
-def test_what_may_have_been_delivered_before_says_so(world: World) -> None:
-    """Also where copies are written at once; and what is made of its memory afterwards does not."""
+def test_a_possibly_repeated_message_is_marked_redelivered(world: World) -> None:
+    """This includes copies that are written at once. A message that reuses its memory is not marked."""
     channel = world.channel()
     queues = [world.queue(f"q{number}") for number in range(6)]
     for queue in queues[:5]:
@@ -110,7 +110,7 @@ def test_the_batch_names_channels_whose_publishes_it_logs(world: World) -> None:
     ]
 
 
-def test_what_was_sent_before_goes_to_the_hook(world: World) -> None:
+def test_a_publish_that_was_sent_before_goes_to_the_hook(world: World) -> None:
     channel = world.channel(mode=1)
     world.queue("k")
     world.feed(channel.session, publish(b"k", b"1"))
@@ -179,16 +179,16 @@ def test_one_copy_goes_to_all_queues_here(world: World) -> None:
     assert [event[0] for event in world.events] == ["fan out"] * 2
 
 
-def test_nobody_here_wants_it(world: World) -> None:
+def test_a_message_without_a_queue_on_this_broker_is_dropped(world: World) -> None:
     trunk = Trunk(world)
     world.routes.put(world.kernel.routing_of("", "k"), world.kernel.Plan([]))
     trunk.take((b"", 0, b"1"))
     assert (world.events, world.engine.unroutable, world.engine.held_messages) == ([], 0, 0)
 
 
-def test_what_comes_again_is_left_out(world: World) -> None:
+def test_a_message_that_comes_again_is_left_out(world: World) -> None:
     queue, trunk, other = world.queue("k"), Trunk(world), (9).to_bytes(8, "big")
     trunk.take((LABEL, 1, b"1"), (LABEL, 2, b"2"), (other, 1, b"o1"), (LABEL, 2, b"2"), (LABEL, 3, b"3"))
     trunk.take((other, 1, b"o1"), (LABEL, 3, b"3"), (LABEL, 5, b"5"), (b"", 0, b"x"), (b"", 0, b"x"))
     assert world.ready(queue) == [b"1", b"2", b"o1", b"3", b"5", b"x", b"x"]
-    assert trunk.seen == {PRODUCER: 5, 9: 1}
+    assert list(trunk.seen.items()) == [(9, 1), (PRODUCER, 5)], "in the order in which they last published"

@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import hypothesis.strategies as st
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import PERSISTENT, Confirmed, publish, read
 from tests.unit.kernel.world import World
 
@@ -25,7 +26,7 @@ def with_outlet(world: World) -> Any:
     world.bind("b", world.queue("o", outlet=True))
     world.bind("b", world.queue("p", logged=True))
     world.queue("t")
-    return world.channel(mode=world.kernel.CONFIRM)
+    return world.channel(mode=constants.CONFIRM)
 
 
 def batch(world: World, channel: Any, script: str, *, commit: bool = True) -> list[Any]:
@@ -54,9 +55,9 @@ def test_a_confirm_waits_until_the_message_has_come_out(world: World) -> None:
     assert came_out(world, channel, 2) == [Confirmed(1, True, 5, True)]
 
 
-def test_what_follows_on_the_channel_waits_and_other_channels_do_not(world: World) -> None:
+def test_later_confirms_on_the_channel_wait_and_other_channels_do_not(world: World) -> None:
     channel = with_outlet(world)
-    other = world.channel(mode=world.kernel.CONFIRM)
+    other = world.channel(mode=constants.CONFIRM)
     assert batch(world, channel, "o") == []
     assert batch(world, channel, "pt") == []
     assert batch(world, other, "pt") == [Confirmed(1, True, 2, True)]
@@ -86,14 +87,14 @@ def test_receipt_by_backups_is_not_enough(world: World) -> None:
 
 def test_channels_without_confirms_wait_for_nothing(world: World) -> None:
     channel = with_outlet(world)
-    channel.mode = world.kernel.NORMAL
+    channel.mode = constants.NORMAL
     batch(world, channel, "ob")
-    channel.mode = world.kernel.CONFIRM
+    channel.mode = constants.CONFIRM
     assert batch(world, channel, "p") == [Confirmed(1, True, 1, False)]
     assert came_out(world, channel, 1) == []
 
 
-def test_nobody_waits_for_an_outlet_that_is_gone_by_itself(world: World) -> None:
+def test_confirms_do_not_wait_for_an_outlet_that_is_gone(world: World) -> None:
     channel = with_outlet(world)
     assert batch(world, channel, "o") == []
     world.queues[0].delete()

@@ -34,7 +34,7 @@ def fill(world: World, queue: Any, count: int, **options: Any) -> None:
 
 
 def drain(world: World, session: Any) -> list[bytes]:
-    """What a consumer gets until it would wait for more."""
+    """Returns the bodies that a consumer receives until it would wait for more."""
     got = []
     while True:
         got += [event.body for event in read(session.take())]
@@ -43,7 +43,7 @@ def drain(world: World, session: Any) -> list[bytes]:
             return got
 
 
-def test_what_left_memory_is_not_held(paged: World) -> None:
+def test_paged_out_messages_are_not_counted_as_held(paged: World) -> None:
     queue = paged.queue()
     fill(paged, queue, 9)
     assert (queue.ready_count, queue.ready_bytes) == (9, 9)
@@ -110,7 +110,7 @@ def test_two_pages_are_wanted_at_once_and_may_come_in_any_order(paged: World) ->
     assert paged.bodies(channel.session) == bodies(1, 2, 3, 4, 5, 6)
 
 
-def test_nobody_asks_for_pages_without_a_consumer(paged: World) -> None:
+def test_no_pages_are_wanted_without_a_consumer(paged: World) -> None:
     queue = paged.queue()
     fill(paged, queue, 9)
     paged.put(queue, b"10")
@@ -208,7 +208,7 @@ def test_purge_and_delete_need_no_page(paged: World) -> None:
     assert len(entry) == 13 + 21
 
 
-def test_to_load_what_is_gone_does_nothing(paged: World) -> None:
+def test_loading_a_page_of_removed_messages_does_nothing(paged: World) -> None:
     queue, channel = paged.queue(), paged.channel()
     fill(paged, queue, 3)
     queue.take(channel, True, paged.now_ms)
@@ -226,7 +226,7 @@ def test_when_the_page_that_was_waited_for_goes_the_next_is_wanted(paged: World)
     assert drain(paged, channel.session) == bodies(7, 8, 9)
 
 
-def test_a_last_value_queue_replaces_what_is_in_a_page(paged: World) -> None:
+def test_a_last_value_queue_replaces_messages_in_a_page(paged: World) -> None:
     queue, channel = paged.queue(last_value_key=b"k"), paged.channel()
     for body, key in ((b"1", b"a"), (b"2", b"b"), (b"3", b"c")):
         paged.put(queue, body, props=properties(table=headers(k=key)))

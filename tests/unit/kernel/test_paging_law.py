@@ -7,6 +7,7 @@ from types import ModuleType
 import hypothesis
 import hypothesis.strategies as st
 
+from tests.support.examples import examples
 from tests.unit.kernel.paging_law import SETTINGS, WEIGHTS, PagingLaw
 
 NUMBERS = st.integers(0, 255)
@@ -15,9 +16,9 @@ SCRIPTS = st.lists(st.tuples(NAMES, NUMBERS, NUMBERS, NUMBERS), min_size=30, max
 KINDS = st.integers(0, 2 * len(SETTINGS) ** 2 - 1)
 
 
-@hypothesis.settings(max_examples=120, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=examples(120), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(kind=KINDS, script=SCRIPTS)
-def test_nobody_can_tell_that_there_are_pages(
+def test_a_paged_queue_behaves_like_one_in_memory(
     kernel: ModuleType, kind: int, script: list[tuple[str, int, int, int]]
 ) -> None:
     law = PagingLaw(kernel, kind)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pandomq.kernel import constants
 from pandomq.kernel.constants import ABSENT, ACK, NACK, PLACE_UNKNOWN, REJECT, SETTLE, SETTLE_ROWS_MAX, SETTLED
 from tests.unit.kernel.frames import PERSISTENT, ack, deliver, nack, publish, read, reject, split_frames
 from tests.unit.kernel.test_mirrors import Front, acks
@@ -18,7 +19,7 @@ QUEUE_ID = 77
 
 
 class Placed(Front):
-    """Whose root says where its messages are: tag t has sequence 100 + t and term 3."""
+    """A front whose root reports the places of its messages: tag t has sequence 100 + t and term 3."""
 
     def subscribe(self, **settings: Any) -> Any:
         consumer = super().subscribe(**settings)
@@ -35,7 +36,7 @@ class Placed(Front):
         self.client.uplink = self.tunnel = self.world.session()
 
     def rows(self) -> list[list[Row]]:
-        """What the root is told by place, frame by frame; nothing else may be said."""
+        """Returns the settlements by place, frame by frame; no other method may be sent."""
         found = []
         for _, channel, payload in split_frames(self.tunnel.take()):
             class_id, method_id, number, size = struct.unpack_from(">HHQI", payload)
@@ -54,7 +55,7 @@ def row(tag: int, method_id: int = ACK) -> Row:
 
 
 @pytest.mark.proves("R29")
-def test_what_was_settled_can_be_settled_again_by_place(front: Placed) -> None:
+def test_settled_messages_can_be_settled_again_by_place(front: Placed) -> None:
     front.arrive(front.subscribe(), 1, 2, 3, 4)
     front.settle(acks(1, 2), reject(3, False, channel=3), nack(4, False, True, channel=3))
     assert (front.channel.unproven_count, front.channel.settled_number) == (3, 3)
@@ -63,7 +64,7 @@ def test_what_was_settled_can_be_settled_again_by_place(front: Placed) -> None:
     assert front.rows() == [[row(1), row(2), row(3, REJECT)]]
 
 
-def test_what_is_proven_is_let_go(front: Placed) -> None:
+def test_proven_settlements_are_forgotten(front: Placed) -> None:
     front.arrive(front.subscribe(), *range(1, 41))
     front.settle(acks(*range(1, 31)))
     front.channel.prove(10)
@@ -80,7 +81,7 @@ def test_what_is_proven_is_let_go(front: Placed) -> None:
 
 
 @pytest.mark.proves("R29")
-def test_what_an_earlier_root_delivered_is_settled_by_place(front: Placed) -> None:
+def test_deliveries_of_an_earlier_root_are_settled_by_place(front: Placed) -> None:
     consumer = front.subscribe()
     front.arrive(consumer, 1, 2, 3, 4)
     front.change_root()
@@ -112,7 +113,7 @@ def test_frames_are_short(front: Placed) -> None:
     assert [len(rows) for rows in front.rows()] == [SETTLE_ROWS_MAX, SETTLE_ROWS_MAX, 5]
 
 
-def test_without_a_way_to_the_root_it_is_kept(front: Placed) -> None:
+def test_settlements_are_kept_without_a_tunnel_to_the_root(front: Placed) -> None:
     front.arrive(front.subscribe(), 1)
     front.client.uplink = None
     front.world.feed(front.client, acks(1))
@@ -131,10 +132,10 @@ def test_nothing_is_kept_of_transactions_of_unknown_places_and_of_closed_channel
     front.delivered()
     front.settle(acks(2, 3))
     assert front.channel.unproven_count == 0
-    front.channel.mode = front.world.kernel.TRANSACTION
+    front.channel.mode = constants.TRANSACTION
     front.world.engine.settle_one(front.channel, ACK, 1, False, False, 0)
     assert front.channel.unproven_count == 0
-    front.channel.mode = front.world.kernel.NORMAL
+    front.channel.mode = constants.NORMAL
     front.arrive(known, 4)
     front.settle(acks(4))
     front.channel.close(0)
@@ -145,15 +146,15 @@ def test_nothing_is_kept_of_transactions_of_unknown_places_and_of_closed_channel
 
 
 def settling(world: World) -> tuple[Any, Any, Any]:
-    """Who settles by place, a queue, and somebody who has all of its messages."""
+    """Returns a channel that settles by place, a queue, and a consumer that has all of its messages."""
     queue = world.queue(logged=True, dead_letters=True)
     world.engine.term = 3
     world.put(queue, b"1", b"2", b"3", props=PERSISTENT)
     world.end_batch()
-    return world.channel(mode=world.kernel.CONFIRM), queue, world.channel()
+    return world.channel(mode=constants.CONFIRM), queue, world.channel()
 
 
-def test_deliveries_say_where_the_message_is(world: World) -> None:
+def test_deliveries_carry_the_place_of_the_message(world: World) -> None:
     _, queue, channel = settling(world)
     world.consumer(channel, queue).identified = True
     world.end_batch()
@@ -163,7 +164,7 @@ def test_deliveries_say_where_the_message_is(world: World) -> None:
     assert [channel.place_of(tag) for tag in (1, 3, 9)] == [(1, 3), (3, 3), (0, 0)]
 
 
-def test_what_is_ready_is_settled_and_logged(world: World) -> None:
+def test_a_ready_message_is_settled_by_place_and_logged(world: World) -> None:
     channel, queue, _ = settling(world)
     assert channel.settle_place(queue, 2, 3, ACK) == SETTLED
     assert channel.settle_place(queue, 2, 3, ACK) == ABSENT
@@ -176,7 +177,7 @@ def test_what_is_ready_is_settled_and_logged(world: World) -> None:
     assert (queue.ready_count, world.engine.held_messages) == (1, 1)
 
 
-def test_a_confirm_waits_for_what_was_settled_before(world: World) -> None:
+def test_a_confirm_waits_for_earlier_settlements(world: World) -> None:
     channel, queue, _ = settling(world)
     channel.settle_place(queue, 1, 3, ACK)
     world.feed(channel.session, publish(b"nobody"))
@@ -188,22 +189,25 @@ def test_a_confirm_waits_for_what_was_settled_before(world: World) -> None:
 
 @pytest.mark.parametrize("method_id", [ACK, REJECT])
 @pytest.mark.parametrize("end", ["ack", "nack", "close"])
-def test_what_another_has_is_settled_and_stays_in_its_window(world: World, method_id: int, end: str) -> None:
+def test_a_message_of_another_consumer_is_settled_and_stays_in_its_window(
+    world: World, method_id: int, end: str
+) -> None:
     channel, queue, other = settling(world)
     consumer = world.consumer(other, queue, prefetch=2)
     assert [one.body for one in world.run(other.session)] == [b"1", b"2"]
     assert channel.settle_place(queue, 1, 3, method_id) == ABSENT
     assert channel.settle_elsewhere(other, 1, method_id)
     assert not channel.settle_elsewhere(other, 5, method_id)
-    assert (queue.unacked_count, consumer.unacked_count, other.unacked_count) == (1, 1, 2)
-    # Who settled it has made room for another one.
-    assert [one.body for one in world.run(other.session)] == [b"3"]
+    # The client still has it: there is no room for another one.
+    assert (queue.unacked_count, consumer.unacked_count, other.unacked_count) == (1, 2, 2)
+    assert world.run(other.session) == []
     world.take_dead()
     if end == "close":
         other.close(0)
     else:
         world.feed(other.session, ack(1) if end == "ack" else nack(1, False, True))
         assert world.events == []
+        assert [one.body for one in world.run(other.session)] == [b"3"]
         assert other.outstanding(0, True) == [2, 3]
     expected = [2, 3] if end == "close" else []
     assert [entry[0] for entry in queue.snapshot()] == expected
@@ -212,7 +216,7 @@ def test_what_another_has_is_settled_and_stays_in_its_window(world: World, metho
     world.check_if_plain()
 
 
-def test_what_is_in_a_page(world: World) -> None:
+def test_a_message_in_a_page_is_settled_by_place(world: World) -> None:
     world.use_pages()
     queue, channel = world.queue(logged=True), world.channel()
     for term in (3, 4):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import properties, publish
 from tests.unit.kernel.world import World
 
@@ -32,9 +33,9 @@ def test_special_messages_always_go_to_the_hook(world: World) -> None:
         world.feed(channel.session, publish(b"k", b"1") + publish(b"k", b"2", props))
     assert [event[-3] for event in world.events if event[0] == "publish"] == [
         0,
-        world.kernel.SPECIAL_USER_ID,
-        world.kernel.SPECIAL_EXPIRATION,
-        world.kernel.SPECIAL_MALFORMED,
+        constants.SPECIAL_USER_ID,
+        constants.SPECIAL_EXPIRATION,
+        constants.SPECIAL_MALFORMED,
     ]
 
 

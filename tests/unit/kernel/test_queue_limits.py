@@ -1,4 +1,4 @@
-"""What a full queue does."""
+"""The behaviour of a full queue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import PERSISTENT, headers, properties
 from tests.unit.kernel.world import World
 
@@ -14,7 +15,7 @@ def test_the_oldest_make_room(world: World) -> None:
     queue = world.queue(length_max=2, dead_letters=True)
     world.put(queue, b"1", b"2", b"3", b"4")
     assert world.ready(queue) == [b"3", b"4"]
-    assert world.take_dead() == [(0, b"1", world.kernel.MAXLEN, 0), (0, b"2", world.kernel.MAXLEN, 0)]
+    assert world.take_dead() == [(0, b"1", constants.MAXLEN, 0), (0, b"2", constants.MAXLEN, 0)]
     assert queue.dropped == 2
 
 
@@ -72,7 +73,7 @@ def test_a_shorter_limit_holds_from_the_next_deliver_on(world: World) -> None:
     assert world.ready(queue) == [b"3"]
 
 
-def test_what_comes_back_may_overflow(world: World) -> None:
+def test_requeued_messages_may_overflow_the_queue(world: World) -> None:
     channel = world.channel()
     queue = world.queue(length_max=1)
     consumer = world.consumer(channel, queue, prefetch=2)
@@ -91,7 +92,7 @@ def test_a_full_queue_may_refuse(world: World, overflow: int) -> None:
     assert world.put(queue, b"1", b"2")
     assert not world.put(queue, b"3")
     assert world.ready(queue) == [b"1", b"2"]
-    assert world.take_dead() == ([(0, b"3", world.kernel.MAXLEN, 0)] if overflow == 2 else [])
+    assert world.take_dead() == ([(0, b"3", constants.MAXLEN, 0)] if overflow == 2 else [])
 
 
 def test_a_refusing_queue_lets_consumers_take_first(world: World) -> None:
@@ -152,7 +153,7 @@ def _leave_unseen(world: World, way: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("way", ["limit", "time", "key", "purge"])
-def test_those_behind_a_message_that_left_unseen_wait_until_the_log_knows(world: World, way: str) -> None:
+def test_messages_behind_one_that_left_undelivered_wait_for_the_log(world: World, way: str) -> None:
     """Were the log to lose that, the message would come back, and be delivered after them."""
     queue, session = _leave_unseen(world, way)
     world.end_batch(commit=False)
@@ -165,7 +166,7 @@ def test_those_behind_a_message_that_left_unseen_wait_until_the_log_knows(world:
     assert not queue.head_missing
 
 
-def test_nobody_waits_for_what_the_log_does_not_hold(world: World) -> None:
+def test_messages_that_are_not_logged_are_delivered_without_waiting(world: World) -> None:
     queue = world.queue(logged=True, length_max=1)
     world.put(queue, b"1", b"2")
     channel = world.channel()

@@ -49,7 +49,7 @@ def test_without_priorities_they_do_not_matter(world: World) -> None:
     returned=st.sets(st.integers(1, 30)),
     later=st.integers(0, 10),
 )
-def test_what_comes_back_takes_its_place_again(
+def test_requeued_messages_take_their_places_again(
     kernel_world: Callable[[], World], priorities: list[int], prefetch: int, returned: set[int], later: int
 ) -> None:
     world = kernel_world()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import properties
 from tests.unit.kernel.world import World
 
@@ -31,7 +32,7 @@ def test_without_a_time_nothing_expires(world: World) -> None:
     queue.expire(world.now_ms)
     world.end_batch()
     assert queue.ready_count == 1
-    assert queue.next_deadline_ms == world.kernel.NEVER_MS
+    assert queue.next_deadline_ms == constants.NEVER_MS
     assert waiting(world) == []
 
 
@@ -41,7 +42,7 @@ def test_expired_messages_die_at_their_deadline(world: World) -> None:
     queue.expire(1049)
     assert queue.ready_count == 2
     queue.expire(1050)
-    assert world.take_dead() == [(0, b"a", world.kernel.EXPIRED, 0), (0, b"b", world.kernel.EXPIRED, 0)]
+    assert world.take_dead() == [(0, b"a", constants.EXPIRED, 0), (0, b"b", constants.EXPIRED, 0)]
     assert (queue.ready_count, queue.dropped, world.engine.held_messages) == (0, 2, 0)
 
 

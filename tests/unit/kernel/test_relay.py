@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pandomq.kernel.constants import CONFIRMED_BEFORE
 from tests.unit.kernel.frames import Confirmed, ack, nack, properties, publish, read
 from tests.unit.kernel.test_scanner import flat
 from tests.unit.kernel.world import World
@@ -44,7 +45,7 @@ def front(world: World) -> Front:
     return Front(world)
 
 
-def test_what_no_queue_here_takes_is_forwarded_as_it_is(front: Front) -> None:
+def test_a_message_without_a_local_queue_is_forwarded_as_it_is(front: Front) -> None:
     front.publish(b"far", b"1", b"2", bits=1)
     front.publish(b"far", b"3")
     assert front.forwarded() == [(b"1", 1), (b"2", 1), (b"3", 0)]
@@ -52,7 +53,7 @@ def test_what_no_queue_here_takes_is_forwarded_as_it_is(front: Front) -> None:
     assert front.world.engine.unroutable == 0
 
 
-def test_what_a_queue_here_takes_goes_to_the_root_too_but_need_not_come_back(front: Front) -> None:
+def test_a_message_for_a_local_queue_is_forwarded_without_mandatory(front: Front) -> None:
     queue = front.world.queue("near")
     for _ in range(2):
         front.publish(b"near", b"1", bits=1)
@@ -81,7 +82,7 @@ def test_transactions_go_to_the_hook(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", [0, 1])
-def test_only_what_will_be_confirmed_is_kept(world: World, mode: int) -> None:
+def test_only_messages_that_will_be_confirmed_are_kept(world: World, mode: int) -> None:
     front = Front(world, mode)
     front.publish(b"far", b"12", b"345")
     engine, channel = world.engine, front.channel
@@ -114,18 +115,56 @@ def test_confirms_are_relayed_as_they_are(front: Front) -> None:
     assert (front.channel.first_kept, front.channel.kept_bytes, front.world.engine.held_messages) == (9, 0, 0)
 
 
-def test_what_is_unconfirmed_is_sent_again_without_a_gap(front: Front) -> None:
+def test_unconfirmed_messages_are_sent_again_without_a_gap(front: Front) -> None:
     front.publish(b"far", b"1", b"2", b"3", b"4")
     front.confirm(ack(1, channel=3) + ack(3, channel=3))
     front.forwarded()
     front.client.uplink = front.tunnel = front.world.session()
     front.channel.resend()
-    assert front.forwarded() == [(b"2", 0), (b"3", 0), (b"4", 0)]
-    # What the client knows it does not hear again.
+    assert front.forwarded() == [(b"2", 0), (b"3", CONFIRMED_BEFORE), (b"4", 0)]
+    # The client does not receive the same confirm again.
     assert front.confirm(ack(3, channel=3)) == []
     assert front.confirm(ack(3, True, channel=3)) == [Confirmed(3, True, 2, True)]
     assert front.confirm(nack(3, True, False, channel=3) + ack(9, channel=3)) == []
     assert front.confirm(ack(9, True, channel=3)) == [Confirmed(3, True, 4, True)]
+
+
+def test_a_confirmed_publish_is_marked_so_when_it_is_sent_again(front: Front) -> None:
+    """The next root must not return it, and must not enqueue it: queues may have been bound in the meantime."""
+    for number in range(1, 5):
+        front.world.engine.forward(front.channel, front.world.message(b"%d" % number, key="far"), 3)
+    front.confirm(ack(2, channel=3) + nack(4, False, False, channel=3))
+    front.forwarded()
+    front.channel.resend()
+    assert front.forwarded() == [
+        (b"1", 3),
+        (b"2", 2 | CONFIRMED_BEFORE),
+        (b"3", 3),
+        (b"4", 2 | CONFIRMED_BEFORE),
+    ]
+
+
+def test_a_returned_message_is_not_mandatory_when_it_is_sent_again(front: Front) -> None:
+    def message(body: bytes, key: str = "far") -> Any:
+        return front.world.message(body, key=key)
+
+    front.channel.come_back(message(b"never sent"))
+    for body in (b"a", b"b", b"a", b"a"):
+        front.world.engine.forward(front.channel, message(body), 1)
+    front.channel.come_back(message(b"a"))
+    front.channel.come_back(message(b"a", key="elsewhere"))
+    front.channel.come_back(message(b"a"))
+    # The root returns them in order: this one is behind.
+    front.channel.come_back(message(b"b"))
+    front.forwarded()
+    front.channel.resend()
+    assert front.forwarded() == [(b"a", 0), (b"b", 1), (b"a", 0), (b"a", 1)]
+    # The next root begins anew.
+    front.channel.come_back(message(b"b"))
+    front.confirm(ack(2, True, channel=3))
+    front.channel.come_back(message(b"a"))
+    front.channel.resend()
+    assert front.forwarded() == [(b"a", 0), (b"a", 0)]
 
 
 def test_without_a_tunnel_it_is_kept_and_follows(front: Front) -> None:

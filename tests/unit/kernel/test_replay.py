@@ -20,6 +20,7 @@ from pandomq.kernel.records import (
     encode_dequeue,
     encode_enqueue,
 )
+from tests.support.examples import examples
 from tests.unit.kernel.frames import PERSISTENT, headers, properties
 from tests.unit.kernel.world import World
 
@@ -110,9 +111,9 @@ ENTRIES = st.lists(
 )
 
 
-@hypothesis.settings(max_examples=150, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=examples(150), suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(scripts=ENTRIES, pages=st.booleans())
-def test_both_twins_do_what_the_records_say(
+def test_both_twins_replay_the_records(
     plain: ModuleType, fast: ModuleType, scripts: list[list[tuple[int, int, int]]], pages: bool
 ) -> None:
     followers = [Follower(plain), Follower(fast)]

@@ -68,7 +68,7 @@ def test_both_twins_remember_the_same(
     assert played(fast, runs, changes) == played(plain, runs, changes)
 
 
-def test_thousands_are_remembered(world: World) -> None:
+def test_thousands_of_plans_are_remembered(world: World) -> None:
     world.routes = world.kernel.Routes(5000)
     channel = world.channel()
     queues = [world.queue(f"q{number}") for number in range(3)]

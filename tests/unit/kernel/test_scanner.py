@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pandomq.kernel import constants, faults
 from tests.unit.kernel.frames import (
     ack,
     frame,
@@ -33,7 +34,7 @@ def flat(kernel: ModuleType, outputs: list[Any]) -> list[Any]:
         elif isinstance(output, kernel.DeliveryRun):
             assert len(output) > 0
             values += [(*item[:4], item[4].routing, item[4].header, item[4].body) for item in output]
-        elif isinstance(output, kernel.Content):
+        elif isinstance(output, faults.Content):
             message = output.message
             values.append((*output[:2], message.routing, message.header, message.body))
         elif isinstance(output, kernel.SettleRun):
@@ -85,7 +86,7 @@ def test_a_conversation(kernel: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 13, 31, 64])
-def test_it_does_not_matter_how_bytes_are_read(kernel: ModuleType, size: int) -> None:
+def test_the_division_of_bytes_into_reads_does_not_matter(kernel: ModuleType, size: int) -> None:
     reads = [CONVERSATION[at : at + size] for at in range(0, len(CONVERSATION), size)]
     assert scan(kernel, *reads) == scan(kernel, CONVERSATION)
 
@@ -153,12 +154,12 @@ def test_an_idle_scanner_keeps_nothing(kernel: ModuleType) -> None:
     assert scanner.buffered_bytes == 0
 
 
-def test_a_body_beyond_the_limit_is_skipped_and_told(kernel: ModuleType) -> None:
+def test_a_body_beyond_the_limit_is_skipped_and_reported(kernel: ModuleType) -> None:
     start = frame(1, 1, publish_method(b"k")) + frame(2, 1, header_payload(5000))
     scanner = kernel.Scanner(4096, 100)
     (run,) = scanner.feed(start)
     number, message, flags = run[0]
-    assert (number, flags, message.body, message.body_size) == (1, kernel.OVERSIZED, b"", 5000)
+    assert (number, flags, message.body, message.body_size) == (1, constants.OVERSIZED, b"", 5000)
     assert scanner.feed(frame(3, 1, b"x" * 3000)) == []
     assert scanner.buffered_bytes < 100
     rest = scanner.feed(frame(3, 1, b"x" * 2000) + publish(b"k", b"next"))
@@ -166,12 +167,12 @@ def test_a_body_beyond_the_limit_is_skipped_and_told(kernel: ModuleType) -> None
 
 
 def test_the_rest_of_a_body_beyond_the_limit_need_not_come(kernel: ModuleType) -> None:
-    """A client that hears of it in the middle agrees to the close with its next frame."""
+    """A client that is informed in the middle agrees to the close with its next frame."""
     start = frame(1, 1, publish_method(b"k")) + frame(2, 1, header_payload(5000)) + frame(3, 1, b"x" * 3000)
     scanner = kernel.Scanner(4096, 100)
     scanner.feed(start)
     (found,) = scanner.feed(frame(1, 1, b"\x00\x14\x00\x29"))
-    assert found == kernel.Frame(1, 1, b"\x00\x14\x00\x29")
+    assert found == faults.Frame(1, 1, b"\x00\x14\x00\x29")
     assert flat(kernel, scanner.feed(publish(b"k", b"next")))[0][3] == b"next"
 
 
@@ -263,12 +264,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_is_wrong_is_said_as_rabbitmq_says_it(kernel: ModuleType, name: str) -> None:
+def test_faults_have_the_codes_and_texts_of_rabbitmq(kernel: ModuleType, name: str) -> None:
     data, code, text, class_id, method_id = FAULTS[name]
     scanner = kernel.Scanner(4096, 1 << 20)
     first, fault = scanner.feed(FLOW + data + FLOW)
     assert first == (1, 1, FLOW[7:-1])
-    assert isinstance(fault, kernel.ScanFault)
+    assert isinstance(fault, faults.ScanFault)
     assert (fault.reply_code, fault.class_id, fault.method_id) == (code, class_id, method_id)
     assert text in fault.reply_text
     assert len(fault.reply_text.encode()) <= 255

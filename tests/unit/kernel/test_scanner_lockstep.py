@@ -8,6 +8,7 @@ from types import ModuleType
 import hypothesis
 import hypothesis.strategies as st
 
+from tests.support.examples import examples
 from tests.unit.kernel.frames import ack, frame, header_payload, nack, properties, publish, publish_method
 from tests.unit.kernel.test_scanner import CONVERSATION, FLOW, HEARTBEAT, flat
 
@@ -30,7 +31,7 @@ PIECES = st.one_of(
 )
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 @hypothesis.given(
     pieces=st.lists(PIECES, max_size=12),
     cuts=st.lists(st.integers(0, 600), max_size=6),
@@ -48,7 +49,7 @@ def test_same_bytes_same_outputs(
         assert other.buffered_bytes == one.buffered_bytes
 
 
-@hypothesis.settings(max_examples=300)
+@hypothesis.settings(max_examples=examples(300))
 @hypothesis.given(at=st.integers(0, len(CONVERSATION) - 1), octet=st.integers(0, 255), cut=st.integers(0, 600))
 def test_one_wrong_octet(plain: ModuleType, fast: ModuleType, at: int, octet: int, cut: int) -> None:
     data = CONVERSATION[:at] + bytes((octet,)) + CONVERSATION[at + 1 :]

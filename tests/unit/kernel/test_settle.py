@@ -8,6 +8,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
+from pandomq.kernel import constants
 from tests.unit.kernel.frames import ack, nack, publish
 from tests.unit.kernel.world import World
 
@@ -54,7 +55,7 @@ def test_multiple_names_a_tag_that_must_be_outstanding(world: World, tag: int) -
     assert channel.outstanding(0, True) == [2, 3, 5]  # type: ignore[attr-defined]
 
 
-def test_all_of_nothing_is_fine(world: World) -> None:
+def test_settling_all_of_no_deliveries_is_no_error(world: World) -> None:
     channel = world.channel()
     world.feed(channel.session, ack(0, True) + nack(0, True, True))
     assert world.events == []
@@ -89,10 +90,10 @@ def test_one_old_message_among_many(world: World) -> None:
     assert channel.outstanding(0, True) == [tag]
     assert channel.oldest_delivery_ms == 1000
     world.feed(channel.session, ack(tag))
-    assert channel.oldest_delivery_ms == world.kernel.NEVER_MS
+    assert channel.oldest_delivery_ms == constants.NEVER_MS
 
 
-def test_basic_get_says_what_is_left(world: World) -> None:
+def test_basic_get_returns_the_number_of_messages_left(world: World) -> None:
     channel = world.channel()
     queue = world.queue()
     world.put(queue, b"1", b"2")
@@ -103,14 +104,14 @@ def test_basic_get_says_what_is_left(world: World) -> None:
 
 
 def test_in_a_transaction_the_hooks_decide(world: World) -> None:
-    channel = world.channel(mode=world.kernel.TRANSACTION)
+    channel = world.channel(mode=constants.TRANSACTION)
     world.queue("k")
     world.feed(channel.session, publish(b"k", b"x") + ack(5) + nack(6, True, True))
     assert [event[0] for event in world.events] == ["publish", "settle", "settle"]
     assert world.events[1:] == [("settle", 0, 80, 5, False, False), ("settle", 0, 120, 6, True, True)]
 
 
-def test_nobody_settles_on_a_channel_that_is_not_open(world: World) -> None:
+def test_methods_on_a_channel_that_is_not_open_are_reported(world: World) -> None:
     channel = world.channel()
     queue = world.queue("k")
     world.feed(channel.session, ack(1, channel=7) + ack(1))
@@ -120,7 +121,7 @@ def test_nobody_settles_on_a_channel_that_is_not_open(world: World) -> None:
     assert world.ready(queue) == [b"1"]
 
 
-def test_what_arrives_on_a_shut_channel_is_skipped(world: World) -> None:
+def test_publishes_on_a_closed_channel_are_skipped(world: World) -> None:
     channel = world.channel()
     world.channel(channel.session, 2)
     queue = world.queue("k")

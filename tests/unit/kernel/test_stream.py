@@ -1,4 +1,4 @@
-"""What enters a stream: offsets, chunks and where they end, when it may be read, and that replay gives the same."""
+"""The input of a stream: offsets, chunks and their ends, the time at which it may be read, and an equal replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.kernel.constants import CHUNK_MESSAGES_MAX
+from pandomq.kernel import constants
+from pandomq.kernel.constants import CHUNK_MESSAGES_MAX, NEVER_MS
 from pandomq.kernel.records import EnqueueRecord, decode_entry
 from tests.unit.kernel.frames import PERSISTENT, properties, publish, read
 from tests.unit.kernel.world import World
@@ -59,9 +60,9 @@ def test_messages_are_rows_of_the_open_chunk(world: World) -> None:
     assert queue.take(world.channel(), False, 5) is None
 
 
-def test_whatever_enters_is_logged_and_confirmed_when_committed(world: World) -> None:
+def test_stream_messages_are_logged_and_confirmed_when_committed(world: World) -> None:
     queue = stream_of(world)
-    channel = world.channel(mode=world.kernel.CONFIRM)
+    channel = world.channel(mode=constants.CONFIRM)
     world.feed(channel.session, publish(b"q0", b"transient"))
     entry = world.end_batch(commit=False)
     assert entry is not None
@@ -74,7 +75,7 @@ def test_whatever_enters_is_logged_and_confirmed_when_committed(world: World) ->
     assert [event.positive for event in read(channel.session.take())] == [True]
 
 
-def test_what_is_not_committed_cannot_be_read(world: World) -> None:
+def test_uncommitted_stream_messages_cannot_be_read(world: World) -> None:
     queue = stream_of(world)
     world.put(queue, b"one")
     assert queue.committed_end == 0
@@ -140,7 +141,7 @@ def test_a_stream_among_other_queues(world: World) -> None:
     assert stream.open_chunk.count == 2
     entry = world.end_batch()
     assert entry is not None
-    # What is transient is so in the queue alone.
+    # A transient message is transient in the queue alone.
     places = [record.places for record in decode_entry(entry).records if isinstance(record, EnqueueRecord)]
     assert places == [((1, 1),), ((1, 2), (2, 2))]
 
@@ -149,11 +150,11 @@ def test_a_transaction_is_there_when_it_is_committed(world: World) -> None:
     queue = stream_of(world)
     message = world.message(b"x")
     accepted, places = world.engine.prepare(None, message, (queue,), 0, world.now_ms, False)
-    assert (accepted, places) == (True, [(queue, 1, 0)])
+    assert (accepted, places) == (True, [(queue, 1, 0, NEVER_MS)])
     world.end_batch(commit=False)
     assert queue.committed_end == 0
     world.engine.committed(world.index)
-    world.engine.admit(message, places, world.now_ms)
+    world.engine.admit(message, places)
     assert (queue.committed_end, queue.open_chunk.count, queue.published) == (1, 1, 1)
 
 
@@ -162,7 +163,7 @@ def test_a_stream_must_be_logged(world: World) -> None:
         world.queue(stream=True)
 
 
-def test_it_stays_what_it_is(world: World) -> None:
+def test_a_queue_keeps_its_kind_when_it_is_configured_again(world: World) -> None:
     queue = stream_of(world)
     world.put(queue, b"x")
     queue.configure(length_max=0)
@@ -223,7 +224,7 @@ def test_a_stream_goes_on_from_its_snapshot(kernel: ModuleType) -> None:
     assert offsets(revived, copy) == offsets(world, queue)[1:]
 
 
-def test_what_is_there_is_not_restored_again(world: World) -> None:
+def test_messages_that_are_there_are_not_restored_again(world: World) -> None:
     queue = stream_of(world)
     queue.reinstate_stream(8, b"")
     for sequence in (7, 8, 8, 10):

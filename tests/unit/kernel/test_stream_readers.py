@@ -1,4 +1,4 @@
-"""Who reads a stream: from where, how fast, which messages, and what their deliveries look like."""
+"""The readers of a stream: their offset, their speed, their messages, and the form of their deliveries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pandomq.kernel import constants
 from pandomq.kernel.constants import READ_BURST
 from tests.unit.kernel.frames import ack, headers, nack, properties, read, reject, short
 from tests.unit.kernel.world import World
@@ -122,7 +123,7 @@ def test_acks_give_credit_and_nothing_else(world: World) -> None:
 
 def test_an_ack_bars_no_confirm(world: World) -> None:
     readers = Readers(world)
-    readers.channel.mode = world.kernel.CONFIRM
+    readers.channel.mode = constants.CONFIRM
     readers.consumer.seek(0)
     readers.put(b"1")
     readers.got()
@@ -150,7 +151,7 @@ def test_chunks_are_asked_for_once_and_in_order(world: World) -> None:
     assert readers.got() == [b"4", b"5"]
 
 
-def test_what_was_dropped_is_left_out(world: World) -> None:
+def test_dropped_chunks_are_left_out(world: World) -> None:
     readers = Readers(world, chunk_bytes=1)
     readers.put(b"0", b"1", b"2")
     del readers.chunks[0]
@@ -244,7 +245,7 @@ def test_an_offset_from_elsewhere_is_replaced(readers: Readers) -> None:
 
 
 @given(props=st.binary(max_size=60) | st.binary(max_size=40).map(lambda rest: b"\xe0\x00" + rest))
-def test_whatever_the_headers_are_both_twins_say_the_same(plain: ModuleType, fast: ModuleType, props: bytes) -> None:
+def test_both_twins_filter_alike_whatever_the_headers(plain: ModuleType, fast: ModuleType, props: bytes) -> None:
     said = []
     for kernel in (plain, fast):
         readers = Readers(World(kernel))

@@ -1,9 +1,10 @@
-"""What a trace has of each step of a message."""
+"""The rows of a trace for each step of a message."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pandomq.kernel import constants
 from pandomq.trace_form import (
     SAMPLE_WHOLE,
     Event,
@@ -72,7 +73,7 @@ def test_a_publish_a_delivery_and_an_ack(world: World) -> None:
     assert (trace.count, trace.size_bytes, rows(trace)) == (0, 0, [])
 
 
-def test_what_comes_back_is_delivered_again(world: World) -> None:
+def test_requeued_messages_are_traced_as_redelivered(world: World) -> None:
     trace, queue, channel = traced(world)
     world.put(queue, b"a")
     world.consumer(channel, queue)
@@ -80,7 +81,13 @@ def test_what_comes_back_is_delivered_again(world: World) -> None:
     world.feed(channel.session, nack(1, False, True))
     world.end_batch()
     channel.close(world.now_ms)
-    expected = [Kind.PUBLISHED, Kind.DELIVERED, Kind.REQUEUED, Kind.REDELIVERED, Kind.REQUEUED]
+    expected = [
+        Kind.PUBLISHED,
+        Kind.DELIVERED,
+        Kind.REQUEUED,
+        Kind.REDELIVERED,
+        Kind.REQUEUED,
+    ]
     assert kinds(trace) == [(kind, 1) for kind in expected]
 
 
@@ -96,7 +103,7 @@ def test_a_get_has_no_consumer(world: World) -> None:
     ]
 
 
-def test_a_queue_without_a_trace_says_nothing(world: World) -> None:
+def test_a_queue_without_a_trace_writes_no_rows(world: World) -> None:
     trace, _, channel = traced(world)
     other = world.queue("other")
     world.feed(channel.session, publish(b"other", b"body"))
@@ -105,7 +112,7 @@ def test_a_queue_without_a_trace_says_nothing(world: World) -> None:
     assert kinds(trace) == []
 
 
-def test_what_nobody_wants_is_unroutable(world: World) -> None:
+def test_messages_without_a_queue_are_traced_as_unroutable(world: World) -> None:
     trace, _, channel = traced(world)
     world.feed(channel.session, publish(b"nowhere", b"body") + publish(b"nowhere", b"more"))
     found = rows(trace)
@@ -116,7 +123,7 @@ def test_what_nobody_wants_is_unroutable(world: World) -> None:
 
 def test_confirms_come_when_they_are_given(world: World) -> None:
     trace, _, channel = traced(world, logged=True)
-    channel.mode = world.kernel.CONFIRM
+    channel.mode = constants.CONFIRM
     world.feed(channel.session, publish(b"k", b"a", PERSISTENT) + publish(b"k", b"b", PERSISTENT))
     world.end_batch(commit=False)
     assert kinds(trace) == [(Kind.PUBLISHED, 1), (Kind.PUBLISHED, 2)]
@@ -134,7 +141,7 @@ def test_confirms_come_when_they_are_given(world: World) -> None:
 def test_confirms_that_overtake_others(world: World) -> None:
     trace, _, channel = traced(world, logged=True)
     world.engine.replicated = True
-    channel.mode = world.kernel.CONFIRM
+    channel.mode = constants.CONFIRM
     world.feed(channel.session, publish(b"k", b"a", PERSISTENT) + publish(b"k", b"b"))
     world.end_batch(commit=False)
     world.engine.received(world.index)
@@ -143,17 +150,17 @@ def test_confirms_that_overtake_others(world: World) -> None:
     assert kinds(trace) == [(Kind.CONFIRMED, 1)]
 
 
-def test_what_is_refused_is_not_confirmed(world: World) -> None:
+def test_refused_messages_are_not_traced_as_confirmed(world: World) -> None:
     trace, _, channel = traced(world, length_max=1, overflow=1)
-    channel.mode = world.kernel.CONFIRM
+    channel.mode = constants.CONFIRM
     world.feed(channel.session, publish(b"k", b"a") + publish(b"k", b"b"))
     world.end_batch()
     assert kinds(trace) == [(Kind.PUBLISHED, 1), (Kind.REFUSED, 0), (Kind.CONFIRMED, 1)]
 
 
-def test_a_publisher_that_is_gone_hears_nothing(world: World) -> None:
+def test_confirms_to_a_lost_publisher_are_not_traced(world: World) -> None:
     trace, _, channel = traced(world, logged=True)
-    channel.mode = world.kernel.CONFIRM
+    channel.mode = constants.CONFIRM
     world.feed(channel.session, publish(b"k", b"a", PERSISTENT))
     world.end_batch(commit=False)
     channel.close(world.now_ms)
@@ -161,7 +168,7 @@ def test_a_publisher_that_is_gone_hears_nothing(world: World) -> None:
     assert kinds(trace) == [(Kind.PUBLISHED, 1)]
 
 
-def test_the_dead_and_why(world: World) -> None:
+def test_dead_lettered_messages_are_traced_with_the_reason(world: World) -> None:
     trace, queue, channel = traced(world, dead_letters=True, length_max=2, ttl_ms=10, delivery_limit=0)
     world.put(queue, b"a", b"b", b"c")
     queue.take(channel, False, world.now_ms)
@@ -179,7 +186,7 @@ def test_the_dead_and_why(world: World) -> None:
     ]
 
 
-def test_the_dead_where_nobody_takes_them(world: World) -> None:
+def test_dead_messages_without_a_dead_letter_exchange_are_traced(world: World) -> None:
     trace, queue, _ = traced(world, length_max=1, ttl_ms=10)
     world.put(queue, b"a", b"b")
     world.now_ms += 11
@@ -222,7 +229,7 @@ def test_of_a_message_that_is_sampled_each_step_is_there(world: World) -> None:
     assert steps[Kind.PUBLISHED] == steps[Kind.DELIVERED] == steps[Kind.ACKED] == sampled
 
 
-def test_what_finds_no_room_is_counted(world: World) -> None:
+def test_rows_without_room_are_counted(world: World) -> None:
     trace, queue, _ = traced(world, room=200)
     world.put(queue, *(b"%d" % number for number in range(10)))
     count, dropped, *_ = trace.take()
@@ -244,7 +251,7 @@ def test_a_message_for_many_queues_has_a_publish_for_each(world: World) -> None:
     assert [(row.kind, row.queue) for row in found] == expected
 
 
-def test_what_was_enqueued_before_has_no_age(world: World) -> None:
+def test_messages_enqueued_before_the_trace_have_no_age(world: World) -> None:
     trace, queue, channel = traced(world)
     queue.trace = None
     world.put(queue, b"a")

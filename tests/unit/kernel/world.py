@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from pandomq.kernel import constants, faults
 from tests.unit.kernel.frames import read
 
 Row = tuple[Any, ...]
@@ -29,6 +30,7 @@ class World:
         self.queues: list[Any] = []
         self.awaited: list[Any] = []  # messages with places that were not admitted yet
         self.consumers: list[Any] = []
+        self.owed: dict[Any, int] = {}
         self.table: dict[str, list[Any]] = {}
         self.plans: list[Any] = []
         self.events: list[Row] = []
@@ -47,7 +49,7 @@ class World:
     def publish(self, channel: Any, message: Any, flags: int) -> None:
         self.events.append(("publish", channel.owner, *self.name(message), message.special, message.body_size, flags))
         relayed = channel.session.uplink is not None
-        if channel.mode == self.kernel.TRANSACTION or flags & ~self.kernel.MANDATORY:
+        if channel.mode == constants.TRANSACTION or flags & ~constants.MANDATORY:
             if relayed:
                 self.engine.forward(channel, message, flags)
             return
@@ -134,7 +136,7 @@ class World:
                 self.engine.settle(session, output, self.now_ms)
             else:
                 self.events.append(tuple(output))
-                if isinstance(output, self.kernel.ScanFault):
+                if isinstance(output, faults.ScanFault):
                     self.scanners[session.owner] = self.kernel.Scanner(session.frame_max, 1 << 20)
 
     def put(self, queue: Any, *bodies: bytes, props: bytes = b"\0\0", channel: Any = None) -> bool:
@@ -216,7 +218,7 @@ class World:
         return [row[5].body for row in queue.snapshot()]
 
     def glance(self) -> dict[str, Any]:
-        """What can be seen without moving anything."""
+        """Returns everything that can be seen without a change."""
         engine = self.engine
         counters = (
             "held_bytes", "held_messages", "published", "unroutable", "delivered", "redelivered", "acked", "confirmed",

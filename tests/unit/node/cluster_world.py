@@ -1,27 +1,27 @@
-"""A few nodes with simulated disks, and links between them that a test cuts and mends: one clock, no sockets.
+"""A few nodes with simulated disks that dial each other over pipes which a test clogs: one clock, no sockets.
 
-It stands where the runtime stands. Every millisecond each node that lives steps, gets what its disk did, and hears what
-its peers sent a millisecond ago. Clients are the tests' own, which speak AMQP byte by byte.
+It stands where the runtime stands. Every millisecond each node that lives steps, gets what its disk did, and receives
+what its peers wrote a millisecond ago. Clients are the tests' own, which speak AMQP byte by byte.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 from typing import assert_never
 
 import msgspec
 
+from pandomq.cluster.dialed_connection import Dialed
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.journal import Journal
-from pandomq.journal.limits import Fsync, JournalSettings
+from pandomq.journal.limits import Fsync
 from pandomq.limits import READ_CHUNK_BYTES
+from pandomq.node.clients.client_link import ClientLink
 from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.node.link import Link
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Output, PauseReading, ResumeReading, VerifyPassword
+from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.membership import Member
 from pandomq.replica.roles.transitions import Role
@@ -30,11 +30,9 @@ from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from tests.support.client import Address, Connection
 from tests.support.frames import EndOfStreamError
+from tests.unit.node.link_world import CLUSTER, KEY, SMALL, End, Pipes, turn
 
-CLUSTER = ClusterId("00000000-0000-4000-8000-000000000003")
-SMALL = JournalSettings(segment_bytes=64 * 1024, snapshot_log_bytes=128 * 1024, disk_free_bytes_min=0, reserve_bytes=0)
 NOWHERE = Address("in this process", 0)
-START_MS = 1_700_000_000_000
 
 
 class Socket:
@@ -48,7 +46,7 @@ class Socket:
         self.reading_paused = False
         self.open = True
         assert machine.node is not None
-        self.link: Link = machine.node.accept(self, ("127.0.0.1", number), world.now_ms)
+        self.link: ClientLink = machine.node.accept(self, ("127.0.0.1", number), world.now_ms)
 
     def sendall(self, data: bytes | bytearray) -> None:
         self.machine.receive(self, bytes(data))
@@ -72,8 +70,13 @@ class Socket:
     def settimeout(self, _seconds: float) -> None:
         """Time passes here only while somebody waits."""
 
+    def write(self, data: bytes) -> None:
+        self.written += data
+
     def close(self) -> None:
         self.machine.hang_up(self)
+
+    abort = close
 
 
 class Machine:
@@ -92,6 +95,10 @@ class Machine:
         self._buffer = bytearray(READ_CHUNK_BYTES)
 
     def start(self, settings: ClusterSettings) -> None:
+        """A broker without primaries asks all others for theirs."""
+        others = tuple(address_of(name) for name in self.world.machines if name != self.name)
+        join = () if settings.primaries else others
+        settings = msgspec.structs.replace(settings, key=KEY, advertise=address_of(self.name), join=join)
         self._settings = NodeSettings(
             name=self.name, cluster=settings, paging_bytes=self.world.paging_bytes, password_log_cost=4
         )
@@ -112,8 +119,6 @@ class Machine:
         self.node = Node(self._settings, Random(self.random.getrandbits(64)), self.world.now_ms, journal)
         cluster = msgspec.structs.replace(self._settings.cluster, bootstrap=False)
         self._settings = msgspec.structs.replace(self._settings, cluster=cluster)
-        for peer in self.world.linked_to(self.name):
-            self.node.peer_connected(peer)
 
     def kill(self, loss: Loss = Loss.NONE) -> None:
         self.node = None
@@ -127,32 +132,24 @@ class Machine:
         self.disk = SimDisk(self.random)
 
     def turn(self) -> None:
-        node, now_ms = self.node, self.world.now_ms
-        if node is None:
-            return
-        completions = self.disk.take_completions(now_ms)
-        if completions:
-            node.disk_completed(completions, now_ms)
-        if node.next_deadline_ms <= now_ms:
-            node.tick(now_ms)
-        for _ in range(1_000):
-            if not self._carry_out(node, node.step(now_ms)):
-                return
-        raise AssertionError("it still has work after a thousand steps")
+        if self.node is not None:
+            turn(self.node, self.disk, self.world.now_ms, self._carry_out)
 
-    def _carry_out(self, node: Node, output: Output) -> bool:
+    def _carry_out(self, output: Output) -> bool:
+        node = self.node
+        assert node is not None
         self.disk.submit(list(output.disk), self.world.now_ms)
-        for peer, data in output.sends:
-            self.world.post(self.name, peer, data)
-        for peer, data in node.foundation.take_sends():
-            self.world.post(self.name, peer, data, founding=True)
         for link, data in output.writes:
-            link.socket.written += data
+            link.socket.write(data)
         again = output.more
         for control in output.controls:
             match control:
-                case Close(link) | Abort(link):
-                    self.hang_up(link.socket)
+                case Close(link):
+                    link.socket.close()
+                case Abort(link):
+                    link.socket.abort()
+                case Dial(dialed):
+                    self.world.dial(self, dialed)
                 case PauseReading(held):
                     held.socket.reading_paused = True
                 case ResumeReading(held):
@@ -172,24 +169,26 @@ class Machine:
             self._begin()
         return again and output.restart is None
 
-    def receive(self, socket: Socket, data: bytes) -> None:
+    def receive(self, socket: Socket | End, data: bytes) -> None:
         if socket.reading_paused:
             socket.unread.append(data)
         elif self.node is not None and socket.open:
             for start in range(0, len(data), len(self._buffer)):
                 piece = data[start : start + len(self._buffer)]
                 self._buffer[: len(piece)] = piece
-                self.node.receive(socket.link, memoryview(self._buffer)[: len(piece)], self.world.now_ms)
+                view = memoryview(self._buffer)[: len(piece)]
+                if socket.link is not None:
+                    self.node.receive(socket.link, view, self.world.now_ms)
 
     def hang_up(self, socket: Socket) -> None:
         if socket.open:
             socket.open = False
             self.sockets.pop(socket, None)
             if self.node is not None:
-                self.node.lost(socket.link, self.world.now_ms)
+                self.node.disconnected(socket.link, self.world.now_ms)
 
 
-class ClusterWorld:
+class ClusterWorld(Pipes):
     def __init__(
         self,
         count: int = 3,
@@ -201,21 +200,17 @@ class ClusterWorld:
         fsync: Fsync = Fsync.ALWAYS,
     ) -> None:
         """Unless it is `founding`, the brokers have to find each other before there is a cluster; none is started."""
+        super().__init__()
         random = Random(seed)
         self.paging_bytes = paging_bytes
         self.sending_ms = 2
-        """What passes while a client sends something."""
+        """The time that passes while a client sends."""
         self.fsync = fsync
-        self.now_ms = START_MS
         self.machines = {
             name: Machine(self, name, Random(random.getrandbits(64))) for name in (f"n{i + 1}" for i in range(count))
         }
-        self.cut: set[frozenset[str]] = set()
-        self.posted_bytes: Counter[str] = Counter()
-        """To each of them, by the others."""
-        self._mail: list[tuple[str, str, bytes, int, bool]] = []
         self._ports = itertools.count(10_000)
-        members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in self.machines)
+        members = tuple(member(name) for name in self.machines)
         self.settings = ClusterSettings(primaries=members, founding=founding, replica=replica or ReplicaSettings())
         for machine in self.machines.values() if founding else ():
             machine.start(self.settings)
@@ -225,15 +220,7 @@ class ClusterWorld:
     def run(self, elapsed_ms: int) -> None:
         for _ in range(elapsed_ms):
             self.now_ms += 1
-            mail, self._mail = self._mail, []
-            for sender, receiver, data, life, founding in mail:
-                machine = self.machines[receiver]
-                if machine.node is None or machine.lives != life or not self._linked(sender, receiver):
-                    continue
-                if founding:
-                    machine.node.foundation.received(sender, data)
-                else:
-                    machine.node.peer_received(sender, data, self.now_ms)
+            self.move()
             for machine in self.machines.values():
                 machine.turn()
 
@@ -246,28 +233,13 @@ class ClusterWorld:
 
     # Links.
 
-    def _linked(self, one: str, other: str) -> bool:
-        return frozenset((one, other)) not in self.cut
-
-    def linked_to(self, name: str) -> Iterable[str]:
-        for peer, machine in self.machines.items():
-            if peer != name and machine.node is not None and self._linked(name, peer):
-                machine.node.peer_connected(name)
-                yield peer
-
-    def post(self, sender: str, receiver: str, data: bytes, *, founding: bool = False) -> None:
-        if self._linked(sender, receiver):
-            self.posted_bytes[receiver] += len(data)
-            self._mail.append((sender, receiver, data, self.machines[receiver].lives, founding))
+    def dial(self, machine: Machine, dialed: Dialed) -> None:
+        self.reach(machine, dialed, self.machines.get(dialed.address.split(".")[0]))
 
     def kill(self, name: str, loss: Loss = Loss.NONE) -> None:
         self.machines[name].kill(loss)
-        if loss is not Loss.NONE:
-            # With its machine goes what was not on the wire yet.
-            self._mail = [letter for letter in self._mail if letter[0] != name]
-        for peer, machine in self.machines.items():
-            if peer != name and machine.node is not None and self._linked(name, peer):
-                machine.node.peer_lost(name, by_peer=True)
+        # With its machine goes what was not on the wire yet.
+        self.hang_up_all(self.machines[name], with_machine=loss is not Loss.NONE)
 
     def found(self, founding: bool) -> None:
         """Whether brokers that start from now on may begin a cluster."""
@@ -278,16 +250,12 @@ class ClusterWorld:
 
     def isolate(self, name: str) -> None:
         """Nothing gets through, and nobody is told."""
-        self.cut |= {frozenset((name, peer)) for peer in self.machines if peer != name}
+        self.clogged |= {frozenset((name, peer)) for peer in self.machines if peer != name}
 
     def mend(self) -> None:
-        self.cut.clear()
-        for machine in self.machines.values():
-            if machine.node is not None:
-                for peer in self.linked_to(machine.name):
-                    machine.node.peer_connected(peer)
+        self.clogged.clear()
 
-    # Who is who.
+    # Roles.
 
     @property
     def root(self) -> str | None:
@@ -316,6 +284,14 @@ class ClusterWorld:
 
     def client(self, name: str) -> Connection:
         return Connection.opened(NOWHERE, self.socket(name))
+
+
+def address_of(name: str) -> str:
+    return f"{name}.example:5672"
+
+
+def member(name: str) -> Member:
+    return Member(NodeName(name), address_of(name))
 
 
 __all__ = ["CLUSTER", "NOWHERE", "ClusterWorld", "Connection", "EndOfStreamError", "Loss"]

@@ -5,23 +5,23 @@ It stands where the runtime stands, and knows nothing of what brokers say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from pandomq.cluster.dialed_connection import Dialed
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import READ_CHUNK_BYTES
 from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.node.dialed import Dialed
-from pandomq.node.link import Link
 from pandomq.node.node import Node
-from pandomq.node.output import Abort, Close, Dial, HangUp, Output, VerifyPassword
+from pandomq.node.output import Abort, AnyLink, Close, Dial, Output, VerifyPassword
 from pandomq.node.settings import NodeSettings
-from pandomq.node.view_records import PeerLinkView
+from pandomq.node.views.records import PeerLinkView
 from pandomq.replica.membership import Member
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
@@ -32,20 +32,40 @@ KEY = b"a key of thirty-two octets, or so"
 START_MS = 1_700_000_000_000
 
 
+class Process(Protocol):
+    """A machine, as its connections see it."""
+
+    name: str
+    node: Node | None
+
+    def receive(self, end: Any, data: bytes) -> None: ...
+
+
 class End:
     """One end of a connection."""
 
-    def __init__(self, machine: Machine | None) -> None:
-        self.machine = machine
+    def __init__(self, pipes: Pipes, machine: Process | None) -> None:
+        self._pipes = pipes
+        self.machine: Process | None = None
+        self.node: Node | None = None
+        """Of the process that has it."""
+        if machine is not None:
+            self.belong_to(machine)
         self.other: End
-        self.link: Link | None = None
-        self.dialed: Dialed | None = None
+        self.link: AnyLink | None = None
         self.sent: list[bytes] = []
         """On its way to the other end."""
         self.taken = 0
         """Octets that came."""
+        self.reading_paused = False
+        self.unread: list[bytes] = []
         self.open = True
         self.ending = False
+        self.dead = False
+        """Its machine has lost power since."""
+
+    def belong_to(self, machine: Process) -> None:
+        self.machine, self.node = machine, machine.node
 
     def write(self, data: bytes | memoryview) -> None:
         if self.open:
@@ -65,21 +85,103 @@ class End:
 
     def take(self, data: bytes) -> None:
         self.taken += len(data)
-        if self.machine is not None and self.machine.node is not None:
+        if self.machine is not None and self.machine.node is not None and self.machine.node is self.node:
             self.machine.receive(self, data)
 
     def lost(self) -> None:
         if not self.open:
             return
         self.open = False
-        node = None if self.machine is None else self.machine.node
-        if node is None or self.machine is None:
+        if self.machine is None or self.node is None or self.machine.node is not self.node:
             return
-        now_ms = self.machine.world.now_ms
         if self.link is not None:
-            node.lost(self.link, now_ms)
-        elif self.dialed is not None and not self.dialed.gone:
-            self.dialed.owner.lost(self.dialed, now_ms)
+            self.node.disconnected(self.link, self._pipes.now_ms)
+
+
+class Pipes:
+    """Connections between machines, each of which carries everything within a millisecond, or nothing."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+        self.ends: list[End] = []
+        self.clogged: set[frozenset[str]] = set()
+        """Pairs of machines between which nothing gets through."""
+        self.carried_bytes: Counter[str] = Counter()
+        """To each machine."""
+
+    def move(self) -> None:
+        for end in list(self.ends):
+            self._move(end)
+        self.ends = [end for end in self.ends if end.open or end.other.open]
+
+    def _move(self, end: End) -> None:
+        machines = (end.machine, end.other.machine)
+        if frozenset(machine.name for machine in machines if machine is not None) in self.clogged:
+            return
+        sent, end.sent = end.sent, []
+        for data in sent:
+            if end.other.dead:
+                self._reset(end)
+            elif end.other.open:
+                end.other.take(data)
+                if end.other.machine is not None:
+                    self.carried_bytes[end.other.machine.name] += len(data)
+        if end.ending and end.open:
+            end.other.lost()
+            end.lost()
+
+    def _reset(self, end: End) -> None:
+        """Something was sent to a machine that has lost power: once it is up again it does not know the connection."""
+        machine = end.other.machine
+        if machine is not None and machine.node is not None:
+            end.lost()
+            end.other.open = False
+
+    def reach(self, machine: Process, dialed: Dialed, target: Process | None) -> None:
+        """At once, or not at all: who is clogged gets no answer, and hears so when it has waited."""
+        assert machine.node is not None
+        if target is None or target.node is None or not target.node.following:
+            # A process listens once its node has what its store had, and serves or says who does.
+            machine.node.not_dialed(dialed, "connection refused", self.now_ms)
+            return
+        if frozenset((machine.name, target.name)) in self.clogged:
+            machine.node.not_dialed(dialed, "no answer", self.now_ms)
+            return
+        near = self.connect(target)
+        near.belong_to(machine)
+        near.link = dialed
+        dialed.socket = near
+        machine.node.dialed(dialed, self.now_ms)
+
+    def connect(self, target: Process) -> End:
+        """The near end, which is nobody's so far."""
+        near, far = End(self, None), End(self, target)
+        near.other, far.other = far, near
+        assert target.node is not None
+        far.link = target.node.accept(far, ("10.0.0.1", 1000 + len(self.ends)), self.now_ms)
+        self.ends += (near, far)
+        return near
+
+    def hang_up_all(self, machine: Process, *, with_machine: bool = False) -> None:
+        """As the system does for a process that has ended; `with_machine`: what it had not sent is lost."""
+        for end in self.ends:
+            if end.machine is machine:
+                if with_machine:
+                    end.sent.clear()
+                end.ending = True
+
+
+def turn(node: Node, disk: SimDisk, now_ms: int, carry_out: Callable[[Output], bool]) -> None:
+    """The work of a process in a millisecond: `carry_out` returns whether there is more to do."""
+    completions = disk.take_completions(now_ms)
+    if completions:
+        node.disk_completed(completions, now_ms)
+    if node.next_deadline_ms <= now_ms:
+        node.tick(now_ms)
+    for _ in range(1_000):
+        if not carry_out(node.step(now_ms)):
+            return
+    raise AssertionError("it still has work after a thousand steps")
 
 
 class Machine:
@@ -104,24 +206,13 @@ class Machine:
         return {view.name: view for view in self.node.peer_links.view()}
 
     def turn(self) -> None:
-        node, now_ms = self.node, self.world.now_ms
-        if node is None:
-            return
-        completions = self.disk.take_completions(now_ms)
-        if completions:
-            node.disk_completed(completions, now_ms)
-        if node.next_deadline_ms <= now_ms:
-            node.tick(now_ms)
-        while self._carry_out(node.step(now_ms)):
-            pass
+        if self.node is not None:
+            turn(self.node, self.disk, self.world.now_ms, self._carry_out)
 
     def _carry_out(self, output: Output) -> bool:
-        assert not output.sends
         self.disk.submit(list(output.disk), self.world.now_ms)
         for link, data in output.writes:
             link.socket.write(data)
-        for dialed, octets in output.peer_writes:
-            dialed.socket.write(octets)
         for control in output.controls:
             if isinstance(control, Close):
                 control.link.socket.close()
@@ -131,11 +222,8 @@ class Machine:
                 attempt, question = control
                 now_ms = self.world.now_ms
                 self.world.node(self.name).verified(attempt, question, fits=question.fits(), now_ms=now_ms)
-        for asked in output.peer_controls:
-            if isinstance(asked, Dial):
-                self.world.dial(self, asked.dialed)
-            elif isinstance(asked, HangUp):
-                asked.dialed.socket.close()
+            elif isinstance(control, Dial):
+                self.world.dial(self, control.dialed)
         if output.restart is not None:
             self.restarts.append(output.restart)
             self.disk.crash(Loss.NONE)
@@ -150,16 +238,12 @@ class Machine:
             view = memoryview(self._buffer)[: len(piece)]
             if end.link is not None:
                 self.node.receive(end.link, view, self.world.now_ms)
-            elif end.dialed is not None and not end.dialed.gone:
-                end.dialed.owner.receive(end.dialed, view, self.world.now_ms)
 
 
-class LinkWorld:
+class LinkWorld(Pipes):
     def __init__(self, count: int = 3, **changes: dict[str, Any]) -> None:
         """`changes`: of the settings of one broker, by its name."""
-        self.now_ms = START_MS
-        self.ends: list[End] = []
-        self.clogged: set[frozenset[str]] = set()
+        super().__init__()
         names = [f"n{number + 1}" for number in range(count)]
         members = tuple(Member(NodeName(name), f"{name}.example:5672") for name in names)
         settings = ClusterSettings(primaries=members, founding=True, key=KEY)
@@ -173,23 +257,9 @@ class LinkWorld:
     def run(self, elapsed_ms: int) -> None:
         for _ in range(elapsed_ms):
             self.now_ms += 1
-            for end in list(self.ends):
-                self._move(end)
-            self.ends = [end for end in self.ends if end.open or end.other.open]
+            self.move()
             for machine in self.machines.values():
                 machine.turn()
-
-    def _move(self, end: End) -> None:
-        machines = (end.machine, end.other.machine)
-        if frozenset(machine.name for machine in machines if machine is not None) in self.clogged:
-            return
-        sent, end.sent = end.sent, []
-        for data in sent:
-            if end.other.open:
-                end.other.take(data)
-        if end.ending and end.open:
-            end.other.lost()
-            end.lost()
 
     def until(self, fulfilled: Callable[[], bool], limit_ms: int = 20_000) -> None:
         for _ in range(limit_ms):
@@ -199,43 +269,29 @@ class LinkWorld:
         raise AssertionError("it did not come to that")
 
     def dial(self, machine: Machine, dialed: Dialed) -> None:
-        """At once, or not at all: who is clogged gets no answer, and hears so when it has waited."""
-        name = dialed.address.split(".")[0]
-        target = self.machines.get(name)
-        assert machine.node is not None
-        if target is None or target.node is None:
-            dialed.owner.not_dialed(dialed, "connection refused", self.now_ms)
-            return
-        if frozenset((machine.name, name)) in self.clogged:
-            dialed.owner.not_dialed(dialed, "no answer", self.now_ms)
-            return
-        near = self.connect(target)
-        near.machine, near.dialed = machine, dialed
-        dialed.socket = near
-        dialed.owner.dialed(dialed, self.now_ms)
-
-    def connect(self, target: Machine) -> End:
-        """The near end, which is nobody's so far."""
-        near, far = End(None), End(target)
-        near.other, far.other = far, near
-        assert target.node is not None
-        far.link = target.node.accept(far, ("10.0.0.1", 1000 + len(self.ends)), self.now_ms)
-        self.ends += (near, far)
-        return near
+        self.reach(machine, dialed, self.machines.get(dialed.address.split(".")[0]))
 
     def kill(self, name: str) -> None:
         """The system hangs up for it."""
         machine = self.machines[name]
         machine.node = None
         machine.disk.crash(Loss.NONE)
+        self.hang_up_all(machine)
+
+    def lose_power(self, name: str) -> None:
+        """Nobody hangs up for it."""
+        machine = self.machines[name]
+        machine.node = None
+        machine.disk.crash(Loss.ALL)
         for end in self.ends:
             if end.machine is machine:
-                end.ending = True
+                end.dead = True
+                end.sent.clear()
 
     def start(self, name: str) -> None:
         self.machines[name].start()
 
-    # Who is who.
+    # Roles.
 
     def is_linked(self, one: str, other: str) -> bool:
         links = self.machines[one].links

@@ -24,7 +24,7 @@ from pandomq.methods import (
     Method,
     MethodInput,
 )
-from pandomq.node.local_client import Answer
+from pandomq.node.clients.local_client import MethodReply
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.properties import Properties, encode_header
@@ -97,13 +97,13 @@ class Publisher:
         self.say(ConfirmSelect(False))
 
     def say(self, method: Method) -> None:
-        self.life.node._intake.gather(self.client, [MethodInput(1, method)])
+        self.life.node._input_router.gather(self.client, [MethodInput(1, method)])
         self.life.turn()
 
     def publish(self, queue: str, body: bytes, properties: Properties = PERSISTENT) -> None:
         header = encode_header(len(body), properties)
         octets = encode_content(1, BasicPublish("", queue), header, body, 4096)
-        self.life.node._intake.gather(self.client, list(self._scanner.feed(octets)))
+        self.life.node._input_router.gather(self.client, list(self._scanner.feed(octets)))
 
     @property
     def confirmed(self) -> int:
@@ -116,11 +116,11 @@ class Reader:
 
     def __init__(self, life: Life) -> None:
         self.life = life
-        self.answers: list[Answer] = []
+        self.answers: list[MethodReply] = []
         self._local = life.node.local_clients.open(user="guest", vhost="/", on_answer=self._hear, now_ms=life.now_ms)
 
-    def _hear(self, answer: Answer | Fault) -> None:
-        assert isinstance(answer, Answer), answer
+    def _hear(self, answer: MethodReply | Fault) -> None:
+        assert isinstance(answer, MethodReply), answer
         self.answers.append(answer)
 
     def say(self, *methods: Method) -> None:

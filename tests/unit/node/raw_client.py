@@ -25,21 +25,21 @@ Heard = DeliveryRun | Content | SettleRun | MethodInput
 
 
 class RawClient:
-    def __init__(self, world: LinkWorld, broker: str) -> None:
-        """Logged in, with channel 1 open."""
+    def __init__(self, world: LinkWorld, broker: str, user: str = "guest") -> None:
+        """Logged in, with channel 1 open. The password is the user's name."""
         self.heard: list[Heard] = []
         self._world = world
         self._scanner = Scanner(131_072, 1 << 20, inward=True)
         self._socket = world.connect(world.machines[broker])
         self._socket.take = self._take  # type: ignore[method-assign]
         self._socket.write(PROTOCOL_HEADER)
-        self.say(ConnectionStartOk({}, "PLAIN", b"\0guest\0guest", "en_US"), 0)
+        self.say(ConnectionStartOk({}, "PLAIN", f"\0{user}\0{user}".encode(), "en_US"), 0)
         self.say(ConnectionTuneOk(2047, 131_072, 0), 0)
         self.say(ConnectionOpen("/"), 0)
         self.say(ChannelOpen())
 
     def say(self, method: Method, channel: int = 1) -> list[Heard]:
-        """What is heard soon after it."""
+        """Sends the method; returns the methods that arrive soon after it."""
         return self.write(encode_frame(channel, method))
 
     def write_later(self, method: Method, channel: int = 1) -> None:

@@ -44,7 +44,7 @@ class RawTunnel:
         world.run(20)
 
     def say(self, method: Method, channel: int = 1) -> list[TunnelInput]:
-        """What is heard soon after it."""
+        """Sends the method; returns the methods that arrive soon after it."""
         return self.write(encode_frame(channel, method))
 
     def write(self, octets: bytes) -> list[TunnelInput]:

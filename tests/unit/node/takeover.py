@@ -1,4 +1,4 @@
-"""What tests of takeovers share: a root with a client, its end, and what the next one has."""
+"""The shared parts of tests of takeovers: a root with a client, its end, and the state of the next root."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Cluster:
         got: list[bytes] = self.channel.drain(queue)
         return got
 
-    # What each broker has.
+    # The state of each broker.
 
     def brokers(self) -> list[Broker]:
         return [machine.node.broker for machine in self.world.machines.values() if machine.node is not None]
@@ -74,7 +74,8 @@ class Cluster:
 
 
 def _held(broker: Broker) -> Mapping[str, object]:
-    """What must be equal on all: shared queues with what the log has of them, exchanges and bindings."""
+    """Returns the state that must be equal on all: shared queues with their messages in the log, exchanges and
+    bindings."""
     vhost = broker.state.vhosts.get("/")
     if vhost is None:
         return {}

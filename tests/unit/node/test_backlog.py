@@ -1,11 +1,11 @@
-"""What waits because its client has answers to take: in order, each client for itself."""
+"""Requests that wait because their client has answers to read: in order, each client for itself."""
 
 from typing import Any, cast
 
 import pytest
 
 from pandomq.broker.client import Client
-from pandomq.node.backlog import Backlog
+from pandomq.node.clients.backlog import Backlog
 
 
 class Asker:
@@ -36,19 +36,19 @@ def two() -> Two:
     return Two()
 
 
-def test_nothing_waits(two: Two) -> None:
+def test_inputs_pass_while_no_client_waits(two: Two) -> None:
     assert two.join((two.slow, [1]), (two.quick, [2])) == [(two.slow, [1]), (two.quick, [2])]
     assert not two.backlog.ready
 
 
-def test_what_was_left_comes_before_what_is_new(two: Two) -> None:
+def test_inputs_that_were_left_come_before_new_ones(two: Two) -> None:
     two.backlog.add([(two.slow, cast(Any, [2, 3])), (two.slow, cast(Any, [4]))])
     assert two.backlog.ready and two.slow in two.backlog
     assert two.join((two.slow, [5]), (two.quick, [1])) == [(two.slow, [2, 3, 4]), (two.slow, [5]), (two.quick, [1])]
     assert two.slow not in two.backlog and two.backlog.clients() == []
 
 
-def test_who_is_full_waits_with_all_that_it_says_and_holds_up_nobody(two: Two) -> None:
+def test_a_full_client_waits_with_all_its_inputs_and_delays_no_other(two: Two) -> None:
     two.full.add(two.slow)
     two.backlog.add([(two.slow, cast(Any, [2]))])
     assert not two.backlog.ready

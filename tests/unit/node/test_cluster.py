@@ -7,7 +7,7 @@ import pytest
 from pandomq.broker.broker import Broker
 from pandomq.replica.roles.transitions import Role
 from tests.support.client import ClosedByBrokerError
-from tests.unit.node.cluster_world import CLUSTER, NOWHERE, ClusterWorld, Connection, Loss
+from tests.unit.node.cluster_world import CLUSTER, NOWHERE, ClusterWorld, Connection, Loss, member
 
 
 def publisher(world: ClusterWorld, name: str, queue: str = "q"):  # type: ignore[no-untyped-def]
@@ -33,7 +33,7 @@ def agree(world: ClusterWorld) -> bool:
 
 @pytest.mark.proves("R8")
 @pytest.mark.parametrize("seed", range(6))
-def test_what_was_confirmed_outlives_the_root(seed: int) -> None:
+def test_confirmed_messages_survive_the_loss_of_the_root(seed: int) -> None:
     world = ClusterWorld(seed=seed)
     first = world.elect()
     channel = publisher(world, first)
@@ -63,7 +63,7 @@ def test_what_was_confirmed_outlives_the_root(seed: int) -> None:
     assert world.root == second
 
 
-def test_a_backup_says_who_is_root() -> None:
+def test_a_backup_refuses_a_client_and_names_the_root() -> None:
     world = ClusterWorld()
     root = world.elect()
     backup = next(name for name in world.machines if name != root)
@@ -78,7 +78,7 @@ def test_a_backup_says_who_is_root() -> None:
 
 
 @pytest.mark.proves("R7")
-def test_a_root_that_is_cut_off_resigns_and_confirms_nothing() -> None:
+def test_a_root_that_is_cut_off_steps_down_and_confirms_nothing() -> None:
     world = ClusterWorld()
     old = world.elect()
     channel = publisher(world, old)
@@ -97,7 +97,7 @@ def test_a_root_that_is_cut_off_resigns_and_confirms_nothing() -> None:
     assert world.root == new
 
 
-def test_all_lose_power() -> None:
+def test_confirmed_messages_survive_a_power_loss_of_all_brokers() -> None:
     world = ClusterWorld()
     channel = publisher(world, world.elect())
     for number in range(50):
@@ -121,7 +121,7 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
         channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
         if number % 10:
             channel.get("q")
-    # What they hold of the log in memory goes with them; on disk it begins later by now.
+    # Their log in memory is lost with them; on disk it begins later by now.
     others = [name for name in world.machines if name != away]
     for name in others:
         world.kill(name)
@@ -130,7 +130,7 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
     root = world.elect()
     world.start(away)
     world.until(lambda: bool(world.machines[away].restarts) and agree(world))
-    assert "takes the place" in world.machines[away].restarts[0]
+    assert "is replaced by a snapshot" in world.machines[away].restarts[0]
     assert world.role(away) is Role.BACKUP
     world.kill(root)
     assert world.client(world.elect()).channel().counts("q")[0] == 40
@@ -149,7 +149,7 @@ def test_a_backup_that_was_away_for_less_than_all_is_worth_gets_the_log() -> Non
     for number in range(200):
         channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
         channel.get("q")
-    # What they hold of the log in memory goes with them.
+    # Their log in memory is lost with them.
     others = [name for name in world.machines if name != away]
     for name in others:
         world.kill(name)
@@ -176,6 +176,27 @@ def test_a_wiped_backup_learns_everything_before_it_counts() -> None:
     assert agree(world)
     world.kill(root)
     assert world.client(world.elect()).channel().drain("q") == [b"1"]
+
+
+def test_each_request_to_the_cluster_gets_its_own_answer() -> None:
+    """A change of members waits for a broker that is not there. Requests that are made meanwhile end before it does."""
+    world = ClusterWorld()
+    root = world.elect()
+    successor = next(name for name in world.machines if name != root)
+    world.until(lambda: any(peer.in_sync for peer in world.node(root).peers.replica.view().peers))
+    peers = world.node(root).peers
+    changed: list[tuple[bool, str]] = []
+    refused: list[tuple[bool, str]] = []
+    handed: list[tuple[bool, str]] = []
+    members = [member(name) for name in (*world.machines, "absent")]
+    peers.change_members(members, lambda done, text: changed.append((done, text)))
+    peers.hand_over("stranger", lambda done, text: refused.append((done, text)))
+    assert refused == [(False, "this broker is not the root, or no backup is in sync")]
+    assert changed == []
+    peers.hand_over(successor, lambda done, text: handed.append((done, text)))
+    world.until(lambda: bool(handed))
+    assert handed == [(True, f"handed over to {successor}")]
+    assert [done for done, _ in changed] == [False]
 
 
 @pytest.mark.proves("R37")
@@ -261,13 +282,16 @@ def test_a_hand_over_that_is_given_up_leaves_the_root_as_it_was() -> None:
     channel = publisher(world, root)
     channel.publish_confirmed(b"1", routing_key="q", delivery_mode=2)
     successor = next(name for name in world.machines if name != root)
-    world.cut.add(frozenset((root, successor)))
+    world.clogged.add(frozenset((root, successor)))
     channel.publish_confirmed(b"2", routing_key="q", delivery_mode=2)
     ended: list[bool] = []
     world.node(root).peers.hand_over(successor, lambda done, _: ended.append(done))
-    # Nobody is served meanwhile; then it goes on where it was.
+    # The root goes on meanwhile, and after it.
     channel.publish_confirmed(b"3", routing_key="q", delivery_mode=2)
+    assert ended == []
+    world.until(lambda: bool(ended))
+    channel.publish_confirmed(b"4", routing_key="q", delivery_mode=2)
     assert (ended, world.root, world.machines[root].restarts) == ([False], root, [])
     world.mend()
     world.until(lambda: agree(world))
-    assert channel.drain("q") == [b"1", b"2", b"3"]
+    assert channel.drain("q") == [b"1", b"2", b"3", b"4"]

@@ -1,10 +1,10 @@
 """Credentials: known only after they were remembered, and only whole."""
 
-from pandomq.node.credentials import CREDENTIALS_MAX, Credentials
+from pandomq.node.clients.credentials import CREDENTIALS_MAX, CredentialCache
 
 
-def test_each_part_counts() -> None:
-    known = Credentials(b"key")
+def test_credentials_are_known_only_as_a_whole() -> None:
+    known = CredentialCache(b"key")
     known.remember("ann", "hash", b"secret")
     assert known.knows("ann", "hash", b"secret")
     assert not known.knows("ann", "hash", b"Secret")
@@ -14,7 +14,7 @@ def test_each_part_counts() -> None:
 
 
 def test_bounded_and_the_oldest_goes_first() -> None:
-    known = Credentials(b"key")
+    known = CredentialCache(b"key")
     for number in range(CREDENTIALS_MAX + 1):
         known.remember(f"user{number}", "hash", b"secret")
     assert not known.knows("user0", "hash", b"secret")

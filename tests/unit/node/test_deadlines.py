@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.node.deadlines import BUCKET_MS, Deadlines
+from pandomq.node.clients.deadlines import BUCKET_MS, Deadlines
 
 
 @given(
@@ -35,3 +35,15 @@ def test_an_overdue_item_waits_for_the_next_bucket() -> None:
     assert deadlines.take_due(10_000 + BUCKET_MS - 1) == []
     assert deadlines.next_ms == 10_000 + BUCKET_MS
     assert deadlines.take_due(10_000 + BUCKET_MS) == ["late"]
+
+
+def test_an_item_that_is_put_again_counts_in_its_last_bucket_only() -> None:
+    """A link's deadline moves from the end of its handshake to its first heartbeat: it is not watched twice."""
+    deadlines: Deadlines[str] = Deadlines(0)
+    for due_ms in (10_000, 500, 700, 500):
+        deadlines.put("link", due_ms)
+    assert len(deadlines) == 1
+    assert deadlines.take_due(499) == []
+    assert deadlines.take_due(500) == ["link"]
+    assert deadlines.take_due(20_000) == []
+    assert len(deadlines) == 0

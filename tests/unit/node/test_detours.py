@@ -16,12 +16,13 @@ from pandomq.methods import (
     QueueDeclare,
     QueueDeclareOk,
 )
-from pandomq.node import peer_dialing, relays
 from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.node.peer_links import PeerLinks
+from pandomq.node.peers import dialing as peer_dialing
+from pandomq.node.peers import relays
+from pandomq.node.peers.links import PeerLinks
 from tests.unit.node.link_world import CLUSTER, KEY, LinkWorld, Machine
 from tests.unit.node.raw_client import Heard, RawClient
-from tests.unit.node.test_front_desk import SHARED, backups, hears, make_world, methods
+from tests.unit.node.test_front_service import SHARED, backups, hears, make_world, methods
 
 SOON_MS = 15_000
 """For a link to be missed, and to be made by another way."""
@@ -38,7 +39,7 @@ def peers_of(world: LinkWorld, name: str) -> PeerLinks:
 
 
 def goes_through(world: LinkWorld, one: str, other: str, third: str) -> bool:
-    state = f"linked by way of {third}"
+    state = f"linked through {third}"
     return all(world.machines[a].links[b].state == state for a, b in ((one, other), (other, one)))
 
 
@@ -56,7 +57,7 @@ def secondary(world: LinkWorld) -> None:
         key=KEY, observer=True, join=("n1.example:5672",), advertise="n4.example:5672", access="proxy"
     )
     world.machines["n4"] = Machine(world, "n4", joining, CLUSTER)
-    world.until(lambda: world.node("n4").office.takes_clients and world.all_linked())
+    world.until(lambda: world.node("n4").service_state.takes_clients and world.all_linked())
 
 
 def bodies(heard: Iterable[Heard]) -> list[bytes]:
@@ -72,17 +73,17 @@ def confirmed(client: RawClient, world: LinkWorld, body: bytes) -> None:
 @pytest.mark.proves("R29")
 def test_a_backup_that_is_cut_off_from_the_root_follows_it_by_way_of_another() -> None:
     world = make_world()
-    term = world.node("n1").peers.notices.term
+    term = world.node("n1").peers.knowledge.term
     root, cut_off, third = detoured(world)
-    assert world.root == root and world.node(cut_off).peers.notices.root == root
+    assert world.root == root and world.node(cut_off).peers.knowledge.root == root
     assert len(peers_of(world, third).relays) >= 2
     world.until(lambda: {member.in_sync for member in world.node(root).views.cluster().members} == {True})
-    assert {world.node(name).peers.notices.term for name in world.machines} == {term}, "nobody had to be elected"
+    assert {world.node(name).peers.knowledge.term for name in world.machines} == {term}, "nobody had to be elected"
 
 
 @pytest.mark.proves("R29")
 @pytest.mark.parametrize("is_secondary", [True, False])
-def test_its_clients_go_on(is_secondary: bool) -> None:
+def test_clients_of_a_broker_that_is_cut_off_go_on(is_secondary: bool) -> None:
     world = make_world()
     if is_secondary:
         secondary(world)
@@ -97,7 +98,7 @@ def test_its_clients_go_on(is_secondary: bool) -> None:
     assert bodies(consumer.heard) == [b"before"]
     cut(world, root, name)
     confirmed(publisher, world, b"while it is cut")
-    # What it was given before, and has not acked, comes again.
+    # Its unacked messages are delivered again.
     world.until(lambda: b"while it is cut" in bodies(consumer.heard), SOON_MS)
     assert set(bodies(consumer.heard)) == {b"before", b"while it is cut"}
     consumer.say(BasicAck(0, True))
@@ -112,7 +113,7 @@ def test_its_clients_go_on(is_secondary: bool) -> None:
     assert len(world.node(root).broker.clients) == 1, "of those who came by the direct way nobody is left"
 
 
-def test_who_reaches_nobody_who_reaches_the_root_has_no_way() -> None:
+def test_a_broker_that_reaches_no_broker_that_reaches_the_root_has_no_detour() -> None:
     world = make_world()
     root, (one, other) = world.root, backups(world)
     assert root is not None
@@ -134,7 +135,7 @@ def test_nothing_goes_through_two_brokers() -> None:
     assert not world.is_linked("n1", "n4") and not world.is_linked("n4", "n1")
 
 
-def test_it_goes_back_to_the_direct_way_and_what_works_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_returns_to_the_direct_link_and_keeps_its_working_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_dialing, "KNOCK_MS", 1_000)
     world = make_world()
     root, cut_off, third = detoured(world)
@@ -156,8 +157,8 @@ def test_it_goes_back_to_the_direct_way_and_what_works_stays(monkeypatch: pytest
 
 
 @pytest.mark.proves("R16")
-def test_the_end_of_who_passes_on_is_no_sign_that_the_root_is_gone() -> None:
-    """Who hangs up need not be the root, which would count on the promise of its backup until it knows."""
+def test_the_loss_of_the_relaying_broker_is_no_sign_that_the_root_is_gone() -> None:
+    """The relay that disconnects need not be the root, which would rely on the promise of its backup until it knows."""
     world = make_world()
     root, cut_off, third = detoured(world)
     told: list[tuple[str, bool]] = []
@@ -174,7 +175,7 @@ def test_the_end_of_who_passes_on_is_no_sign_that_the_root_is_gone() -> None:
     assert sorted(told) == sorted([(third, True), (root, False)])
 
 
-def test_a_broker_passes_on_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_relays_a_bounded_number_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relays, "RELAYS_MAX", 1)
     world = make_world()
     root, (cut_off, third) = world.root, backups(world)
@@ -185,7 +186,7 @@ def test_a_broker_passes_on_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch)
     assert not world.is_linked(root, cut_off), "it takes two connections"
 
 
-def test_what_is_silent_for_long_is_given_up() -> None:
+def test_a_relay_that_is_silent_for_long_is_given_up() -> None:
     world = make_world()
     _, _, third = detoured(world)
     passing = peers_of(world, third).relays
@@ -196,10 +197,10 @@ def test_what_is_silent_for_long_is_given_up() -> None:
     assert count and not len(passing)
 
 
-def test_a_new_life_of_who_passes_on_begins_without_them() -> None:
+def test_a_relaying_broker_restarts_without_its_relays() -> None:
     world = make_world()
     root, cut_off, third = detoured(world)
-    world.node(third).peers.store_replaced("for a test")
+    world.node(third).peers.transitions.restart("for a test")
     world.until(lambda: world.machines[third].restarts == ["for a test"])
     world.until(lambda: not world.is_linked(root, cut_off), 1_000)
     world.until(lambda: goes_through(world, cut_off, root, third), SOON_MS)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pandomq.node import peer_dialing
+from pandomq.node.peers import dialing as peer_dialing
 from tests.unit.node.link_world import LinkWorld
 
 ROUNDS = 5
@@ -57,11 +57,11 @@ def play(seed: int, count: int, rounds: int = ROUNDS) -> int:
 
 
 @pytest.mark.proves("R29")
-def test_never_two_who_serve_and_all_is_well_in_the_end() -> None:
+def test_one_root_serves_at_a_time_and_the_cluster_recovers() -> None:
     assert play(8, 3, rounds=3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 23))
-def test_the_same_more_often(seed: int) -> None:
+def test_one_root_serves_at_a_time_in_more_worlds(seed: int) -> None:
     play(seed, 3 + seed % 3)

@@ -6,9 +6,11 @@ from random import Random
 
 import pytest
 
-from pandomq.journal.effects import SyncFile
+from pandomq.broker.log.snapshot import Snapshot
+from pandomq.journal.effects import Completion, SyncFile
 from pandomq.journal.faults import StoreFault
-from pandomq.methods import QueueDeclare
+from pandomq.journal.journal import Journal
+from pandomq.methods import BasicConsume, QueueDeclare
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from tests.unit.node.lives import SMALL, Life, Publisher
@@ -19,7 +21,7 @@ def bodies(life: Life, queue: str = "q") -> list[bytes]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_was_confirmed_survives_a_crash(seed: int) -> None:
+def test_confirmed_messages_survive_a_crash(seed: int) -> None:
     random = Random(seed)
     disk = SimDisk(random)
     now_ms = 1_700_000_000_000
@@ -46,7 +48,7 @@ def test_what_was_confirmed_survives_a_crash(seed: int) -> None:
         disk.crash(random.choice(list(Loss)))
 
 
-def test_a_broker_that_stopped_in_order_knows_what_was_delivered() -> None:
+def test_a_broker_that_stopped_in_order_knows_which_messages_were_delivered() -> None:
     disk = SimDisk(Random(1))
     life = Life(disk, 1_700_000_000_000)
     publisher = Publisher(life)
@@ -67,6 +69,41 @@ def test_a_broker_that_stopped_in_order_knows_what_was_delivered() -> None:
     life = Life(disk, life.now_ms)
     rows = life.broker.state.vhosts["/"].queues["q"].kernel.snapshot()
     assert [row[4] for row in rows] == [True, True, True]
+
+
+def delivered_after_a_snapshot() -> list[bool]:
+    """The broker takes a snapshot while it runs, delivers messages, and is killed before its log has another entry.
+    Returns the `redelivered` flags of these messages at the next start."""
+    disk = SimDisk(Random(1))
+    life = Life(disk, 1_700_000_000_000)
+    publisher = Publisher(life)
+    publisher.say(QueueDeclare("q", durable=True))
+    count = 0
+    while not life.node._disk.snapshots.last_index:  # type: ignore[union-attr]
+        publisher.publish("q", bytes(8_000))
+        count += 1
+        life.until(lambda count=count: publisher.confirmed == count)
+        for _ in range(20):
+            life.turn()
+    publisher.say(BasicConsume("q", ""))
+    assert life.broker.state.vhosts["/"].queues["q"].kernel.unacked_count
+    disk.crash(Loss.NONE)
+    rows = Life(disk, life.now_ms).broker.state.vhosts["/"].queues["q"].kernel.snapshot()
+    assert len(rows) == count
+    return [row[4] for row in rows]
+
+
+def test_messages_that_were_delivered_after_a_snapshot_are_marked_as_redelivered() -> None:
+    assert all(delivered_after_a_snapshot())
+
+
+def test_a_snapshot_that_claims_that_nothing_is_delivered_after_it_is_a_bug_that_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Simulated worlds hardly ever kill a broker whose log has no entry after the last snapshot."""
+    make = Snapshot.__init__
+    monkeypatch.setattr(Snapshot, "__init__", lambda snapshot, broker, *, exact: make(snapshot, broker, exact=True))
+    assert not any(delivered_after_a_snapshot())
 
 
 def test_churn_does_not_grow_the_disk() -> None:
@@ -98,3 +135,32 @@ def test_a_failed_sync_ends_it() -> None:
     with pytest.raises(StoreFault, match="cannot sync"):
         life.until(lambda: False, turns=100)
     assert publisher.confirmed == 0
+
+
+def test_a_failed_sync_ends_it_also_behind_an_unexpected_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the next node in the process would take what was not synced for durable."""
+    disk = SimDisk(Random(1))
+    life = Life(disk, 1_700_000_000_000)
+    publisher = Publisher(life)
+    publisher.say(QueueDeclare("q", durable=True))
+    life.until(lambda: not len(life.broker.held))
+    completed = Journal.completed
+    raised: list[Completion] = []
+
+    def fail_once(journal: Journal, completion: Completion) -> None:
+        if not raised:
+            raised.append(completion)
+            raise RuntimeError
+        completed(journal, completion)
+
+    publisher.publish("q", b"x")
+    disk.submit(list(life.node.step(life.now_ms).disk), life.now_ms)
+    disk.fail_next(SyncFile, 5)
+    found: list[Completion] = []
+    while not any(completion.error for completion in found):
+        life.now_ms += 1
+        found += disk.take_completions(life.now_ms)
+    monkeypatch.setattr(Journal, "completed", fail_once)
+    with pytest.raises(StoreFault, match="cannot sync"):
+        life.node.disk_completed(found, life.now_ms)
+    assert raised and not raised[0].error

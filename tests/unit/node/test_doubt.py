@@ -36,7 +36,7 @@ def test_a_restarted_machine_comes_back_as_a_learner_and_is_admitted(fsync: Fsyn
     assert world.role(backup) is Role.BACKUP, "it was admitted, and the machine has not been restarted since"
 
 
-def test_two_of_three_machines_elect_nobody_after_both_were_restarted() -> None:
+def test_two_of_three_machines_elect_no_root_after_both_were_restarted() -> None:
     world = ClusterWorld(fsync=Fsync.INTERVAL)
     root = world.elect()
     world.found(False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pandomq.node.elections import ELECTIONS_KEPT, Elections
-from pandomq.node.view_records import ElectionView
+from pandomq.node.log.elections import ELECTIONS_KEPT, Elections
+from pandomq.node.views.records import ElectionView
 
 
 def test_each_root_is_remembered_once_with_the_time_without_one() -> None:
@@ -18,7 +18,7 @@ def test_each_root_is_remembered_once_with_the_time_without_one() -> None:
     assert elections.count == 2
 
 
-def test_only_so_many_are_kept() -> None:
+def test_the_number_of_kept_elections_is_bounded() -> None:
     elections = Elections()
     for term in range(100):
         elections.heard("n1", term, term)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from pandomq.broker.commands import (
+from pandomq.broker.log.commands import (
     Command,
     DeclareQueue,
     DeleteQueue,
@@ -20,7 +21,7 @@ from pandomq.broker.commands import (
 )
 from pandomq.kernel.records import ENTRY_START, VERSION, encode_dequeue, encode_enqueue
 from pandomq.kernel.records import encode_command as encode_record
-from pandomq.node.excerpts import Commands
+from pandomq.node.log.excerpts import Commands
 
 DELETE = encode_record(encode_command(DeleteQueue("/", "q")))
 NUMBERS = encode_record(encode_command(NoteProducers(1_700_000_000_000, [(2**62, 7), (3, 1)])))
@@ -54,10 +55,26 @@ def test_messages_and_numbers_of_publishes_are_left_out() -> None:
         DeleteQueue("/", "pandomq.lease.job.q", True),
     ],
 )
-def test_nor_does_it_get_what_else_is_said_of_messages(command: Command) -> None:
+def test_other_commands_about_messages_are_left_out_too(command: Command) -> None:
     record = encode_record(encode_command(command))
     assert Commands().of(entry_of(DELETE, record, MESSAGE)) == entry_of(DELETE)
     assert Commands().of(entry_of(record)) == entry_of()
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        ["staged-batch", "/", "w", 4, [], 7],
+        ["staged-batch", "/", "w", 4, [], 7, []],
+        ["sequences", 7, []],
+        ["sequences", 7, [], []],
+        ["returned", "/", "q", "job", 12, []],
+        ["no-queue", "/", "pandomq.lease.job.q", True],
+    ],
+)
+def test_commands_of_older_versions_about_messages_are_left_out(old: list[object]) -> None:
+    record = encode_record(msgspec.msgpack.encode(old))
+    assert Commands().of(entry_of(DELETE, record)) == entry_of(DELETE)
 
 
 def test_nothing_but_the_time_may_be_left() -> None:
@@ -67,6 +84,6 @@ def test_nothing_but_the_time_may_be_left() -> None:
         assert excerpts.is_empty(excerpts.of(entry))
 
 
-def test_what_cannot_be_read_here_is_left_to_who_applies_it() -> None:
+def test_a_record_of_a_later_version_is_passed_on_as_it_is() -> None:
     strange = bytes((VERSION + 1,)) + b"whatever it is"
     assert Commands().of(strange) == strange

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import cast
 
-from pandomq.node.full_disk import PATIENCE_MS, FullDisk
-from pandomq.node.replication import Replication
+from pandomq.node.log.full_disk import PATIENCE_MS, FullDisk
+from pandomq.node.log.replication import Replication
 
 
-class Office:
+class Peers:
     """Stands for the replication: counts what it is asked for."""
 
     def __init__(self) -> None:
-        self.in_office = True
+        self.life = SimpleNamespace(took_over=True)
         self.replicated = True
         self.asked = 0
 
@@ -23,43 +24,43 @@ class Office:
         on_ended(False, "nobody is in sync")
 
 
-def opened() -> tuple[FullDisk, Office]:
-    office = Office()
-    return FullDisk(cast(Replication, office)), office
+def opened() -> tuple[FullDisk, Peers]:
+    peers = Peers()
+    return FullDisk(cast(Replication, peers)), peers
 
 
-def test_a_root_goes_at_once_and_tries_again_after_a_while() -> None:
-    disk, office = opened()
+def test_a_root_hands_over_at_once_and_tries_again_after_a_while() -> None:
+    disk, peers = opened()
     disk.tick(1_000)
-    assert office.asked == 0
-    disk.is_low()
+    assert peers.asked == 0
+    disk.is_low(1_000, 2_000)
     for now_ms in (2_000, 2_001, 2_000 + PATIENCE_MS - 1):
         disk.tick(now_ms)
-    assert office.asked == 1
+    assert peers.asked == 1
     disk.tick(2_000 + PATIENCE_MS)
-    assert office.asked == 2
+    assert peers.asked == 2
     disk.has_room()
     disk.tick(2_000 + 3 * PATIENCE_MS)
-    assert office.asked == 2
+    assert peers.asked == 2
 
 
-def test_who_is_elected_with_a_full_disk_stays_for_a_while() -> None:
-    disk, office = opened()
-    office.in_office = False
-    disk.is_low()
+def test_a_root_that_is_elected_with_a_full_disk_stays_for_a_while() -> None:
+    disk, peers = opened()
+    peers.life.took_over = False
+    disk.is_low(1_000, 2_000)
     disk.tick(1_000)
-    office.in_office = True
+    peers.life.took_over = True
     disk.tick(2_000)
     disk.tick(1_999 + PATIENCE_MS)
-    assert office.asked == 0
+    assert peers.asked == 0
     disk.tick(2_000 + PATIENCE_MS)
-    assert office.asked == 1
+    assert peers.asked == 1
 
 
-def test_a_broker_alone_has_nobody_to_hand_over_to() -> None:
-    disk, office = opened()
-    office.replicated = False
-    disk.is_low()
+def test_a_broker_alone_asks_for_no_hand_over() -> None:
+    disk, peers = opened()
+    peers.replicated = False
+    disk.is_low(1_000, 2_000)
     for now_ms in range(0, 5 * PATIENCE_MS, 1_000):
         disk.tick(now_ms)
-    assert office.asked == 0
+    assert peers.asked == 0

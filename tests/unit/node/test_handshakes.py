@@ -8,12 +8,12 @@ import pytest
 
 from pandomq import limits
 from pandomq.methods import ConnectionOpen, ConnectionStartOk, ConnectionTuneOk
-from pandomq.node.link import Link
+from pandomq.node.clients.client_link import ClientLink
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.wire.codec import encode_frame
-from pandomq.wire.states import State
+from pandomq.wire.states import ConnectionState
 
 NOW_MS = 1_000_000
 HEADER = b"AMQP\x00\x00\x09\x01"
@@ -30,13 +30,13 @@ class Hall:
         self.now_ms = NOW_MS
         self.outputs: list[Output] = []
 
-    def come(self, octets: bytes = b"") -> Link:
+    def come(self, octets: bytes = b"") -> ClientLink:
         link = self.node.accept(object(), ("127.0.0.1", 1), self.now_ms)
         if octets:
             self.say(link, octets)
         return link
 
-    def say(self, link: Link, octets: bytes) -> None:
+    def say(self, link: ClientLink, octets: bytes) -> None:
         self.node.receive(link, memoryview(octets), self.now_ms)
 
     def step(self) -> Output:
@@ -58,8 +58,8 @@ def hall() -> Hall:
     return Hall()
 
 
-def is_open(link: Link) -> bool:
-    return link.connection.state is State.RUNNING
+def is_open(link: ClientLink) -> bool:
+    return link.connection.state is ConnectionState.RUNNING
 
 
 @pytest.mark.proves("R13")
@@ -78,7 +78,7 @@ def test_in_each_step_a_few_come_in_and_all_of_them_in_order(hall: Hall) -> None
     assert hall.node.handshake_room == limits.HANDSHAKES_MAX
 
 
-def test_those_who_waited_for_one_answer_come_in_a_few_at_a_time(hall: Hall) -> None:
+def test_clients_that_waited_for_one_password_check_open_a_few_at_a_time(hall: Hall) -> None:
     """The password is looked at once, and they are many."""
     hall.node.change_settings(NodeSettings(name="n", password_log_cost=1))
     hall.node.logins._credentials._digests.clear()
@@ -95,7 +95,7 @@ def test_those_who_waited_for_one_answer_come_in_a_few_at_a_time(hall: Hall) -> 
     assert len(asked) == 1
 
 
-def test_there_is_room_for_so_many(hall: Hall) -> None:
+def test_the_number_of_handshakes_is_bounded(hall: Hall) -> None:
     links = [hall.come(HEADER) for _ in range(100)]
     assert hall.node.handshake_room == limits.HANDSHAKES_MAX - 100
     while hall.step().more:
@@ -103,7 +103,7 @@ def test_there_is_room_for_so_many(hall: Hall) -> None:
     for link in links[:50]:
         hall.say(link, LOGIN + REST)
     for link in links[50:75]:
-        hall.node.lost(link, hall.now_ms)
+        hall.node.disconnected(link, hall.now_ms)
     for link in links[75:]:
         hall.say(link, b"nonsense")
     while hall.step().more:
@@ -112,7 +112,7 @@ def test_there_is_room_for_so_many(hall: Hall) -> None:
     assert sum(map(is_open, links)) == 50
 
 
-def test_who_speaks_again_while_it_waits_is_not_read_from(hall: Hall) -> None:
+def test_a_client_that_sends_more_while_its_login_waits_is_not_read_from(hall: Hall) -> None:
     crowd = [hall.come(GREETING) for _ in range(limits.HANDSHAKES_PER_STEP_MAX)]
     talker = hall.come(HEADER)
     hall.say(talker, LOGIN)
@@ -125,22 +125,22 @@ def test_who_speaks_again_while_it_waits_is_not_read_from(hall: Hall) -> None:
     assert is_open(talker)
 
 
-def test_the_last_words_of_who_has_gone_are_heard(hall: Hall) -> None:
+def test_the_last_bytes_of_a_client_that_has_disconnected_are_handled(hall: Hall) -> None:
     there = hall.come(GREETING)
     gone = hall.come(b"GET / HTTP/1.1\r\n")
-    hall.node.lost(gone, hall.now_ms)
+    hall.node.disconnected(gone, hall.now_ms)
     hall.step()
     assert is_open(there) and gone.gone
     assert hall.node.link_count == 1
 
 
 @pytest.mark.proves("R13")
-def test_of_many_who_are_lost_at_once_a_few_go_in_each_step(hall: Hall) -> None:
+def test_of_many_clients_lost_at_once_a_few_are_removed_in_each_step(hall: Hall) -> None:
     links = [hall.come(GREETING) for _ in range(4 * limits.DEPARTURES_PER_STEP_MAX)]
     while hall.step().more:
         pass
     for link in links:
-        hall.node.lost(link, hall.now_ms)
+        hall.node.disconnected(link, hall.now_ms)
     left = len(links)
     while hall.step().more:
         assert left - hall.node.link_count <= limits.DEPARTURES_PER_STEP_MAX
@@ -158,7 +158,7 @@ def test_the_time_that_it_waits_for_its_turn_is_not_its_own(hall: Hall) -> None:
 
 
 @pytest.mark.proves("R13")
-def test_in_a_crowd_who_takes_its_time_makes_room(hall: Hall) -> None:
+def test_slow_handshakes_make_room_when_there_are_many(hall: Hall) -> None:
     idle = [hall.come(HEADER) for _ in range(limits.HANDSHAKES_MAX)]
     while hall.step().more:
         pass
@@ -174,7 +174,7 @@ def test_in_a_crowd_who_takes_its_time_makes_room(hall: Hall) -> None:
     assert hall.node.handshake_room == limits.DROPS_PER_TICK_MAX, "there is room now"
 
 
-def test_of_many_whose_time_is_over_some_go_a_moment_later(hall: Hall) -> None:
+def test_of_many_handshakes_whose_time_is_over_some_are_closed_later(hall: Hall) -> None:
     for _ in range(3 * limits.DROPS_PER_TICK_MAX):
         hall.come()
     hall.pass_time(limits.HANDSHAKE_MS_MAX + 500)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
 from pandomq.limits import INCOMPLETE_MEMORY_PARTS, INCOMPLETE_MESSAGES_MAX, KIB, MIB
+from pandomq.node.clients.incomplete import IncompleteMessages
 from pandomq.node.settings import NodeSettings
 from tests.fuzz.node_world import NOWHERE, NodeWorld
 from tests.support.client import Channel, Connection
 from tests.support.fields import content_header
 from tests.support.frames import BODY, HEADER
 
+if TYPE_CHECKING:
+    from pandomq.node.clients.client_link import ClientLink
+
 SETTINGS = NodeSettings(memory_bytes_max=16 * MIB, message_bytes_max=1 * MIB)
 ALLOWED = SETTINGS.memory_bytes_max // INCOMPLETE_MEMORY_PARTS
-TEXT = "RESOURCE_ERROR - incomplete messages of all connections take more than …"
+TEXT = "RESOURCE_ERROR - partly received messages of all connections take more than …"
 PIECE = b"x" * (64 * KIB)
 
 
@@ -54,7 +60,41 @@ def test_the_greediest_is_closed_and_the_others_complete_theirs(world: NodeWorld
         assert channel.confirmed().delivery_tag == 1
 
 
-def test_what_ended_counts_no_more(world: NodeWorld) -> None:
+def test_many_connections_of_one_user_do_not_cost_another_user_its_message() -> None:
+    def link(user: str, count: int) -> ClientLink:
+        connection = Mock(incomplete_bytes=count, agreed=Mock(frame_max=4 * KIB))
+        return Mock(connection=connection, client=Mock(user=user))
+
+    incomplete = IncompleteMessages(SETTINGS)
+    honest = link("ann", MIB)
+    assert incomplete.received(honest) is None
+    hostile = [link("mallory", ALLOWED // 8 + number) for number in range(1, 7)]
+    assert [incomplete.received(one) for one in hostile] == [None] * 5 + [hostile[-1]]
+
+
+@pytest.mark.proves("R38")
+def test_messages_of_one_user_have_a_bound_of_their_own() -> None:
+    def link(user: str, count: int) -> ClientLink:
+        connection = Mock(incomplete_bytes=count, agreed=Mock(frame_max=4 * KIB))
+        return Mock(connection=connection, client=Mock(user=user))
+
+    settings = NodeSettings(
+        memory_bytes_max=400 * MIB, message_bytes_max=1 * MIB, incomplete_per_user_bytes_max=10 * MIB
+    )
+    incomplete = IncompleteMessages(settings)
+    small, large, third = link("mallory", 4 * MIB), link("mallory", 5 * MIB), link("mallory", 2 * MIB)
+    assert [incomplete.received(one) for one in (small, large, link("ann", 10 * MIB))] == [None] * 3
+    assert incomplete.received(third) is large
+    assert incomplete.fault.reply_code == 506
+    assert "user 'mallory'" in incomplete.fault.reply_text
+    assert "incomplete_per_user_bytes_max" in incomplete.fault.reply_text
+    incomplete.forget(large)
+    assert incomplete.received(link("mallory", 4 * MIB)) is None
+    incomplete.change_settings(NodeSettings(memory_bytes_max=400 * MIB, incomplete_per_user_bytes_max=0))
+    assert incomplete.received(link("mallory", 50 * MIB)) is None
+
+
+def test_messages_that_ended_are_not_counted(world: NodeWorld) -> None:
     for number in range(40):
         channel = begin(world, 12)
         if number % 2:

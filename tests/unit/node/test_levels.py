@@ -37,7 +37,7 @@ def drained(world: ClusterWorld) -> list[bytes]:
 
 @pytest.mark.proves("R22")
 @pytest.mark.parametrize("count", [2, 3])
-def test_what_is_transient_waits_for_memories_and_what_is_persistent_for_disks(count: int) -> None:
+def test_transient_messages_wait_for_memories_and_persistent_ones_for_disks(count: int) -> None:
     world = ClusterWorld(count)
     channel = publisher(world)
     until_ms = stalled(world)
@@ -54,7 +54,7 @@ def test_what_is_transient_waits_for_memories_and_what_is_persistent_for_disks(c
 def test_one_memory_is_not_enough() -> None:
     world = ClusterWorld(2)
     channel = publisher(world)
-    world.cut.add(frozenset(world.machines))
+    world.clogged.add(frozenset(world.machines))
     channel.publish(b"t", routing_key="q")
     world.run(500)
     assert not channel.connection.socket.written
@@ -77,7 +77,7 @@ def test_in_a_quorum_queue_all_messages_are_persistent() -> None:
 
 @pytest.mark.proves("R22")
 @pytest.mark.parametrize("seed", range(4))
-def test_a_takeover_keeps_what_enough_have_received(seed: int) -> None:
+def test_a_takeover_keeps_messages_that_enough_brokers_have_received(seed: int) -> None:
     world = ClusterWorld(seed=seed)
     channel = publisher(world)
     stalled(world)
@@ -119,7 +119,7 @@ def test_a_power_loss_of_all_before_the_sync_takes_it() -> None:
     assert drained(world) == [b"p"]
 
 
-def test_acks_of_what_is_transient_are_kept_too() -> None:
+def test_acks_of_transient_messages_are_kept_too() -> None:
     world = ClusterWorld()
     channel = publisher(world)
     for number in range(4):
@@ -169,7 +169,7 @@ def test_levels_are_shown() -> None:
 
 
 @pytest.mark.proves("R22", "C9")
-def test_the_last_man_standing_shows_what_it_can_keep() -> None:
+def test_the_last_man_standing_shows_the_levels_that_it_can_keep() -> None:
     world = ClusterWorld(2, replica=ReplicaSettings(last_man_standing=True))
     channel = publisher(world)
     world.kill(backups(world)[0])

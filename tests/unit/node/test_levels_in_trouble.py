@@ -67,7 +67,7 @@ def is_whole(cluster: Cluster) -> bool:
 
 @pytest.mark.proves("R22")
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_confirmed_outlives_one_loss_after_the_other(seed: int) -> None:
+def test_confirmed_messages_survive_one_loss_after_the_other(seed: int) -> None:
     random = Random(seed)
     cluster = Cluster(seed)
     cluster.declare()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.cluster.load import Load, decode_load
-from pandomq.node.loads import TOLD_EVERY_MS, Loads, LoadTalk
+from pandomq.cluster.load import ClientLoad, decode_load
+from pandomq.node.peers.loads import TOLD_EVERY_MS, Loads, LoadTalk
 
 
 @pytest.mark.proves("R14")
-def test_the_least_loaded_come_first_and_who_is_not_there_last() -> None:
+def test_the_least_loaded_brokers_come_first_and_missing_ones_last() -> None:
     loads = Loads()
     for name, connections in (("n1", 5), ("n2", 0), ("n4", 5)):
         loads.note(name, connections)
@@ -37,34 +37,34 @@ def test_only_another_order_is_a_change() -> None:
 class Talk:
     def __init__(self) -> None:
         self.own = 0
-        self.said: list[tuple[str, Load | None]] = []
+        self.said: list[tuple[str, ClientLoad | None]] = []
         self.loads = Loads()
         self.talk = LoadTalk(
             "n1", self.loads, lambda: self.own, lambda name, data: self.said.append((name, decode_load(data)))
         )
 
-    def tick(self, now_ms: int) -> list[tuple[str, Load | None]]:
+    def tick(self, now_ms: int) -> list[tuple[str, ClientLoad | None]]:
         self.said.clear()
         self.talk.tick(now_ms)
         return self.said
 
 
-def test_who_is_linked_hears_what_is_news_and_not_too_often() -> None:
+def test_linked_brokers_receive_changed_loads_and_not_too_often() -> None:
     talk = Talk()
     talk.talk.connected("n2")
-    assert talk.tick(1) == [("n2", Load(0))]
+    assert talk.tick(1) == [("n2", ClientLoad(0))]
     talk.own = 3
     assert talk.tick(TOLD_EVERY_MS) == []
-    assert talk.tick(TOLD_EVERY_MS + 1) == [("n2", Load(3))]
+    assert talk.tick(TOLD_EVERY_MS + 1) == [("n2", ClientLoad(3))]
     talk.talk.connected("n3")
-    assert talk.tick(3 * TOLD_EVERY_MS) == [("n3", Load(3))]
+    assert talk.tick(3 * TOLD_EVERY_MS) == [("n3", ClientLoad(3))]
     assert talk.loads.of("n1") == 3
     talk.talk.disconnected("n2")
     talk.own = 4
-    assert talk.tick(5 * TOLD_EVERY_MS) == [("n3", Load(4))]
+    assert talk.tick(5 * TOLD_EVERY_MS) == [("n3", ClientLoad(4))]
 
 
-def test_who_has_gone_is_not_known_any_more() -> None:
+def test_the_load_of_a_broker_that_is_not_linked_is_unknown() -> None:
     talk, other = Talk(), Talk()
     heard: list[bytes] = []
     speaker = LoadTalk("n2", other.loads, lambda: 7, lambda _, data: heard.append(data))

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.node.login_line import LoginLine
+from pandomq.node.clients.login_line import LoginLine
 
 
 def take_all(line: LoginLine[str]) -> list[str]:
@@ -38,7 +38,7 @@ def test_addresses_take_turns_and_so_do_the_users_of_one() -> None:
     assert take_all(line) == ["au1", "bu1", "cu1", "av1", "au2", "au3"]
 
 
-def test_who_failed_rests_and_holds_up_nobody_else() -> None:
+def test_a_user_whose_login_failed_rests_and_delays_no_other() -> None:
     line = line_of("au1", "au2", "av1", "bu1")
     assert line.take() == "au1"
     line.answered("a", "u", rests=True)
@@ -48,7 +48,7 @@ def test_who_failed_rests_and_holds_up_nobody_else() -> None:
     assert take_all(line) == ["au2", "au3"]
 
 
-def test_a_rest_with_nobody_behind_ends_without_a_trace() -> None:
+def test_a_rest_with_no_attempt_behind_it_leaves_nothing_behind() -> None:
     line = line_of("au1")
     assert line.take() == "au1"
     line.answered("a", "u", rests=True)
@@ -63,7 +63,7 @@ STEPS = st.lists(st.sampled_from(["put", "take", "fail", "fit", "rested"]), max_
 
 
 @given(STEPS, st.randoms(use_true_random=False))
-def test_nobody_is_forgotten_and_the_same_user_stays_in_order(steps: list[str], random: Random) -> None:
+def test_no_attempt_is_forgotten_and_those_of_one_user_stay_in_order(steps: list[str], random: Random) -> None:
     line: LoginLine[tuple[str, str, int]] = LoginLine()
     put: list[tuple[str, str, int]] = []
     taken: list[tuple[str, str, int]] = []
@@ -99,3 +99,53 @@ def test_nobody_is_forgotten_and_the_same_user_stays_in_order(steps: list[str], 
     assert sorted(taken, key=lambda item: item[2]) == put
     for key in {item[:2] for item in put}:
         assert [item for item in taken if item[:2] == key] == [item for item in put if item[:2] == key]
+
+
+def test_the_newest_of_the_first_line_is_ahead_of_all() -> None:
+    line = line_of("au1", "av1", "bu1")
+    line.put("c", "x", "cx1", first=True)
+    line.put("c", "x", "cx2", first=True)
+    line.put("a", "y", "ay1", first=True)
+    assert take_all(line) == ["ay1", "cx1", "cx2", "au1", "bu1", "av1"]
+
+
+def test_a_user_that_waits_in_the_common_line_stays_there() -> None:
+    line = line_of("au1", "av1")
+    line.put("a", "v", "av2", first=True)
+    assert take_all(line) == ["au1", "av1", "av2"]
+
+
+def test_a_wrong_password_of_the_first_line_waits_in_the_common_one() -> None:
+    line = line_of("au1", "bu1")
+    line.put("a", "x", "ax1", first=True)
+    line.put("a", "x", "ax2", first=True)
+    assert line.take() == "ax1"
+    line.answered("a", "x", rests=True)
+    line.put_refused("a", "x", "ax1 refused")
+    assert take_all(line) == ["au1", "bu1", "ax1 refused"]
+    line.rested("a", "x")
+    assert take_all(line) == ["ax2"]
+
+
+def test_users_that_others_guess_at_wait_behind_all_other_users() -> None:
+    """From ever more networks: each of them is the first login of that user from there."""
+    line: LoginLine[str] = LoginLine()
+    for network in "abc":
+        line.put(network, "u", f"{network}u", first=True)
+    assert line.take() == "cu"
+    line.put("g", "x", "gx", first=True)
+    line.put("d", "u", "du", first=True)
+    line.answered("c", "u", rests=True)
+    line.put("e", "u", "eu", first=True, guessed=True)
+    line.put("f", "z", "fz")
+    assert take_all(line) == ["gx", "eu", "fz", "du", "bu", "au"]
+
+
+def test_guesses_at_one_user_do_not_delay_the_common_line() -> None:
+    line = line_of("au1", "bu1", "cu1")
+    taken = []
+    for number in range(6):
+        line.put(f"{number}", "v", f"{number}v", first=True, guessed=True)
+        taken.append(line.take())
+        line.answered("?", "?", rests=False)
+    assert taken == ["0v", "au1", "2v", "bu1", "4v", "cu1"]

@@ -38,7 +38,7 @@ class Register:
 def publish(publisher: Publisher, body: bytes, *, persistent: bool) -> None:
     header = encode_header(len(body), Properties(delivery_mode=2 if persistent else 1))
     octets = encode_content(1, BasicPublish("", "q"), header, body, 4096)
-    publisher.life.node._intake.gather(publisher.client, list(publisher._scanner.feed(octets)))
+    publisher.life.node._input_router.gather(publisher.client, list(publisher._scanner.feed(octets)))
 
 
 def live(disk: SimDisk, now_ms: int, register: Register, random: Random) -> int:

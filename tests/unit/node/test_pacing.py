@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from pandomq.node import pacing
-from pandomq.node.pacing import LOOK_MS, PERIOD_MS, REST_PERCENT_MAX, REST_PERCENT_STEP, Pacing
+from pandomq.node.log import pacing
+from pandomq.node.log.pacing import LOOK_MS, PERIOD_MS, REST_PERCENT_MAX, REST_PERCENT_STEP, Pacing
 
 MIB = 2**20
 
@@ -28,7 +28,7 @@ class Course:
         self.behind = max(0, self.behind + int((self._written * worked / 100 - self._read) * seconds))
         self.pacing.note_time(self.now_ms)
         assert self.pacing.is_due
-        self.pacing.look(self.behind or None)
+        self.pacing.look(self.behind or None, "n2")
 
     def seconds_to_arrive(self) -> float:
         while self.behind:
@@ -37,7 +37,7 @@ class Course:
         return self.now_ms / 1000
 
 
-def test_who_is_fast_enough_costs_nothing() -> None:
+def test_a_backup_that_is_fast_enough_costs_nothing() -> None:
     course = Course(written=50 * MIB, read=150 * MIB, behind=1024 * MIB)
     while course.behind:
         course.look()
@@ -45,24 +45,24 @@ def test_who_is_fast_enough_costs_nothing() -> None:
 
 
 @pytest.mark.proves("R18")
-def test_who_is_as_fast_as_the_publishers_arrives() -> None:
+def test_a_backup_that_is_as_fast_as_the_publishers_catches_up() -> None:
     course = Course(written=80 * MIB, read=80 * MIB, behind=1024 * MIB)
     assert course.seconds_to_arrive() < 180
     assert course.pacing.rest_percent == 0
 
 
-def test_who_is_a_little_slower_arrives_as_well() -> None:
+def test_a_backup_that_is_a_little_slower_catches_up_too() -> None:
     assert Course(written=80 * MIB, read=70 * MIB, behind=1024 * MIB).seconds_to_arrive() < 240
 
 
-def test_what_it_costs_is_bounded_and_who_is_slower_still_is_complained_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_rests_are_bounded_and_a_backup_that_is_slower_still_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     course = Course(written=80 * MIB, read=20 * MIB, behind=1024 * MIB)
     with caplog.at_level(logging.WARNING):
         for _ in range(60):
             course.look()
     assert course.pacing.rest_percent == REST_PERCENT_MAX
     assert len(caplog.messages) == 60 * LOOK_MS // pacing.COMPLAIN_MS
-    assert "more slowly than it grows" in caplog.messages[0]
+    assert "the log grows faster than backup n2 receives it" in caplog.messages[0]
 
 
 def test_rests_are_parts_of_periods() -> None:
@@ -79,7 +79,7 @@ def test_rests_are_parts_of_periods() -> None:
     assert sum(resting) == len(resting) * REST_PERCENT_STEP // 100
 
 
-def test_nobody_to_wait_for_nobody_rests() -> None:
+def test_publishers_do_not_rest_when_no_backup_is_behind() -> None:
     course = Course(written=80 * MIB, read=20 * MIB, behind=1024 * MIB)
     for _ in range(5):
         course.look()

@@ -78,7 +78,7 @@ def test_a_get_waits_for_its_message() -> None:
     assert reader.get("q") is None
 
 
-def test_many_gets_at_once_are_answered_in_order_and_hold_up_nobody_else() -> None:
+def test_many_gets_at_once_are_answered_in_order_and_delay_no_other_client() -> None:
     life, publisher = begin()
     bodies = fill(life, publisher, 600)
     reader, other = Reader(life), Reader(life)
@@ -118,7 +118,7 @@ def test_a_restart_does_not_read_what_is_not_in_memory() -> None:
     assert drain(life, 1500) == bodies
 
 
-def test_after_a_crash_what_comes_back_says_so() -> None:
+def test_after_a_crash_messages_that_come_back_are_marked_redelivered() -> None:
     disk = SimDisk(Random(1))
     life, publisher = begin(disk)
     bodies = fill(life, publisher, 1500)
@@ -132,7 +132,7 @@ def test_after_a_crash_what_comes_back_says_so() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_confirmed_survives_crashes_while_messages_come_and_go(seed: int) -> None:
+def test_confirmed_messages_survive_crashes_while_others_come_and_go(seed: int) -> None:
     random = Random(seed)
     disk = SimDisk(random)
     now_ms, number = START_MS, 0

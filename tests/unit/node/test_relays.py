@@ -1,18 +1,16 @@
-"""What a broker passes on between two others: in order, no more than they take, and as long as both are there."""
+"""A broker relays bytes between two others: in order, no more than they read, and as long as both are connected."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from pandomq.node.dialed import Dialed
-from pandomq.node.incomplete import IncompleteMessages
-from pandomq.node.link import Link
-from pandomq.node.links import Links, Writes
-from pandomq.node.output import Close, Control, Dial, HangUp, PauseReading, PeerControl, ResumeReading
-from pandomq.node.relays import Relay, Relays
+from pandomq.node.clients.client_link import ClientLink
+from pandomq.node.clients.client_links import ClientLinks
+from pandomq.node.clients.incomplete import IncompleteMessages
+from pandomq.node.output import AnyLink, Close, Control, Dial, PauseReading, ResumeReading, Writes
+from pandomq.node.peers.relays import Relay, Relays
 from pandomq.node.settings import NodeSettings
-from pandomq.node.target import PeerWrites
 from pandomq.wire.pulse import NEVER_MS
 from tests.unit.cluster.meeting import hello
 
@@ -23,34 +21,34 @@ class Between:
     """One connection that is passed on."""
 
     def __init__(self) -> None:
-        self.links = Links(IncompleteMessages(NodeSettings(name="n3")), NOW_MS)
+        self.links = ClientLinks(IncompleteMessages(NodeSettings(name="n3")), NOW_MS)
         self.relays = Relays(self.links, {"n1": "n1.example:5672"}.get)  # type: ignore[arg-type]
         connection: Any = SimpleNamespace(
             due_ms=5, said=[], accept_login=lambda offer: [], challenge=lambda text: connection.said.append(text)
         )
         connection.hang_up = lambda: connection.said.append(b"hung up")
-        self.link = Link(object(), ("10.0.0.2", 1000), connection)
+        self.link = ClientLink(object(), ("10.0.0.2", 1000), connection)
         self.asked = hello("n2", purpose="passage", beyond="n1")
         assert self.relays.objection(self.asked) is None
         self.relays.begin(self.link, self.asked, NOW_MS)
-        assert self.link.relay is not None and connection.due_ms == NEVER_MS
-        self.relay: Relay = self.link.relay
+        assert isinstance(self.link.owner, Relay) and connection.due_ms == NEVER_MS
+        self.relay = self.link.owner
         assert self.step() == ([], [], [], [Dial(self.relay)])
 
     def open(self) -> None:
         self.relay.socket = object()
         self.relays.dialed(self.relay, NOW_MS)
 
-    def step(self) -> tuple[Writes, PeerWrites, list[Control], list[PeerControl]]:
+    def step(self) -> tuple[Writes, Writes, list[Control], list[Control]]:
         writes: Writes = []
-        peer_writes: PeerWrites = []
-        controls: list[PeerControl] = []
+        peer_writes: Writes = []
+        controls: list[Control] = []
         self.relays.pass_on(writes, peer_writes, controls)
         near, self.links.controls = self.links.controls, []
         return writes, peer_writes, near, controls
 
 
-def written(writes: PeerWrites | Writes) -> list[tuple[Link | Dialed, bytes]]:
+def written(writes: Writes) -> list[tuple[AnyLink, bytes]]:
     return [(whom, bytes(data)) for whom, data in writes]
 
 
@@ -58,9 +56,9 @@ def test_octets_go_both_ways_in_order() -> None:
     between = Between()
     between.open()
     buffer = bytearray(b"first")
-    between.relay.take(memoryview(buffer), NOW_MS)
+    between.relay.receive(between.link, memoryview(buffer), NOW_MS)
     buffer[:] = b"again"
-    between.relay.take(memoryview(buffer), NOW_MS)
+    between.relay.receive(between.link, memoryview(buffer), NOW_MS)
     between.relays.receive(between.relay, memoryview(b"answer"), NOW_MS)
     writes, peer_writes, near, controls = between.step()
     assert written(writes) == [(between.link, b"answer")]
@@ -68,11 +66,11 @@ def test_octets_go_both_ways_in_order() -> None:
     assert not near and not controls
 
 
-def test_who_does_not_take_it_holds_the_other_end_back() -> None:
+def test_a_relay_stops_reading_from_one_end_while_the_other_does_not_read() -> None:
     between = Between()
     between.open()
     between.relay.writing_paused = True
-    between.relay.take(memoryview(b"much"), NOW_MS)
+    between.relay.receive(between.link, memoryview(b"much"), NOW_MS)
     assert between.step()[2:] == ([PauseReading(between.link)], [])
     assert between.step()[2:] == ([], [])
     between.relays.resume(between.relay)
@@ -85,30 +83,30 @@ def test_who_does_not_take_it_holds_the_other_end_back() -> None:
     assert between.step()[2:] == ([], [])
 
 
-def test_when_one_end_hangs_up_the_other_gets_what_it_said_and_is_hung_up_on() -> None:
+def test_when_one_end_closes_the_other_gets_its_last_bytes_and_is_closed() -> None:
     between = Between()
     between.open()
     between.relays.receive(between.relay, memoryview(b"last words"), NOW_MS)
-    between.relays.lost(between.relay, NOW_MS)
+    between.relays.disconnected(between.relay, NOW_MS)
     writes, _, near, _ = between.step()
     assert written(writes) == [(between.link, b"last words")] and near == [Close(between.link)]
     assert not len(between.relays)
     between = Between()
     between.open()
-    between.relay.take(memoryview(b"last words"), NOW_MS)
-    between.relays.link_lost(between.relay)
+    between.relay.receive(between.link, memoryview(b"last words"), NOW_MS)
+    between.relay.disconnected(between.link, NOW_MS)
     _, peer_writes, _, controls = between.step()
-    assert written(peer_writes) == [(between.relay, b"last words")] and controls == [HangUp(between.relay)]
+    assert written(peer_writes) == [(between.relay, b"last words")] and controls == [Close(between.relay)]
     assert not len(between.relays) and between.relay.gone
 
 
-def test_who_speaks_before_there_is_a_way_is_hung_up_on() -> None:
+def test_an_end_that_sends_before_the_relay_is_open_is_closed() -> None:
     between = Between()
-    between.relay.take(memoryview(b"too early"), NOW_MS)
+    between.relay.receive(between.link, memoryview(b"too early"), NOW_MS)
     assert between.step() == ([], [], [Close(between.link)], [])
 
 
-def test_it_is_told_if_there_is_no_way_after_all() -> None:
+def test_the_near_end_is_informed_if_the_far_end_cannot_be_reached() -> None:
     between = Between()
     between.relays.not_dialed(between.relay, "no answer", NOW_MS)
     connection: Any = between.link.connection
@@ -116,8 +114,18 @@ def test_it_is_told_if_there_is_no_way_after_all() -> None:
     assert not len(between.relays)
 
 
-def test_only_who_is_reached_directly_is_passed_on_to() -> None:
+def test_only_brokers_with_a_direct_link_are_relayed_to() -> None:
     between = Between()
     assert between.relays.objection(hello("n2", purpose="passage", beyond="n4")) == (
-        "it has no direct link to n4, either"
+        "this broker has no direct link to n4 either"
     )
+
+
+def test_a_dial_that_is_cancelled_just_when_it_is_answered_ends_the_relay() -> None:
+    between = Between()
+    between.open()
+    between.relays.not_dialed(between.relay, "no response", NOW_MS)
+    # After the answer the requesting broker takes no objection.
+    assert not between.link.connection.said  # type: ignore[attr-defined]
+    assert between.step()[2:] == ([Close(between.link)], [Close(between.relay)])
+    assert not len(between.relays)

@@ -9,7 +9,7 @@ import pytest
 from pandomq.journal import limits
 from pandomq.journal.limits import SENDING_IDLE_MS, Fsync, JournalSettings
 from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.node.configuration_source import ConfigurationSource
+from pandomq.node.log.configuration_source import ConfigurationSource
 from pandomq.replica.roles.transitions import Role
 from tests.unit.node.cluster_world import ClusterWorld, Machine
 from tests.unit.node.link_world import CLUSTER, KEY, LinkWorld
@@ -44,13 +44,13 @@ def size_of(world: ClusterWorld, name: str) -> int:
 
 
 @pytest.mark.proves("R3", "R6")
-def test_it_gets_the_configuration_and_no_message() -> None:
+def test_a_secondary_gets_the_configuration_and_no_message() -> None:
     world = ClusterWorld()
     root = world.elect()
     channel = publisher(world, root)
     for _ in range(100):
         channel.publish_confirmed(BODY, routing_key="q", delivery_mode=2)
-    world.posted_bytes.clear()
+    world.carried_bytes.clear()
     join(world)
     channel.rpc("queue.declare", queue="later", durable=True)
     channel.rpc("exchange.declare", exchange="e", type="topic", durable=True)
@@ -61,7 +61,7 @@ def test_it_gets_the_configuration_and_no_message() -> None:
     assert queues(world, "n4") == queues(world, root) == {"q", "later"}
     assert held(world.node("n4").broker) == {"q": [], "later": []}
     assert len(list(world.node("n4").broker.state.vhosts["/"].router.exchanges["e"].bindings())) == 1
-    assert world.posted_bytes["n4"] < 100 * len(BODY) < world.posted_bytes[next(iter({"n2", "n3"} - {root}))]
+    assert world.carried_bytes["n4"] < 100 * len(BODY) < world.carried_bytes[next(iter({"n2", "n3"} - {root}))]
 
 
 def test_a_declare_is_known_there_as_soon_as_it_is_committed() -> None:
@@ -74,7 +74,7 @@ def test_a_declare_is_known_there_as_soon_as_it_is_committed() -> None:
     assert "now" in queues(world, "n4")
 
 
-def test_it_follows_whoever_is_root_and_is_never_one_itself() -> None:
+def test_a_secondary_follows_each_root_and_never_becomes_one() -> None:
     world = ClusterWorld()
     first = world.elect()
     publisher(world, first)
@@ -94,7 +94,7 @@ def test_it_follows_whoever_is_root_and_is_never_one_itself() -> None:
 
 
 @pytest.mark.proves("R3")
-def test_it_is_shown_while_it_is_there_and_leaves_no_trace() -> None:
+def test_a_secondary_is_shown_while_it_is_there_and_leaves_no_trace() -> None:
     world = ClusterWorld()
     root = world.elect()
     publisher(world, root)
@@ -112,7 +112,7 @@ def test_it_is_shown_while_it_is_there_and_leaves_no_trace() -> None:
 
 
 def source_of(world: ClusterWorld, name: str) -> ConfigurationSource:
-    source = world.node(name).peers.transfer.configuration
+    source = world.node(name).peers.log.transfer.configuration
     assert source is not None
     return source
 
@@ -137,16 +137,16 @@ def far_behind(world: ClusterWorld) -> str:
     return root
 
 
-def test_it_gets_the_configuration_anew_if_the_log_is_gone() -> None:
+def test_a_secondary_gets_the_configuration_anew_if_the_log_is_gone() -> None:
     world = ClusterWorld()
     root = far_behind(world)
-    assert world.node(root)._disk._journal.first_index > 10  # type: ignore[union-attr]
-    world.posted_bytes.clear()
+    assert world.node(root)._disk.journal.first_index > 10  # type: ignore[union-attr]
+    world.carried_bytes.clear()
     restarts = len(world.machines["n4"].restarts)
     join(world)
-    assert world.machines["n4"].restarts[restarts:] == ["a snapshot from another broker takes the place of the store"]
+    assert world.machines["n4"].restarts[restarts:] == ["the store is replaced by a snapshot of the root"]
     assert queues(world, "n4") == {"q", "meanwhile"}
-    assert world.posted_bytes["n4"] < 20_000
+    assert world.carried_bytes["n4"] < 20_000
     # It goes on from there, also after a restart of its own, and takes snapshots itself.
     channel = world.client(root).channel()
     channel.rpc("queue.declare", queue="after", durable=True)
@@ -156,7 +156,7 @@ def test_it_gets_the_configuration_anew_if_the_log_is_gone() -> None:
     assert queues(world, "n4") == {"q", "meanwhile", "after"}
 
 
-def test_it_gets_the_configuration_anew_if_the_log_is_much_more() -> None:
+def test_a_secondary_gets_the_configuration_anew_if_the_log_is_much_longer() -> None:
     world = ClusterWorld()
     root = world.elect()
     channel = publisher(world, root)
@@ -165,11 +165,11 @@ def test_it_gets_the_configuration_anew_if_the_log_is_much_more() -> None:
     source_of(world, root).log_bytes_max = 10_000
     forget_tail(world, root)
     join(world)
-    assert "a snapshot from another broker takes the place of the store" in world.machines["n4"].restarts
+    assert "the store is replaced by a snapshot of the root" in world.machines["n4"].restarts
     assert held(world.node("n4").broker) == {"q": []}
 
 
-def test_several_who_come_at_once_are_given_the_same_configuration() -> None:
+def test_several_secondaries_that_join_at_once_get_the_same_configuration() -> None:
     world = ClusterWorld()
     root = far_behind(world)
     source = source_of(world, root)
@@ -179,11 +179,11 @@ def test_several_who_come_at_once_are_given_the_same_configuration() -> None:
     join(world)
     world.until(lambda: all(is_up_to_date(world, name) for name in ("n5", "n6")))
     assert source._count == 1
-    source.work(world.now_ms + SENDING_IDLE_MS + 1, in_office=True)
+    source.work(world.now_ms + SENDING_IDLE_MS + 1, is_root=True)
     assert source._made is None, "nobody has asked for a while"
 
 
-def test_its_disk_does_not_grow_with_what_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_disk_of_a_secondary_does_not_grow_with_published_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SECONDARY_SEGMENT_BYTES", limits.SEGMENT_BYTES_MIN)
     monkeypatch.setattr(limits, "SECONDARY_LOG_BYTES", 2_000)
     world = ClusterWorld()
@@ -212,7 +212,7 @@ def test_a_secondary_that_becomes_a_primary_begins_with_an_empty_store() -> None
     world.found(False)
     world.start("n4")
     world.until(lambda: held(world.node("n4").broker) == held(world.node(root).broker), 10_000)
-    assert "the store is set aside" in world.machines["n4"].restarts
+    assert "the store was set aside, and is fetched from the root again" in world.machines["n4"].restarts
     assert world.role("n4") is Role.LEARNER
 
 
@@ -225,7 +225,7 @@ def test_a_primary_that_becomes_a_secondary_keeps_no_messages() -> None:
     world.kill(backup)
     join(world, backup)
     assert held(world.node(backup).broker) == {"q": []}
-    assert "the store is set aside" in world.machines[backup].restarts
+    assert "the store was set aside, and is fetched from the root again" in world.machines[backup].restarts
 
 
 def test_the_journal_of_a_secondary_is_small() -> None:
@@ -243,7 +243,7 @@ def as_secondary(name: str, *join: str) -> ClusterSettings:
 
 
 @pytest.mark.proves("R3")
-def test_it_is_linked_to_all_primaries_and_to_no_secondary() -> None:
+def test_a_secondary_is_linked_to_all_primaries_and_to_no_secondary() -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
     world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", "n1.example:5672"), CLUSTER)
@@ -256,7 +256,9 @@ def test_it_is_linked_to_all_primaries_and_to_no_secondary() -> None:
     assert world.node("n4").peers.linked == world.node("n5").peers.linked == {"n1", "n2", "n3"}
 
 
-def test_who_joins_a_secondary_hears_where_the_primaries_are(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_dials_a_secondary_is_refused_with_the_addresses_of_the_primaries(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
     world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", "n1.example:5672"), CLUSTER)
@@ -264,10 +266,10 @@ def test_who_joins_a_secondary_hears_where_the_primaries_are(caplog: pytest.LogC
     world.machines["n5"] = LinkedMachine(world, "n5", as_secondary("n5", "n4.example:5672"), CLUSTER)
     world.run(2_000)
     assert world.node("n5").peers.linked == set()
-    assert "n4 is a secondary, and is linked to primaries only: n1 at n1.example:5672, n2 at" in caplog.text
+    assert "n4 is a secondary and connects to primaries only: n1 at n1.example:5672, n2 at" in caplog.text
 
 
-def test_it_finds_its_way_back_to_each_primary() -> None:
+def test_a_secondary_links_again_with_each_primary() -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
     world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", "n1.example:5672"), CLUSTER)
@@ -277,12 +279,14 @@ def test_it_finds_its_way_back_to_each_primary() -> None:
         world.until(lambda: name not in world.node("n4").peers.linked)  # noqa: B023
         world.start(name)
         world.until(lambda: world.is_linked("n4", name))  # noqa: B023
-    assert world.node("n4").peers.notices.advertised.keys() == {"n1", "n2", "n3", "n4"}
+    assert world.node("n4").peers.knowledge.advertised.keys() == {"n1", "n2", "n3", "n4"}
     world.kill("n4")
-    world.until(lambda: "n4" not in world.node("n1").peers.notices.advertised)
+    world.until(lambda: "n4" not in world.node("n1").peers.knowledge.advertised)
 
 
-def test_it_links_once_with_each_though_it_knows_them_by_name_and_by_address(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secondary_links_once_with_each_primary_known_by_name_and_by_address(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
     primaries = ("n1", "n2", "n3")
@@ -290,18 +294,18 @@ def test_it_links_once_with_each_though_it_knows_them_by_name_and_by_address(cap
     world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", *addresses), CLUSTER)
     world.until(lambda: all(world.is_linked("n4", name) for name in primaries))
     world.run(2_000)
-    assert "connected anew" not in caplog.text
+    assert "connected again" not in caplog.text
     assert all(world.is_linked("n4", name) for name in primaries)
 
 
-def test_primaries_of_which_it_has_only_heard_are_not_forgotten() -> None:
+def test_primaries_known_only_from_another_broker_are_not_forgotten() -> None:
     world = LinkWorld()
     world.until(lambda: world.root is not None)
     world.machines["n4"] = LinkedMachine(world, "n4", as_secondary("n4", "n1.example:5672"), CLUSTER)
     links = world.node("n4").peer_links
     assert links is not None
     world.until(lambda: "n3" in links.dialing.targets)
-    assert not world.node("n4").peers.notices.membership.names, "the log has not come yet"
+    assert not world.node("n4").peers.knowledge.membership.names, "the log has not come yet"
     world.kill("n3")
     world.run(20)
     assert "n3" in links.dialing.targets

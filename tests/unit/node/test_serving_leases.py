@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,19 +10,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pandomq.cluster.serving import BadServingMessage, Grant, Report, decode_serving, encode_serving
 from pandomq.kernel import NEVER_MS
-from pandomq.node.serving_leases import EVERYTHING, NOTHING, FrontLease, ServingLeases
+from pandomq.node.front.serving_leases import EVERYTHING, NOTHING, FrontLease, ServingLeases
+from tests.support.examples import examples
 
 LEASE_MS = 1000
 
 
-def test_who_alone_serves_waits_for_nobody() -> None:
+def test_a_broker_that_serves_alone_does_not_wait() -> None:
     leases = ServingLeases(LEASE_MS)
     assert leases.applied_everywhere(0) == EVERYTHING
     assert leases.next_ms == NEVER_MS
 
 
 @pytest.mark.proves("R16", "C2")
-def test_a_change_is_settled_when_all_who_serve_have_it_or_had_their_time() -> None:
+def test_a_change_is_settled_when_all_serving_brokers_have_it_or_their_leases_ended() -> None:
     leases = ServingLeases(LEASE_MS)
     assert leases.heard("a", Report(1, 5), 4, 0) == Grant(1, 4)
     assert leases.heard("b", Report(7, 3), 4, 100) == Grant(7, 4)
@@ -35,7 +37,7 @@ def test_a_change_is_settled_when_all_who_serve_have_it_or_had_their_time() -> N
     assert leases.applied_everywhere(1200) == EVERYTHING
 
 
-def test_a_new_root_waits_for_those_it_has_not_heard_of() -> None:
+def test_a_new_root_waits_for_brokers_that_have_not_reported() -> None:
     leases = ServingLeases(LEASE_MS)
     leases.begin(["a", "b"], 0)
     assert leases.applied_everywhere(0) == NOTHING
@@ -88,15 +90,24 @@ def test_answers_that_are_late_or_doubled_change_nothing() -> None:
     assert lease.leave() == Report(second.question, NOTHING, serves=False)
 
 
-@pytest.mark.parametrize("message", [Report(1, 2), Report(3, -1, serves=False), Grant(4, 5)])
-def test_what_is_said_comes_as_it_went(message: Report | Grant) -> None:
+@pytest.mark.parametrize(
+    "message", [Report(1, 2), Report(3, -1, serves=False), Report(1, 2, attached=False), Grant(4, 5)]
+)
+def test_messages_are_decoded_as_they_were_encoded(message: Report | Grant) -> None:
     assert decode_serving(encode_serving(message)) == message
 
 
 @pytest.mark.parametrize("data", [b"", b"\x02\x93\x01\x01\x01", b"\x01", b"\x01\xc0"])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_malformed_messages_are_refused(data: bytes) -> None:
     with pytest.raises(BadServingMessage):
         decode_serving(data)
+
+
+def test_reports_of_earlier_and_later_versions_are_decoded() -> None:
+    assert decode_serving(b"\x01" + msgspec.msgpack.encode([1, 7, 5, True])) == Report(7, 5)
+    assert decode_serving(b"\x01" + msgspec.msgpack.encode([1, 7, 5, True, False, "later"])) == Report(
+        7, 5, attached=False
+    )
 
 
 class Brokers(RuleBasedStateMachine):
@@ -182,5 +193,5 @@ class Brokers(RuleBasedStateMachine):
                 assert self.applied[name] >= self.told
 
 
-Brokers.TestCase.settings = settings(max_examples=200, stateful_step_count=60)
+Brokers.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=60)
 TestBrokers = Brokers.TestCase

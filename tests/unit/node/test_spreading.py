@@ -16,7 +16,8 @@ from pandomq.methods import (
     Method,
 )
 from pandomq.methods import ConnectionOpenOk as OpenOk
-from pandomq.node.loads import TOLD_EVERY_MS
+from pandomq.node.clients.client_link import ClientLink
+from pandomq.node.peers.loads import TOLD_EVERY_MS
 from pandomq.wire.codec import decode_method, encode_frame
 from tests.unit.node.link_world import End, LinkWorld
 
@@ -29,12 +30,12 @@ class Guest(End):
     """A client that hears what it is told."""
 
     def __init__(self, world: LinkWorld, name: str, properties: dict[str, Any] | None = None) -> None:
-        super().__init__(None)
+        super().__init__(world, None)
         self.heard = b""
         near = world.connect(world.machines[name])
         self.other, near.other.other = near.other, self
         world.ends[world.ends.index(near)] = self
-        assert self.other.link is not None
+        assert isinstance(self.other.link, ClientLink)
         # Where the first user may come from.
         self.other.link.peer = ("127.0.0.1", 1)
         login = ConnectionStartOk(properties or {}, "PLAIN", b"\0guest\0guest", "en_US")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandomq.broker.broker import Broker
-from pandomq.broker.staging.names import Attempt
+from pandomq.broker.staging.names import StagingAttempt
 from pandomq.broker.staging.staging import Chosen
 from tests.unit.broker.staging_scene import frames
 from tests.unit.node.cluster_world import ClusterWorld, Loss
@@ -35,7 +35,7 @@ def stage_all(cluster: Cluster, *, batch: int = 0, padding: int = 0) -> None:
         for part in range(PARTS):
             bodies = [f"{partition} {part} {number}" for number in "01"]
             octets = frames(*bodies) + frames("." * padding, key="nowhere")
-            attempt = Attempt(batch, partition, "a", "w")
+            attempt = StagingAttempt(batch, partition, "a", "w")
             broker.staging.stage(
                 vhost, vhost.access["guest"], attempt, part, octets, answers.append, cluster.world.now_ms
             )
@@ -45,15 +45,23 @@ def stage_all(cluster: Cluster, *, batch: int = 0, padding: int = 0) -> None:
 def commit(cluster: Cluster) -> list[bool]:
     """Grows when the answer comes."""
     broker, answers = broker_of(cluster), list[bool]()
+    vhost = broker.state.vhosts["/"]
     broker.staging.commit(
-        broker.state.vhosts["/"], "guest", "w", 0, CHOSEN, lambda: answers.append(True), cluster.world.now_ms
+        vhost,
+        vhost.access["guest"],
+        "w",
+        0,
+        CHOSEN,
+        lambda: answers.append(True),
+        lambda _: answers.append(False),
+        cluster.world.now_ms,
     )
     return answers
 
 
 @pytest.mark.proves("S2")
 @pytest.mark.parametrize("seed", range(20))
-def test_a_root_that_dies_while_it_publishes(seed: int) -> None:
+def test_a_batch_is_published_once_although_the_root_dies_meanwhile(seed: int) -> None:
     cluster = Paged(seed) if seed % 2 else Cluster(seed)
     cluster.declare("q")
     stage_all(cluster, padding=3000)
@@ -69,11 +77,11 @@ def test_a_root_that_dies_while_it_publishes(seed: int) -> None:
     cluster.come_back()
     for broker in cluster.brokers():
         assert broker.state.vhosts["/"].inner_queues == {}
-        assert broker.state.staged.last_batch("/", "w") == 0
+        assert broker.state.staged.last_batch("/", "guest", "w") == 0
 
 
 @pytest.mark.proves("S2")
-def test_what_was_staged_at_one_root_is_committed_at_the_next() -> None:
+def test_parts_staged_at_one_root_are_committed_at_the_next() -> None:
     cluster = Paged(1)
     cluster.declare("q")
     stage_all(cluster, padding=3000)

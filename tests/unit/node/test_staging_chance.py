@@ -12,11 +12,11 @@ import pytest
 
 from pandomq import kernel
 from pandomq.broker.broker import Broker
-from pandomq.broker.commands import DecideBatch, MessageCommand
+from pandomq.broker.log.commands import DecideBatch, MessageCommand
 from pandomq.broker.staging import expansion, staging
 from pandomq.broker.staging.decisions import NONE, Decisions
 from pandomq.broker.staging.frames import publishes_of
-from pandomq.broker.staging.names import Attempt
+from pandomq.broker.staging.names import StagingAttempt
 from pandomq.broker.staging.staging import Chosen
 from pandomq.broker.vhost import Vhost
 from pandomq.errors import Fault
@@ -34,14 +34,14 @@ Ask: TypeAlias = Callable[[Broker, Vhost, Callable[..., None]], None]
 
 
 class Driver:
-    """Stages and commits batches one after the other. Whatever is not answered in time it asks again, of the root."""
+    """Stages and commits batches one after the other. It repeats requests without an answer in time, at the root."""
 
     def __init__(self, world: ClusterWorld, chance: Random) -> None:
         self._world = world
         self._chance = chance
         self._course = self._run()
         self.wanted: list[bytes] = []
-        """What the stream is to have, in the end."""
+        """The expected content of the stream at the end."""
         self.over = False
 
     def step(self) -> None:
@@ -68,7 +68,7 @@ class Driver:
 
     def _stage(self, batch: int, partition: int, name: str, part: int) -> Iterator[None]:
         octets = frames(*(f"<row {row.decode()}>" for row in rows_of(batch, partition, name, part)), key=STREAM)
-        attempt = Attempt(batch, partition, name, QUERY)
+        attempt = StagingAttempt(batch, partition, name, QUERY)
         now_ms = self._world.now_ms
 
         def ask(broker: Broker, vhost: Vhost, answer: Callable[..., None]) -> None:
@@ -90,9 +90,13 @@ class Driver:
             yield
 
 
+def unexpected(fault: Fault) -> None:
+    raise AssertionError(fault)
+
+
 def commit_of(batch: int, chosen: list[Chosen]) -> Ask:
     def ask(broker: Broker, vhost: Vhost, answer: Callable[..., None]) -> None:
-        broker.staging.commit(vhost, "guest", QUERY, batch, chosen, answer, broker.now_ms)
+        broker.staging.commit(vhost, vhost.access["guest"], QUERY, batch, chosen, answer, unexpected, broker.now_ms)
 
     return ask
 

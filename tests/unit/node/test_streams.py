@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pandomq.broker.snapshot import KeptChunk, Snapshot, read_parts, without_pages
+from pandomq.broker.log.snapshot import KeptChunk, Snapshot, read_parts, without_pages
 from pandomq.broker.streams.stream import Stream
 from pandomq.chunk_form import decode_rows
 from pandomq.fieldtable import FieldTable
 from pandomq.journal.effects import Read
 from pandomq.journal.faults import CorruptFault
-from pandomq.journal.page_file import Place
+from pandomq.journal.paging.page_file import PagePlace
 from pandomq.methods import BasicConsume, BasicDeliver, BasicQos, QueueDeclare
-from pandomq.node.chunk_pages import COMING_BYTES_MAX, PENDING_BYTES_MAX, ChunkPages
+from pandomq.node.log.chunk_pages import COMING_BYTES_MAX, PENDING_BYTES_MAX, ChunkPages
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from tests.unit.node.lives import Life, Publisher, Reader
@@ -67,7 +67,7 @@ def test_chunks_are_on_the_disk_and_are_read_from_there() -> None:
     fill(life, publisher, 500)
     life.until(lambda: not life.journal.pages.pending_bytes)
     assert len(stream_of(life).index.rows) > 20
-    life.broker.state.shelf._opened.clear()
+    life.broker.state.chunk_cache._opened.clear()
     before = len(life.requests)
     assert read(life, "first", 500) == list(range(500))
     assert read(life, 333, 500) == list(range(333, 500))
@@ -94,7 +94,7 @@ def test_a_restart_does_not_read_chunks() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_confirmed_is_read_after_crashes(seed: int) -> None:
+def test_confirmed_messages_are_read_after_crashes(seed: int) -> None:
     random = Random(seed)
     disk = SimDisk(random)
     now_ms, end = START_MS, 0
@@ -143,14 +143,14 @@ def test_a_chunk_that_is_damaged_ends_the_broker_and_is_named() -> None:
     life = Life(disk, START_MS)
     fill(life, begin(life), 500)
     life.until(lambda: not life.journal.pages.pending_bytes)
-    life.broker.state.shelf._opened.clear()
+    life.broker.state.chunk_cache._opened.clear()
     stored = stream_of(life).index.rows[3].stored
     disk.flip_bit(stored.file.file, (stored.place.offset + 50) * 8)
     with pytest.raises(CorruptFault, match=f"{stored.file.file} is corrupt at offset {stored.place.offset}"):
         read(life, "first", 500)
 
 
-def test_what_is_repaired_does_not_name_what_was_damaged() -> None:
+def test_a_repaired_snapshot_does_not_name_the_damaged_chunk() -> None:
     life = Life(SimDisk(Random(1)), START_MS)
     fill(life, begin(life), 300)
     life.until(lambda: not life.journal.pages.pending_bytes)
@@ -160,7 +160,7 @@ def test_what_is_repaired_does_not_name_what_was_damaged() -> None:
     assert [part for part in left if isinstance(part, KeptChunk)] == chunks[:2] + chunks[3:]
 
 
-def test_a_reader_passes_over_what_is_not_there() -> None:
+def test_a_reader_skips_a_chunk_that_is_missing() -> None:
     life = Life(SimDisk(Random(1)), START_MS)
     fill(life, begin(life), 300)
     index = stream_of(life).index
@@ -187,7 +187,7 @@ class SlowPages:
 
 class SlowPage:
     def __init__(self, length: int) -> None:
-        self.place = Place(1, 0, length, 0)
+        self.place = PagePlace(1, 0, length, 0)
 
 
 def test_publishers_wait_for_a_disk_that_is_behind() -> None:
@@ -219,3 +219,23 @@ def test_reads_are_bounded_and_each_is_answered_once() -> None:
         assert chunks.fetched(page, b"y" * page.place.length)
     assert answers == [(number, b"y") for number in (1, 1, 2, 2, 3, 3)]
     assert pages.fetched == stored[:4]
+
+
+def test_a_page_that_could_not_be_asked_for_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages: Any = SlowPages()
+    chunks = ChunkPages(pages)
+    page: Any = SlowPage(COMING_BYTES_MAX)
+    answers: list[bytes | None] = []
+
+    def fail(_page: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pages, "fetch", fail)
+        with pytest.raises(ZeroDivisionError):
+            chunks.fetch(page, answers.append)
+    assert pages.fetched == []
+    chunks.fetch(page, answers.append)
+    assert pages.fetched == [page]
+    assert chunks.fetched(page, b"y" * COMING_BYTES_MAX)
+    assert [answer and answer[:1] for answer in answers] == [b"y", b"y"]

@@ -72,7 +72,7 @@ def test_a_ring_goes_round(priorities: bool) -> None:
 
 
 @pytest.mark.proves("C8", "R26")
-def test_priorities_order_what_comes_back() -> None:
+def test_priorities_order_the_messages_that_come_back() -> None:
     cluster = Cluster()
     cluster.declare(max_priority=9)
     for number, priority in enumerate((1, 9, 1, 5, 9)):
@@ -127,7 +127,7 @@ def test_time_goes_on_while_the_root_changes(pause_ms: int) -> None:
     cluster.come_back()
 
 
-def test_dead_letters_and_their_dead_are_one() -> None:
+def test_a_rejected_message_is_in_its_queue_or_in_the_dead_letter_queue() -> None:
     """A rejected message is in one queue or the other, whenever the root dies."""
     for seed in range(4):
         cluster = Cluster(seed)
@@ -142,7 +142,7 @@ def test_dead_letters_and_their_dead_are_one() -> None:
         assert sorted(cluster.drain() + cluster.drain("dead")) == [b"%d" % number for number in range(8)]
 
 
-# Who goes with a broker, and who stays.
+# The clients that a broker's end disconnects, and those that stay.
 
 
 @pytest.mark.proves("R20")
@@ -220,7 +220,7 @@ def test_an_alternate_exchange_may_be_declared_later() -> None:
     assert cluster.drain() == [b"found", b"too"]
 
 
-def test_what_was_removed_stays_removed() -> None:
+def test_removed_objects_stay_removed() -> None:
     cluster = Cluster()
     for name in ("q", "deleted", "again"):
         cluster.declare(name)

@@ -62,7 +62,7 @@ class Worker:
         self.ask(lambda leases, on_lease, now_ms: leases.end("/", "q", "job", on_lease, now_ms))
 
     def numbers(self, name: str, view: LeaseView) -> list[int] | None:
-        """What a broker has at these offsets; None if it does not know all of them yet."""
+        """Returns the broker's messages at these offsets; None if it does not have all of them yet."""
         stream = self.world.node(name).broker.streams.find("/", view.stream)
         found: dict[int, int] = {}
         offset = view.first_offset
@@ -132,7 +132,7 @@ def test_every_message_is_released_once_or_comes_back(seed: int) -> None:
 
 
 def test_a_secondary_that_joins_in_the_middle_of_a_lease_outlives_its_end() -> None:
-    """It never hears of the stream, neither when it comes nor when it goes."""
+    """It receives neither the declaration nor the deletion of the stream."""
     world = ClusterWorld()
     channel = publisher(world, world.elect())
     for number in range(10):

@@ -47,7 +47,7 @@ NOTHING = {"durable": [], "quorum": [], "source": [b"s"]}
 
 
 @pytest.mark.proves("R24")
-def test_what_is_committed_is_whole_on_the_next_root() -> None:
+def test_a_committed_transaction_is_whole_on_the_next_root() -> None:
     cluster = Cluster()
     channel = prepared(cluster)
     assert cluster.channel.counts("durable") == cluster.channel.counts("quorum") == (0, 0)
@@ -59,7 +59,7 @@ def test_what_is_committed_is_whole_on_the_next_root() -> None:
 
 
 @pytest.mark.proves("R24")
-def test_what_was_not_committed_or_rolled_back_is_not_there() -> None:
+def test_an_uncommitted_or_rolled_back_transaction_leaves_nothing() -> None:
     for rollback in (False, True):
         cluster = Cluster()
         channel = prepared(cluster)
@@ -71,7 +71,7 @@ def test_what_was_not_committed_or_rolled_back_is_not_there() -> None:
 
 @pytest.mark.proves("R24")
 @pytest.mark.parametrize("seed", range(16))
-def test_a_root_that_dies_in_between_says_no_false_ok(seed: int) -> None:
+def test_a_root_that_dies_during_a_commit_sends_no_false_commit_ok(seed: int) -> None:
     cluster = Cluster(seed)
     channel = prepared(cluster)
     channel.send("tx.commit")
@@ -132,7 +132,8 @@ def test_without_enough_backups_nothing_is_committed() -> None:
 
 
 def restarted(parts: str) -> list[bytes]:
-    """What a restart leaves of a transaction: p and t for persistent and transient publishes, a for an ack."""
+    """Returns the messages of a transaction that survive a restart: p and t for persistent and transient publishes, a
+    for an ack."""
     world = ClusterWorld(1)
     channel = world.client(world.elect()).channel()
     for queue in ("q", "source"):
@@ -158,7 +159,7 @@ def restarted(parts: str) -> list[bytes]:
     world.run(20)
     world.kill("n1", Loss.ALL)
     world.start("n1")
-    # What is consumed is gone for good, persistent or not.
+    # A consumed message is gone for good, persistent or not.
     assert world.client(world.elect()).channel().drain("q") == []
     return left
 

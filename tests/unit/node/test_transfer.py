@@ -56,15 +56,15 @@ class Story:
 
     def come_back(self) -> int:
         """How much it is sent until it is a backup again."""
-        self.world.posted_bytes.clear()
+        self.world.carried_bytes.clear()
         self.world.start(self.away)
         self.finish()
-        return self.world.posted_bytes[self.away]
+        return self.world.carried_bytes[self.away]
 
     def finish(self) -> None:
         away, world = self.away, self.world
         world.until(lambda: bool(world.machines[away].restarts) and world.role(away) is Role.BACKUP and agree(world))
-        assert "takes the place of the store" in world.machines[away].restarts[-1]
+        assert "the store is replaced by a snapshot" in world.machines[away].restarts[-1]
 
 
 def check(story: Story, count: int) -> None:
@@ -94,7 +94,7 @@ def chunks_of(story: Story, name: str) -> list[bytes]:
 
 
 @pytest.mark.proves("R18", "R26")
-def test_of_a_stream_it_gets_the_chunks_that_it_does_not_have() -> None:
+def test_a_backup_gets_the_chunks_of_a_stream_that_it_lacks() -> None:
     story = Story(stream=True, new=50)
     sent_bytes = story.come_back()
     assert story.state_bytes > KEPT * BODY
@@ -107,7 +107,7 @@ def test_of_a_stream_it_gets_the_chunks_that_it_does_not_have() -> None:
 
 
 @pytest.mark.proves("R18", "L1a", "L7")
-def test_what_it_has_is_not_sent_again() -> None:
+def test_messages_that_a_backup_has_are_not_sent_again() -> None:
     story = Story()
     sent_bytes = story.come_back()
     assert story.state_bytes > KEPT * BODY
@@ -115,7 +115,7 @@ def test_what_it_has_is_not_sent_again() -> None:
     check(story, KEPT)
 
 
-def test_what_it_does_not_have_is_sent() -> None:
+def test_messages_that_a_backup_lacks_are_sent() -> None:
     story = Story(new=200)
     sent_bytes = story.come_back()
     assert 200 * BODY < sent_bytes < story.state_bytes - KEPT * BODY / 2
@@ -123,7 +123,7 @@ def test_what_it_does_not_have_is_sent() -> None:
 
 
 @pytest.mark.proves("R18")
-def test_one_that_lost_its_store_gets_everything() -> None:
+def test_a_backup_that_lost_its_store_gets_all_messages() -> None:
     story = Story(wiped=True)
     sent_bytes = story.come_back()
     assert sent_bytes > story.state_bytes
@@ -131,7 +131,7 @@ def test_one_that_lost_its_store_gets_everything() -> None:
 
 
 @pytest.mark.parametrize("loss", [Loss.NONE, Loss.ALL])
-def test_it_may_crash_on_the_way(loss: Loss) -> None:
+def test_a_backup_may_crash_during_a_transfer(loss: Loss) -> None:
     story = Story(new=50)
     world, away = story.world, story.away
     for moment_ms in (20, 60, 100, 200):
@@ -142,7 +142,7 @@ def test_it_may_crash_on_the_way(loss: Loss) -> None:
     check(story, KEPT + 50)
 
 
-def test_the_root_may_change_on_the_way() -> None:
+def test_the_root_may_change_during_a_transfer() -> None:
     story = Story(new=50)
     world, away = story.world, story.away
     world.start(away)
@@ -154,7 +154,7 @@ def test_the_root_may_change_on_the_way() -> None:
 
 
 @pytest.mark.proves("R18")
-def test_the_cluster_works_on() -> None:
+def test_the_cluster_serves_clients_during_a_transfer() -> None:
     story = Story(new=50)
     world = story.world
     channel = publisher(world, story.root)

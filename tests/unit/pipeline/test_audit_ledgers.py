@@ -48,6 +48,6 @@ def test_lines_that_cannot_be_read_are_rows_too_and_a_last_one_without_its_end_i
     assert [row["message_id"] for row in found if row["kind"] == "acked"] == ["a", "b"]
 
 
-def test_nothing_in_it(tmp_path: Path) -> None:
+def test_an_empty_ledger_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "ledger").write_bytes(b"")
     assert rows(tmp_path / "ledger") == []

@@ -1,4 +1,4 @@
-"""What an audit reads out of segments: the same as the readable decoder, and no more than is whole."""
+"""An audit reads the same entries from segments as the readable decoder, and only whole ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def entries(random: Random, count: int, first: int = 1) -> list[Entry]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_columns_say_what_records_say(tmp_path: Path, seed: int) -> None:
+def test_columns_agree_with_records(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     written = entries(random, 120)
     new_segment(tmp_path / "s", 1, written)
@@ -100,7 +100,7 @@ def test_columns_say_what_records_say(tmp_path: Path, seed: int) -> None:
     assert texts == ids
 
 
-def test_what_is_no_entry_is_said_to_be_none(tmp_path: Path) -> None:
+def test_malformed_entries_are_reported_as_such(tmp_path: Path) -> None:
     good = ENTRY_START.pack(VERSION, 5, 1) + encode_dequeue(1, 2, 3)
     bad = [
         ENTRY_START.pack(9, 5, 0),

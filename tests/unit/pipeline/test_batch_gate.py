@@ -42,7 +42,7 @@ def test_the_batch_that_is_written_is_waited_for(gate: BatchGate) -> None:
     assert not query.isActive
 
 
-def test_who_hurries_does_not_wait(gate: BatchGate) -> None:
+def test_a_second_close_does_not_wait(gate: BatchGate) -> None:
     query = a_query(Torn("by being stopped"))
     with gate.batch():
         gate.close()
@@ -51,7 +51,7 @@ def test_who_hurries_does_not_wait(gate: BatchGate) -> None:
     gate.end(query)
 
 
-def test_a_batch_that_fails_is_told_of(gate: BatchGate) -> None:
+def test_the_error_of_a_batch_that_fails_is_raised(gate: BatchGate) -> None:
     with pytest.raises(Torn), gate.batch():
         raise Torn
     gate.close()
@@ -59,7 +59,7 @@ def test_a_batch_that_fails_is_told_of(gate: BatchGate) -> None:
         gate.end(a_query(Torn("in the batch")))
 
 
-def test_one_that_died_is_told_of_and_one_that_was_stopped_is_not(gate: BatchGate) -> None:
+def test_the_error_of_a_query_is_raised_unless_it_was_stopped(gate: BatchGate) -> None:
     gate.close()
     gate.end(a_query(Torn("while it looked for news")))
     dead = a_query(Torn("by itself"), active=False)

@@ -27,7 +27,7 @@ def seen(directory: Path) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.proves("S4")
-def test_the_table_has_what_the_lake_has(tmp_path: Path) -> None:
+def test_the_table_has_the_files_of_the_lake(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", delta=True)
     with lake.writing():
         add(lake, 0, range(3))
@@ -40,7 +40,7 @@ def test_the_table_has_what_the_lake_has(tmp_path: Path) -> None:
     assert table.metadata().partition_columns == ["vhost", "stream", "date"]
     found = table.to_pyarrow_table(filters=[("stream", "=", "orders"), ("offset", ">=", 4)])
     assert found["offset"].to_pylist() == [4]
-    # Whoever opens it later need not say what it is.
+    # A later process need not name its type.
     with Lake(lake.directory).writing():
         pass
     assert Lake(lake.directory).delta is not None
@@ -61,7 +61,7 @@ def test_compaction_is_one_transaction_that_changes_no_rows(tmp_path: Path) -> N
 
 
 @pytest.mark.proves("S4")
-def test_what_a_crash_kept_from_the_table_is_brought_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_a_crash_kept_from_the_table_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Cut(Exception):
         pass
 
@@ -72,7 +72,7 @@ def test_what_a_crash_kept_from_the_table_is_brought_in(tmp_path: Path, monkeypa
     for batch in range(4):
         lake = Lake(directory, delta=True)
         with lake.writing():
-            # Whoever writes next has brought in all that was decided before.
+            # The next writer has added everything that was decided before.
             assert batch == 0 or [at for *_, at in seen(directory)] == list(range(2 * batch))
             with monkeypatch.context() as patch:
                 patch.setattr(DeltaLog, "_create" if batch == 0 else "_commit", cut)
@@ -111,13 +111,13 @@ def test_records_that_are_put_together_are_no_news_for_the_table(
     assert again.record_of(8) is not None and again.record_of(9) is None
 
 
-def test_a_table_of_somebody_else(tmp_path: Path) -> None:
+def test_a_table_of_another_lake_is_refused(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", delta=True)
     with lake.writing():
         add(lake, 0, range(2))
     text = next((lake.directory / "_delta_log").glob("*.json"))
     text.write_text("\n".join(line for line in text.read_text().splitlines() if '"txn"' not in line))
-    with pytest.raises(LakeFault, match="not of this lake"), Lake(lake.directory).writing():
+    with pytest.raises(LakeFault, match="of another lake"), Lake(lake.directory).writing():
         pass
 
 

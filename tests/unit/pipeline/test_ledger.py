@@ -1,4 +1,4 @@
-"""What publishers and consumers write down, line by line."""
+"""The ledgers of publishers and consumers, line by line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_line_for_each_of_its_kinds(tmp_path: Path) -> None:
     assert found[4] == {"kind": "delivered", "queue": "q", "redelivered": False, "message_id": "m1", "time": 4.0}
 
 
-def test_it_goes_on_behind_a_line_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_ledger_continues_behind_a_line_that_was_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     with Ledger(path, "other", sync=True) as ledger:
         ledger.acked("q", "m1")
@@ -57,5 +57,5 @@ def test_it_goes_on_behind_a_line_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_line_is_bounded(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(ValueError, match="at most"):
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(ValueError, match="is limited to"):
         ledger.acked("q", "m" * LINE_BYTES_MAX)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.plots import Lane, Mark, Series, Span
+from pandomq.pipeline.plots import Series, TimelineLane, TimelineMark, TimelineSpan
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -21,7 +21,7 @@ def texts(svg: str) -> list[str]:
 
 
 def beside(svg: str) -> list[str]:
-    """What is said of a drawing next to it."""
+    """Returns the text next to a drawing."""
     return ["".join(element.itertext()) for tag in ("p", "li") for element in drawn(svg).iter(tag)]
 
 
@@ -30,7 +30,7 @@ def test_lines() -> None:
         [Series("root <1>", [(0, 10), (1, 20), (2, 0)]), Series("backup", [(0, 5), (2, 5)])],
         "seconds",
         "messages/s",
-        [Mark(1, "killed & gone")],
+        [TimelineMark(1, "killed & gone")],
     )
     assert len(list(drawn(svg).iter(f"{SVG}polyline"))) == 2
     assert beside(svg) == ["messages/s", "root <1>", "backup", "1 1.0 s killed & gone"]
@@ -56,7 +56,7 @@ def test_the_largest_value_is_at_the_top_and_zero_at_the_bottom() -> None:
     assert points == [(0, plots.HEIGHT - plots.BOTTOM), (100, plots.TOP)]
 
 
-def test_a_logarithmic_axis_shows_powers_of_ten_and_what_is_not_positive_at_its_foot() -> None:
+def test_a_logarithmic_axis_shows_powers_of_ten_and_other_values_at_its_foot() -> None:
     svg = plots.lines([Series("", [(0, 0), (1, 3), (2, 10), (3, 2000)])], "", "", logarithmic=True)
     assert {"1", "10", "100", "1000", "10k"} <= set(texts(svg))
     line = drawn(svg).find(f".//{SVG}polyline")
@@ -68,12 +68,12 @@ def test_a_logarithmic_axis_shows_powers_of_ten_and_what_is_not_positive_at_its_
 
 
 def test_marks_outside_of_the_lines_are_left_out() -> None:
-    svg = plots.lines([Series("", [(5, 1), (6, 1)])], "", "", [Mark(1, "before"), Mark(5.5, "within")])
+    svg = plots.lines([Series("", [(5, 1), (6, 1)])], "", "", [TimelineMark(1, "before"), TimelineMark(5.5, "within")])
     assert [words for words in beside(svg) if "within" in words or "before" in words] == ["1 5.5 s within"]
 
 
 def test_marks_that_are_near_each_other_have_their_numbers_one_above_the_other() -> None:
-    svg = plots.time_line([Mark(1, "a"), Mark(1.1, "b"), Mark(50, "c")], 100)
+    svg = plots.time_line([TimelineMark(1, "a"), TimelineMark(1.1, "b"), TimelineMark(50, "c")], 100)
     heights = [circle.get("cy") for circle in drawn(svg).iter(f"{SVG}circle")]
     assert heights[0] != heights[1] and heights[0] == heights[2]
 
@@ -86,15 +86,20 @@ def test_bars() -> None:
 
 
 def test_a_time_line_is_in_order() -> None:
-    assert beside(plots.time_line([Mark(7.5, "second"), Mark(2, "first")], 10)) == ["1 2.0 s first", "2 7.5 s second"]
-
-
-def test_lanes_have_the_colour_of_their_kind_and_what_has_none_is_left_out() -> None:
-    rows = [
-        Lane("n1 & co", [Span(0, 4, "root"), Span(4, 6, "dead"), Span(6, 10, "backup")]),
-        Lane("n2", [Span(4, 10, "root")]),
+    assert beside(plots.time_line([TimelineMark(7.5, "second"), TimelineMark(2, "first")], 10)) == [
+        "1 2.0 s first",
+        "2 7.5 s second",
     ]
-    svg = plots.lanes(rows, ["root", "backup", "secondary"], 10, [Mark(4, "killed")])
+
+
+def test_lanes_have_the_colour_of_their_kind_and_unknown_kinds_are_left_out() -> None:
+    rows = [
+        TimelineLane(
+            "n1 & co", [TimelineSpan(0, 4, "root"), TimelineSpan(4, 6, "dead"), TimelineSpan(6, 10, "backup")]
+        ),
+        TimelineLane("n2", [TimelineSpan(4, 10, "root")]),
+    ]
+    svg = plots.lanes(rows, ["root", "backup", "secondary"], 10, [TimelineMark(4, "killed")])
     found = [
         (bar.get("class"), bar.get("x"), bar.get("width"))
         for bar in drawn(svg).iter(f"{SVG}rect")
@@ -112,8 +117,8 @@ def test_lanes_have_the_colour_of_their_kind_and_what_has_none_is_left_out() -> 
 @pytest.mark.parametrize(
     "svg", [plots.lines([], "", ""), plots.bars([]), plots.time_line([], 1), plots.lanes([], [], 1)]
 )
-def test_nothing_is_said_to_be_nothing(svg: str) -> None:
-    assert texts(svg) == ["nothing to show"]
+def test_an_empty_plot_states_that_there_are_no_data(svg: str) -> None:
+    assert texts(svg) == ["no data"]
 
 
 @pytest.mark.parametrize(

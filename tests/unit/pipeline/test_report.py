@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 
 from pandomq.pipeline import plots
 from pandomq.pipeline.report import ROWS_MAX, render
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.summary import Chart, Summary, SummaryTable
 
 HARMFUL = "<script>alert('&')</script>"
 
 
 def summary(rows: int = 1) -> Summary:
-    table = Table("Queues", ("name", "messages", "durable"), [(HARMFUL, 12_345, True)] * rows)
-    plot = Plot("Rates", plots.bars([(HARMFUL, 1.0)]))
+    table = SummaryTable("Queues", ("name", "messages", "durable"), [(HARMFUL, 12_345, True)] * rows)
+    plot = Chart("Rates", plots.bars([(HARMFUL, 1.0)]))
     return Summary("rollup", "all is well", True, {HARMFUL: 1.5, "messages": 12_345}, [table], [plot])
 
 
@@ -30,7 +30,7 @@ def test_one_page_that_needs_nothing_else() -> None:
     assert "12,345" in html
 
 
-def test_a_long_table_ends_and_says_so() -> None:
+def test_a_long_table_is_cut_and_shows_how_many_rows_are_missing() -> None:
     html = render("PandoMQ", [summary(ROWS_MAX + 5)])
     assert html.count("<tr>") == ROWS_MAX + 1
     assert "and 5 more" in html
@@ -40,6 +40,23 @@ def test_a_bad_end_shows() -> None:
     bad = Summary("audit", "2 messages are lost", good=False)
     assert 'class="verdict bad"' in render("PandoMQ", [bad])
     assert 'class="verdict bad"' not in render("PandoMQ", [summary()])
+
+
+def test_an_incomplete_result_is_neither_good_nor_bad() -> None:
+    half = Summary("audit", "proven in part", complete=False)
+    html = render("PandoMQ", [half])
+    assert 'class="verdict open"' in html and 'class="verdict good"' not in html
+    back = Summary.from_json(half.to_json())
+    assert not back.complete and '<a class="open"' in render("PandoMQ", [summary(), back])
+
+
+def test_verdicts_in_tables_have_their_colours() -> None:
+    rows = [(one, one) for one in ("proven", "proven in part", "not judged", "refuted")]
+    html = render("PandoMQ", [Summary("audit", "so", tables=[SummaryTable("Promises", ("promise", "verdict"), rows)])])
+    for word, kind in zip(
+        ("proven", "proven in part", "not judged", "refuted"), ("good", "open", "open", "bad"), strict=True
+    ):
+        assert f'<td class="short {kind}">{word}</td>' in html and f'<td class="short">{word}</td>' in html
 
 
 def test_json() -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pandomq.pipeline.report import render
+from pandomq.pipeline.rollup.batch_filter import RollupCounts, Story
 from pandomq.pipeline.rollup.gathering import Gatherer
-from pandomq.pipeline.rollup.intake import Account, Story
 from pandomq.pipeline.rollup.newest import TIME, Newest, leaders, led, spread
 from pandomq.pipeline.rollup.results import results_of
 from pandomq.pipeline.rollup.story import summarize
@@ -42,7 +42,9 @@ def newest_of(some: list[Events], length_s: int = 10) -> Newest:
 
 
 def story_of(some: list[Events], vhost: str = "/", stories: tuple[Story, ...] = ()) -> VhostStory:
-    return VhostStory(vhost, newest_of(some), list(stories), Account(events=5, late={10: 3}), BEGIN_US + 30 * SECOND_US)
+    return VhostStory(
+        vhost, newest_of(some), list(stories), RollupCounts(events=5, late={10: 3}), BEGIN_US + 30 * SECOND_US
+    )
 
 
 def rows_of(tables: dict[str, Any], title: str) -> list[dict[str, Any]]:
@@ -84,7 +86,7 @@ def test_the_report_of_two_vhosts() -> None:
     elected = Story(BEGIN_US + SECOND_US, "b1", '{"event":"elected","root":"<b1>"}')
     stories = [story_of(batches(seed, 200, 200_000), f"v{seed}", (elected,)) for seed in (1, 2)]
     summary = summarize(stories, "10s", {}, 77)
-    assert summary.verdict == "77 events more are rolled up"
+    assert summary.verdict == "77 events were added to the rollup"
     assert (summary.facts["events in all"], summary.facts["late for 10s"], summary.facts["late for 1h"]) == (10, 6, 0)
     page = ElementTree.fromstring(render("rollup", [summary]).removeprefix("<!DOCTYPE html>\n"))
     lines = [element for element in page.iter() if element.tag.endswith("}polyline")]
@@ -94,7 +96,7 @@ def test_the_report_of_two_vhosts() -> None:
     assert [row[1:] for row in table.rows] == [("b1", "elected root=<b1>")]
 
 
-def test_only_those_who_matter_most_are_shown() -> None:
+def test_only_the_busiest_subjects_are_shown() -> None:
     table = results_of(sums_of(batches(6, 400, 1000)))
     for count in (1, 3):
         kept = leaders(table, count)
@@ -104,14 +106,14 @@ def test_only_those_who_matter_most_are_shown() -> None:
     assert len(leaders(table.slice(0, 0))) == 0
 
 
-def test_nothing_is_told_as_nothing() -> None:
-    summary = summarize([VhostStory("/", Newest(0, 0, [], []), [], Account(), 0)], "10s", {}, 0)
-    assert summary.verdict == "there was nothing new" and not summary.tables and not summary.plots
+def test_a_summary_without_events_states_that_there_are_none() -> None:
+    summary = summarize([VhostStory("/", Newest(0, 0, [], []), [], RollupCounts(), 0)], "10s", {}, 0)
+    assert summary.verdict == "there were no new events" and not summary.tables and not summary.plots
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [('{"event":"in_sync","members":["b1"]}', "in-sync members=['b1']"), ("no json", "no json"), ("[1]", "[1]")],
 )
-def test_what_happened_in_words(text: str, words: str) -> None:
+def test_events_of_the_cluster_are_described(text: str, words: str) -> None:
     assert told(text) == words

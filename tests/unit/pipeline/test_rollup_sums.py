@@ -59,11 +59,13 @@ def check(table: pa.Table, some: list[Events]) -> None:
                 assert row[name] is None
             else:
                 assert row[name] == pytest.approx(exact, rel=sketch.ERROR * 1.001)
+                assert row[name] <= row["highest"]
+        assert row["highest"] == truth.percentile(1.0), "as it was, and not as its bucket has it"
 
 
 @pytest.mark.proves("S5")
 @pytest.mark.parametrize(("seed", "sample"), [(0, 1.0), (1, 0.01)])
-def test_windows_are_what_their_definition_says(seed: int, sample: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_agree_with_their_definition(seed: int, sample: float, monkeypatch: pytest.MonkeyPatch) -> None:
     some = batches(seed, messages=300, spacing_us=300_000, sample=sample)
     check(results_of(gathered(some)), some)
     # In small portions, too.
@@ -86,13 +88,25 @@ def test_results_become_sums_again() -> None:
     check(results_of(sums.settled(parts)), some)
 
 
-def test_nothing_comes_to_nothing() -> None:
+def test_sums_of_version_0_1_do_not_know_the_highest() -> None:
+    """Then it is that of its bucket, within the error of those."""
+    some = batches(2, messages=200, spacing_us=100_000)
+    table = gathered(some)
+    place = table.schema.get_field_index("highest")
+    old = table.set_column(place, "highest", pa.nulls(len(table), pa.float64()))
+    expected = windows(some)
+    for key, row in by_key(results_of(sums.settled([old]))).items():
+        exact = expected[key].percentile(1.0)
+        assert row["highest"] == (exact if exact is None else pytest.approx(exact, rel=sketch.ERROR * 1.001))
+
+
+def test_no_events_give_no_windows() -> None:
     assert len(gathered([])) == len(gathered([batch_of([])])) == 0
     assert results_of(gathered([])).schema == results.SCHEMA
     assert len(results.as_sums(results_of(gathered([])))) == 0
 
 
-def test_what_happened_to_the_cluster_is_no_message() -> None:
+def test_events_of_the_cluster_are_not_counted_as_messages() -> None:
     assert len(gathered([batch_of([cluster_event(BEGIN_US, "elected", {"root": "b1"})])])) == 0
 
 

@@ -1,4 +1,4 @@
-"""What is said of worlds that executors ran."""
+"""The report of worlds that executors ran."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from pathlib import Path
 import pytest
 
 from pandomq.pipeline.simulate import MixedVersions, summarize
-from pandomq.pipeline.simulate_notes import OtherCampaign, SeedNotes, World
+from pandomq.pipeline.simulate_notes import OtherCampaign, SeedNotes, WorldResult
 from pandomq.sim.campaign import Job
-from pandomq.sim.outcome import Outcome
+from pandomq.sim.outcome import WorldOutcome
 
 
-def world(seed: int, broken: str = "", version: str = "1, fast kernel") -> World:
-    outcome = Outcome(seed, "hash", 100, 10, 2, {"kill": 3, "power": 1}, broken, "order" if broken else "", ("a line",))
-    return World(outcome, 70, version)
+def world(seed: int, broken: str = "", version: str = "1, fast kernel") -> WorldResult:
+    outcome = WorldOutcome(
+        seed, "hash", 100, 10, 2, {"kill": 3, "power": 1}, broken, "order" if broken else "", ("a line",)
+    )
+    return WorldResult(outcome, 70, version)
 
 
-def test_all_went_well() -> None:
+def test_the_summary_of_worlds_without_violations_is_good() -> None:
     summary = summarize([world(2), world(1)], Job(0, 3), 4.0)
-    assert summary.good and summary.verdict == "no promise was broken"
+    assert summary.good and summary.verdict == "no guarantee was violated"
     assert summary.facts["schedules"] == 2 and summary.facts["seeds"] == "1..2"
     assert summary.facts["schedules a second"] == 0.5
     assert summary.tables[0].rows == [("kill", 6), ("power", 2)]
@@ -27,7 +29,7 @@ def test_all_went_well() -> None:
 
 def test_a_broken_promise_is_named_with_the_command_that_shows_it() -> None:
     summary = summarize([world(1), world(7, "5 came before 4")], Job(0, 3), 1.0)
-    assert not summary.good and summary.verdict == "1 of 2 schedules broke a promise"
+    assert not summary.good and summary.verdict == "1 of 2 schedules violated a guarantee"
     assert summary.tables[1].rows == [(7, "order", "5 came before 4", "pandomq sim --nodes 3 --seed 7 --explain")]
     assert summary.tables[2].title == "The story of seed 7"
 
@@ -44,7 +46,7 @@ def test_a_campaign_that_was_noted_goes_on(tmp_path: Path) -> None:
         notes.keep(world(1))
         notes.keep(world(2, "5 came before 4"))
     whole = path.read_bytes()
-    # Whoever wrote it was cut off in the middle of a line.
+    # Its writer was killed in the middle of a line.
     path.write_bytes(whole + b'{"outcome":{"seed":3')
     with SeedNotes(path, Job(9, 3), "1") as notes:
         assert notes.worlds == {1: world(1), 2: world(2, "5 came before 4")}
@@ -61,11 +63,11 @@ def test_notes_of_another_campaign(tmp_path: Path, job: Job, version: str) -> No
     with SeedNotes(path, Job(0, 3), "1") as notes:
         notes.keep(world(1))
     before = path.read_bytes()
-    with pytest.raises(OtherCampaign, match="name another file"):
+    with pytest.raises(OtherCampaign, match="choose another file"):
         SeedNotes(path, job, version)
     assert path.read_bytes() == before
     path.write_text("dear diary\n")
-    with pytest.raises(OtherCampaign, match="something else"):
+    with pytest.raises(OtherCampaign, match="not a progress file"):
         SeedNotes(path, job, version)
     assert path.read_text() == "dear diary\n"
 

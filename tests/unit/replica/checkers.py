@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.effects import Committed, Effect, RoleChanged, Serve
 from pandomq.replica.entries import LogEntry
-from pandomq.replica.excerpts import Whole, excerpt_of
+from pandomq.replica.excerpts import FullExcerpts, excerpt_of
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Checkers:
         entries = node.store.memory.entries[:index]
         shared = min(len(log), index)
         if node.observer:
-            excerpts = self._world.excerpts or Whole()
-            # Who is root commits first.
+            excerpts = self._world.excerpts or FullExcerpts()
+            # The root commits first.
             assert shared == index and entries == [excerpt_of(excerpts, entry) for entry in log[:index]], node.name
             return
         assert log[:shared] == entries[:shared], f"{node.name} commits other entries up to {index}"

@@ -1,10 +1,10 @@
-"""Scenarios as readable text: in `golden/*.txt` each line that begins with `$` is said to the brokers, and beneath it
-stands what they said to each other and did because of it.
+"""Scenarios as readable text: in `golden/*.txt` each line that begins with `$` is a command, and beneath it are the
+messages between the brokers and their actions that follow from it.
 
-    python -m tests.unit.replica.golden_scene      writes what happens now; the difference is for a person to judge
+    python -m tests.unit.replica.golden_scene      writes the current behaviour; a person judges the difference
 
-Left out is what merely repeats: greetings, heartbeats, what is said again, and answers that say nothing new. What does
-not arrive has `-x` instead of an arrow.
+Repetitions are left out: greetings, heartbeats, repeated messages, and answers with nothing new. A lost message has
+`-x` instead of an arrow.
 """
 
 from __future__ import annotations
@@ -13,10 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pandomq.ids import NodeName
-from pandomq.replica.effects import Alarm, Committed, Effect, Resigned, RoleChanged, Serve
-from pandomq.replica.entries import EpochBegins, LogEntry, Members, TermBegins, Welcome, decode_entry
+from pandomq.replica.effects import Alarm, Committed, Effect, RoleChanged, Serve, SteppedDown
+from pandomq.replica.entries import EpochBegins, LearnerAdmitted, LogEntry, Members, TermBegins, decode_entry
 from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Admit, Append, Appended, AskVote, Farewell, Message, Refused, TakeOver, Vote
+from pandomq.replica.messages import (
+    Admit,
+    Append,
+    Appended,
+    AppendRejected,
+    AskVote,
+    ReleasePromise,
+    ReplicaMessage,
+    TakeOver,
+    Vote,
+)
 from tests.unit.replica.world import Node, World
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -35,7 +45,7 @@ class Scene:
         return self._world
 
     def do(self, command: str) -> list[str]:
-        """What happens when this is said."""
+        """Returns the lines that follow from this command."""
         verb, *words = command.split()
         self._lines = []
         COMMANDS[verb](self, words)
@@ -49,7 +59,7 @@ class Scene:
         self._world = world = World([name.strip("()") for name in names], voters=voters)
         send, told = world.send, world.checkers.told
 
-        def heard(sender: NodeName, peer: NodeName, message: Message) -> None:
+        def heard(sender: NodeName, peer: NodeName, message: ReplicaMessage) -> None:
             self._say(sender, peer, message)
             send(sender, peer, message)
 
@@ -122,16 +132,16 @@ class Scene:
             log.insert(view.commit_index, "|")
             self._lines.append(f"  {node.name}  {view.role.value}, term {view.term}: {' '.join(log)}")
 
-    # What is written down.
+    # The written lines.
 
-    def _say(self, sender: str, peer: str, message: Message) -> None:
+    def _say(self, sender: str, peer: str, message: ReplicaMessage) -> None:
         text = self._words_of(sender, peer, message)
         arrives = self.world[peer].up and (sender, peer) not in self.world.cut_links
         line = f"  {sender} {'->' if arrives else '-x'} {peer}  {text}"
         if text and line not in self._lines:
             self._lines.append(line)
 
-    def _words_of(self, sender: str, peer: str, message: Message) -> str:
+    def _words_of(self, sender: str, peer: str, message: ReplicaMessage) -> str:
         match message:
             case AskVote(candidacy=term, pre=pre, end=end):
                 question = "would you elect me" if pre else "elect me"
@@ -145,11 +155,11 @@ class Scene:
                 known = self._acknowledged.get((sender, peer))
                 self._acknowledged[sender, peer] = (received, synced)
                 return "" if known == (received, synced) else f"I have {received}, and on disk {synced}"
-            case Refused(prev_index=index, last_index=last):
+            case AppendRejected(prev_index=index, last_index=last):
                 return f"I do not have what is before {index + 1}; try after {last}"
             case Admit():
                 return "you are admitted"
-            case Farewell():
+            case ReleasePromise():
                 return "I am no longer root"
             case TakeOver(last_index=last):
                 return f"take over, you have all up to {last}"
@@ -162,8 +172,8 @@ class Scene:
                 text = f"is {role.value} in term {term}" + ("" if root in (None, node.name) else f", follows {root}")
             case Serve(_, index):
                 text = f"serves from {index} on"
-            case Resigned(reason):
-                text = f"resigns: {reason}"
+            case SteppedDown(reason):
+                text = f"steps down: {reason}"
             case Committed(index):
                 text = f"knows that {index} is committed"
             case Alarm(kind, raised):
@@ -199,7 +209,7 @@ def _entry(entry: LogEntry) -> str:
             text = "begins"
         case Members(membership):
             text = f"members({_sets(membership)})"
-        case Welcome(name):
+        case LearnerAdmitted(name):
             text = f"welcome({name})"
         case EpochBegins(epoch):
             text = f"epoch({epoch})"

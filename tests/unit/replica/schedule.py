@@ -1,4 +1,4 @@
-"""What may happen to a cluster, one small thing at a time, so that chance can put it into any order."""
+"""The possible events of a cluster, in small steps, so that chance can put them into any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kind(enum.Enum):
     STALL = "stall"
     COMPACT = "compact"
     HAND_OVER = "hand over"
-    RESIGN = "resign"
+    STEP_DOWN = "step down"
     CHANGE = "change"
     PROMOTE = "promote"
 
@@ -120,8 +120,8 @@ class Schedule:
                 node.do_effects()
             case Kind.PROMOTE if node.up and not node.paused:
                 self._promote(node, number)
-            case Kind.RESIGN if node.role is Role.ROOT and not node.paused:
-                node.replica.resign("asked to")
+            case Kind.STEP_DOWN if node.role is Role.ROOT and not node.paused:
+                node.replica.step_down("asked to")
                 node.do_effects()
             case _:
                 pass

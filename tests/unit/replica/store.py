@@ -1,6 +1,6 @@
 """A log and a hard state in memory, with a disk that does one thing at a time and only when told to.
 
-What was asked of the disk and not done yet is lost in a crash; everything before it is there.
+Requests that the disk has not done are lost in a crash; everything before them is there.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, Term
 from pandomq.replica.completions import (
     Completion,
@@ -34,16 +35,16 @@ from pandomq.replica.effects import (
     SaveState,
     SetAside,
     TakePiece,
-    Write,
+    WriteEntries,
 )
 from pandomq.replica.entries import LogEntry, changes_members
-from pandomq.replica.hard_state import Damage, HardState, StoreFacts
+from pandomq.replica.store_facts import Damage, StoreFacts
 
 PIECE_BYTES = 64
 
 
 class Stored(msgspec.Struct):
-    """What a disk holds, or will hold when it has done what it was asked."""
+    """The content of a disk, now or after its pending requests."""
 
     state: HardState = HardState()
     entries: list[LogEntry] = []
@@ -146,7 +147,7 @@ class Store:
         match effect:
             case SaveState(number, state):
                 self.do(lambda stored: setattr(stored, "state", state), StateSaved(number))
-            case Write(first_index, term, payloads):
+            case WriteEntries(first_index, term, payloads):
                 assert first_index == self.last_index + 1, (first_index, self.last_index)
                 assert self.damage is None or self.queue, "a damaged log takes nothing before it is cut"
                 entries = [LogEntry(term, payload) for payload in payloads]
@@ -154,8 +155,8 @@ class Store:
                 self.do(lambda stored: stored.entries.extend(entries), Synced(last_index))
             case Cut(first_index, keep_aside):
                 self._cut(first_index, keep_aside=keep_aside)
-            case SetAside():
-                self.do(empty, StoreEmptied())
+            case SetAside(_, membership):
+                self.do(lambda stored: empty(stored, membership), StoreEmptied())
             case Fetch(peer, first_index, _):
                 if first_index <= self.memory.snapshot_index:
                     self.answers.append(Missing(peer, first_index))
@@ -215,8 +216,8 @@ class Store:
         self.do(change, SnapshotInstalled(effect.source))
 
 
-def empty(stored: Stored) -> None:
+def empty(stored: Stored, membership: bytes) -> None:
     stored.aside.append(stored.entries)
     stored.entries = []
     stored.snapshot_index = 0
-    stored.state = HardState()
+    stored.state = msgspec.structs.replace(stored.state, membership=membership)

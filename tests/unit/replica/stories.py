@@ -152,7 +152,7 @@ def a_promise_outlives_a_restart() -> None:
 
 
 def a_lease_begins_when_the_append_is_sent() -> None:
-    """What a hears from the others was said long ago; by now they are free to elect another."""
+    """The messages that a receives from the others were sent long ago; by now they are free to elect another root."""
     world = World("abc")
     a = world.elect("a")
     world.advance(400)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Alarm, AlarmKind
-from pandomq.replica.hard_state import Damage
 from pandomq.replica.roles.transitions import Role
+from pandomq.replica.store_facts import Damage
 from tests.unit.replica.world import Node, World
 
 
@@ -59,7 +59,7 @@ def test_a_damaged_log_is_repaired_and_its_damaged_part_kept_aside() -> None:
     assert kinds == [(AlarmKind.DAMAGED_LOG, True), (AlarmKind.DAMAGED_LOG, False)]
 
 
-def test_it_goes_on_voting_by_what_it_had_after_a_crash_in_the_middle_of_the_repair() -> None:
+def test_a_broker_that_crashes_during_a_repair_votes_with_its_former_log() -> None:
     world = World("abc")
     root = world.elect("a")
     for number in range(10):
@@ -83,7 +83,7 @@ def test_it_goes_on_voting_by_what_it_had_after_a_crash_in_the_middle_of_the_rep
     assert world.roots == [] or world.committed(world.roots[0].name)[-1] == b"precious"
 
 
-def test_it_votes_for_one_that_has_all_it_had() -> None:
+def test_a_broker_with_a_damaged_log_votes_for_one_that_has_all_it_had() -> None:
     world = World("abc")
     root = world.elect("a")
     root.propose(b"one")
@@ -109,7 +109,7 @@ def test_a_store_in_doubt_is_a_learner_with_a_log() -> None:
     assert world.log("b") == [b"one"]
 
 
-def test_the_last_survivor_has_a_damaged_log_and_a_person_promotes_it() -> None:
+def test_an_operator_promotes_the_last_survivor_although_its_log_is_damaged() -> None:
     world = World("abc")
     root = world.elect("a")
     for payload in (b"one", b"two", b"three"):

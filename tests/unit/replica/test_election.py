@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandomq.ids import NodeName
-from pandomq.replica.effects import Resigned
+from pandomq.replica.effects import SteppedDown
 from pandomq.replica.membership import Member
 from pandomq.replica.record import first_state
 from pandomq.replica.roles.transitions import Role
@@ -53,7 +53,7 @@ def test_of_equals_the_one_that_has_run_longest_becomes_root() -> None:
         world[name].start()
         world.advance(3_000)
     # c has run longest by now, though by name it comes last.
-    world.resign()
+    world.step_down()
     assert world.elect().name == "c"
     world["c"].crash()
     assert world.elect().name == "a"
@@ -73,7 +73,7 @@ def test_seniority_refuses_no_vote() -> None:
 
 
 @pytest.mark.proves("R6")
-def test_a_broker_that_recovers_answers_nobody() -> None:
+def test_a_broker_that_recovers_answers_no_messages() -> None:
     world = World("abc")
     world["a"].crash()
     world["b"].crash()
@@ -85,7 +85,7 @@ def test_a_broker_that_recovers_answers_nobody() -> None:
 
 
 @pytest.mark.proves("R5")
-def test_half_without_its_root_elects_nobody_until_one_comes_back() -> None:
+def test_half_of_the_primaries_elect_no_root_until_one_comes_back() -> None:
     world = World("abcd")
     root = world.elect()
     root.crash()
@@ -98,17 +98,17 @@ def test_half_without_its_root_elects_nobody_until_one_comes_back() -> None:
 
 
 @pytest.mark.proves("R7")
-def test_a_root_that_reaches_less_than_half_resigns_and_tells() -> None:
+def test_a_root_that_reaches_less_than_half_steps_down_and_reports_why() -> None:
     world = World("abc")
     root = world.elect()
     world.isolate(root.name)
     world.advance(world.settings.lease_ms)
     assert not root.plays(Role.ROOT)
-    assert root.take_told(Resigned) == [Resigned("it has not heard from half of the primaries within its lease")]
+    assert root.take_told(SteppedDown) == [SteppedDown("no contact to a quorum of the primaries within the lease")]
 
 
 @pytest.mark.proves("R7")
-def test_a_root_that_sees_its_links_end_resigns_at_once() -> None:
+def test_a_root_whose_links_end_steps_down_at_once() -> None:
     world = World("abc")
     root = world.elect()
     world.isolate(root.name, noticed=True)
@@ -126,21 +126,21 @@ def test_exactly_half_keeps_its_root() -> None:
     assert world.committed("a") == [b"still"]
 
 
-def test_a_root_whose_disk_stalls_resigns_and_another_follows() -> None:
+def test_a_root_whose_disk_stalls_steps_down_and_another_is_elected() -> None:
     world = World("abc")
     root = world.elect()
     root.disk_works = False
     root.store.stalled_since_ms = world.now_ms
     root.propose(b"stuck")
     world.advance(world.settings.disk_stall_ms + 100)
-    assert root.take_told(Resigned) == [Resigned("its disk does not answer")]
+    assert root.take_told(SteppedDown) == [SteppedDown("its disk does not respond")]
     assert world.elect() is not root
     # It does not stand while its disk stalls.
     world.advance(5_000)
     assert root.plays(Role.BACKUP)
 
 
-def test_a_root_that_was_stopped_past_its_lease_resigns_before_it_does_anything_else() -> None:
+def test_a_root_that_was_paused_past_its_lease_steps_down_before_anything_else() -> None:
     world = World("abc")
     root = world.elect("a")
     root.paused = True
@@ -154,7 +154,7 @@ def test_a_root_that_was_stopped_past_its_lease_resigns_before_it_does_anything_
     assert root.plays(Role.BACKUP)
 
 
-def test_a_backup_that_was_stopped_disturbs_nobody() -> None:
+def test_a_backup_that_was_paused_causes_no_election() -> None:
     world = World("abc")
     root = world.elect("a")
     term = root.replica.view().term
@@ -165,7 +165,7 @@ def test_a_backup_that_was_stopped_disturbs_nobody() -> None:
     assert world.roots == [root] and root.replica.view().term == term
 
 
-def test_a_broker_that_was_cut_off_and_comes_back_disturbs_nobody() -> None:
+def test_a_broker_that_was_cut_off_and_comes_back_causes_no_election() -> None:
     world = World("abc")
     root = world.elect("a")
     term = root.replica.view().term
@@ -176,7 +176,7 @@ def test_a_broker_that_was_cut_off_and_comes_back_disturbs_nobody() -> None:
     assert world.roots == [root] and root.replica.view().term == term
 
 
-def test_a_broker_that_hears_its_root_no_more_is_told_no_by_one_that_does() -> None:
+def test_a_broker_in_contact_with_the_root_refuses_its_vote_to_one_that_is_not() -> None:
     world = World("abc")
     root = world.elect("a")
     world.cut("a", "b")
@@ -185,7 +185,7 @@ def test_a_broker_that_hears_its_root_no_more_is_told_no_by_one_that_does() -> N
 
 
 @pytest.mark.proves("R9")
-def test_the_old_root_comes_back_as_backup_whatever_it_had_written() -> None:
+def test_the_old_root_comes_back_as_backup_with_any_uncommitted_entries() -> None:
     world = World("abc")
     old = world.elect("a")
     world.isolate("a")

@@ -45,14 +45,14 @@ def test_a_secondary_has_every_entry_in_its_place_and_only_a_part_of_it() -> Non
     assert world["s"].replica.view().last_index == world["a"].replica.view().last_index
 
 
-def test_what_says_something_is_known_to_be_committed_without_a_heartbeat() -> None:
+def test_a_secondary_learns_without_a_heartbeat_that_a_relevant_entry_is_committed() -> None:
     world, root = made()
     index = root.propose(b"Word")
     world.settle()
     assert world["s"].replica.commit_index == index
 
 
-def test_what_says_nothing_waits_for_a_heartbeat_or_until_there_is_much_of_it() -> None:
+def test_empty_excerpts_wait_for_a_heartbeat_or_until_there_are_many() -> None:
     world, root = made()
     before = world["s"].replica.view().last_index
     root.propose(b"nothing")
@@ -66,7 +66,18 @@ def test_what_says_nothing_waits_for_a_heartbeat_or_until_there_is_much_of_it() 
     assert world["s"].replica.view().last_index > before + 1
 
 
-def test_a_secondary_counts_as_up_to_date_while_it_lacks_only_what_says_nothing() -> None:
+def test_a_root_that_is_the_only_primary_sends_empty_excerpts_with_a_heartbeat_too() -> None:
+    """It keeps no entries in memory for other voters, so these come from its disk."""
+    world, root = made("a")
+    root.propose(b"Word")
+    root.propose(b"nothing")
+    world.settle()
+    world.advance(2 * world.settings.heartbeat_ms)
+    assert logged(world["s"]) == [b"W", b""]
+    assert world["s"].replica.commit_index == root.replica.commit_index
+
+
+def test_a_secondary_counts_as_up_to_date_while_it_lacks_only_empty_excerpts() -> None:
     world, root = made()
     root.propose(b"nothing")
     world.settle()
@@ -94,7 +105,7 @@ def test_the_next_root_goes_on_where_the_last_one_was() -> None:
     assert world["s"].replica.root == second.name
 
 
-def test_what_never_was_committed_goes_from_a_secondary_too() -> None:
+def test_uncommitted_entries_are_removed_from_a_secondary_too() -> None:
     world, root = made()
     world.isolate("b", "c")
     root.propose(b"Lost")
@@ -107,7 +118,7 @@ def test_what_never_was_committed_goes_from_a_secondary_too() -> None:
     assert logged(world["s"])[-1:] == [b"K"]
 
 
-def test_a_secondary_that_is_far_behind_gets_what_is_in_the_log_from_disk() -> None:
+def test_a_secondary_that_is_far_behind_gets_entries_from_the_disk() -> None:
     world, root = made()
     world["s"].crash()
     world.isolate("s", noticed=True)
@@ -185,7 +196,7 @@ def test_a_secondary_is_made_no_voter() -> None:
     assert [effect.done for effect in world["s"].take_told(ChangeEnded) if isinstance(effect, ChangeEnded)] == [False]
 
 
-def test_who_leaves_is_forgotten() -> None:
+def test_a_secondary_that_leaves_is_forgotten() -> None:
     world, root = made()
     assert [view.replica.view().observers for view in (root, world["b"])] == [("s",), ("s",)]
     world["s"].crash()

@@ -12,10 +12,10 @@ PATHS = sorted(GOLDEN.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
-def test_it_happens_as_it_is_told(path: Path) -> None:
+def test_scenes_match_their_golden_texts(path: Path) -> None:
     text = path.read_text()
     assert play(text) == text, "`python -m tests.unit.replica.golden_scene` writes it anew"
 
 
-def test_there_are_some() -> None:
+def test_golden_scenarios_exist() -> None:
     assert len(PATHS) >= 6

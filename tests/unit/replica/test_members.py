@@ -46,7 +46,7 @@ def test_a_newcomer_catches_up_as_learner_and_then_votes() -> None:
     assert sets_in_log(root) == ["abc", "abc+abcd", "abcd"]
 
 
-def test_a_new_root_knows_at_once_who_listens() -> None:
+def test_a_new_root_reaches_its_learners_at_once() -> None:
     world = World("abcd", voters="abc")
     first = world.elect("a")
     world.advance(5_000)
@@ -56,7 +56,7 @@ def test_a_new_root_knows_at_once_who_listens() -> None:
     assert world["d"].replica.root == heir.name
 
 
-def test_who_is_removed_no_longer_votes() -> None:
+def test_a_removed_primary_no_longer_votes() -> None:
     world = World("abc")
     root = world.elect("a")
     change(root, "ab")
@@ -68,7 +68,7 @@ def test_who_is_removed_no_longer_votes() -> None:
     assert world.roots == [], "b is half of two, and c has no vote"
 
 
-def test_a_root_that_removes_itself_resigns_when_that_is_committed() -> None:
+def test_a_root_that_removes_itself_steps_down_when_that_is_committed() -> None:
     world = World("abc")
     root = world.elect("a")
     change(root, "bc")
@@ -190,7 +190,7 @@ def test_members_survive_a_restart() -> None:
         assert world[name].take_told(MembersChanged) != []
 
 
-def test_a_secondary_gets_the_log_and_has_no_say() -> None:
+def test_a_secondary_gets_the_log_and_has_no_vote() -> None:
     world = World("abc")
     root = world.elect("a")
     world.add("s", observer=True).start()
@@ -204,7 +204,7 @@ def test_a_secondary_gets_the_log_and_has_no_say() -> None:
     assert world.roots == [], "a and s are not half of three primaries"
 
 
-def test_who_asked_a_root_that_is_deposed_is_told() -> None:
+def test_a_change_of_members_at_a_deposed_root_is_reported_as_failed() -> None:
     world = World("abcd", voters="abc")
     root = world.elect("a")
     change(root, "abcz")
@@ -213,7 +213,7 @@ def test_who_asked_a_root_that_is_deposed_is_told() -> None:
     assert ended(root) == [False]
 
 
-def test_a_learner_forgets_a_root_that_it_does_not_hear() -> None:
+def test_a_learner_forgets_a_root_without_contact() -> None:
     world = World("abcd", voters="abc")
     world.elect("a")
     world.advance(GREETING_MS + 200)
@@ -223,7 +223,7 @@ def test_a_learner_forgets_a_root_that_it_does_not_hear() -> None:
     assert world["d"].replica.root is None
 
 
-def test_what_the_log_says_of_members_holds_though_the_record_of_it_was_lost() -> None:
+def test_the_members_in_the_log_hold_though_their_record_was_lost() -> None:
     world = World("abcd", voters="abc")
     root = world.elect("a")
     root.propose(b"one")
@@ -243,7 +243,7 @@ def test_what_the_log_says_of_members_holds_though_the_record_of_it_was_lost() -
     assert voters(backup) == "abcd"
 
 
-def test_who_is_to_go_stands_as_long_as_the_change_is_not_committed() -> None:
+def test_a_primary_that_is_being_removed_may_stand_until_that_is_committed() -> None:
     world = World("ab")
     root = world.elect("a")
     root.propose(b"one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -14,18 +14,19 @@ from pandomq.kernel.records import VERSION as BROKER_VERSION
 from pandomq.replica.entries import (
     OWN_FIRST,
     EpochBegins,
+    LearnerAdmitted,
     LogEntry,
     Members,
     OwnEntry,
     TermBegins,
-    Welcome,
     decode_entry,
     encode_entry,
     is_own,
 )
 from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import BadMessage, Message, decode, encode
+from pandomq.replica.messages import BadMessage, Probe, ProbeAnswer, ReplicaMessage, decode, encode
 from pandomq.replica.position import Position
+from pandomq.replica.record import Record, decode_record, encode_record
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(max_size=20)
@@ -40,7 +41,7 @@ fields = {
 }
 
 
-def example(kind: type[Message]) -> st.SearchStrategy[Message]:
+def example(kind: type[ReplicaMessage]) -> st.SearchStrategy[ReplicaMessage]:
     plain = {"int": numbers, "str": texts, "bool": st.booleans(), "bytes": st.binary(max_size=50)}
     values = {}
     for field in msgspec.structs.fields(kind):
@@ -49,9 +50,36 @@ def example(kind: type[Message]) -> st.SearchStrategy[Message]:
     return st.builds(kind, **values)
 
 
-@given(st.one_of([example(kind) for kind in get_args(Message)]))
-def test_a_message_survives_its_bytes(message: Message) -> None:
+@given(st.one_of([example(kind) for kind in get_args(ReplicaMessage)]))
+def test_a_message_survives_its_bytes(message: ReplicaMessage) -> None:
     assert decode(encode(message)) == message
+
+
+OLDER: list[tuple[ReplicaMessage, int]] = [
+    (Probe(1, "id", Term(2), 7), 2),
+    (ProbeAnswer(1, "id", Term(2), 7, Position(1, Term(2), LogIndex(3)), None, True), 3),
+]
+"""Messages to which fields were added at the end, as brokers of the version before say them, and how many were."""
+
+
+@pytest.mark.parametrize(("message", "added"), OLDER, ids=lambda one: type(one).__name__)
+def test_a_message_of_the_version_before_is_read_and_reads_the_same_there(message: ReplicaMessage, added: int) -> None:
+    data = encode(message)
+    fields: list[Any] = msgspec.msgpack.decode(data[1:])
+    older = data[:1] + msgspec.msgpack.encode(fields[:-added])
+    assert decode(older) == message
+    names = [field.encode_name for field in msgspec.structs.fields(message)[:-added]]
+    before = msgspec.defstruct("Before", names, array_like=True, tag=fields[0])
+    read = msgspec.msgpack.decode(data[1:], type=before)
+    assert [getattr(read, name) for name in names] == fields[1:-added]
+
+
+def test_a_record_of_the_version_before_is_read() -> None:
+    """It knows of no epoch that was about to begin."""
+    record = Record(joining=True)
+    fields: dict[str, object] = msgspec.msgpack.decode(encode_record(record))
+    del fields["claim"]
+    assert decode_record(msgspec.msgpack.encode(fields)) == record
 
 
 @given(st.binary(max_size=60))
@@ -73,12 +101,12 @@ ENTRIES: list[OwnEntry] = [
     TermBegins(NodeName("a")),
     Members(Membership((Member(NodeName("a"), "host:1"),), (Member(NodeName("b"), "host:2"),))),
     EpochBegins(3, "id", Membership((Member(NodeName("a")),)), (NodeName("b"),)),
-    Welcome(NodeName("c"), 2**62),
+    LearnerAdmitted(NodeName("c"), 2**62),
 ]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
-def test_an_entry_of_ours_survives_its_bytes_and_is_told_from_a_brokers(entry: OwnEntry) -> None:
+def test_an_own_entry_is_decoded_as_encoded_and_differs_from_a_brokers(entry: OwnEntry) -> None:
     payload = encode_entry(entry)
     assert is_own(payload) and decode_entry(payload) == entry
 

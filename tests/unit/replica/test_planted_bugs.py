@@ -69,7 +69,7 @@ BUGS = {
     "an empty store votes": ((startup, "read_record", believe_an_empty_store), stories.an_empty_store_has_no_vote),
     "half of the votes elect": (
         (quorum, "elect_need", quorum.half),
-        test_election.test_half_without_its_root_elects_nobody_until_one_comes_back,
+        test_election.test_half_of_the_primaries_elect_no_root_until_one_comes_back,
     ),
     "one copy less is enough": (
         (quorum, "commit_need", lambda count, copies: max(1, count // 2)),
@@ -103,7 +103,7 @@ BUGS = {
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_spoils_its_story(name: str) -> None:
+def test_a_planted_bug_fails_its_scenario(name: str) -> None:
     (where, what, bug), story = BUGS[name]
     with mock.patch.object(where, what, bug), pytest.raises(AssertionError):
         story()

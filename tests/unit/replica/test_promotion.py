@@ -3,34 +3,20 @@ rest."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pandomq.ids import NodeName
-from pandomq.replica.effects import Alarm, AlarmKind, ChangeEnded
+from pandomq.replica.effects import Alarm, AlarmKind
 from pandomq.replica.limits import PROBE_MS
+from pandomq.replica.messages import AskVote, Probe, ProbeAnswer, ReplicaMessage
 from pandomq.replica.roles.transitions import Role
+from pandomq.replica.settings import ReplicaSettings
+from tests.unit.replica.promoting import epoch, promote
 from tests.unit.replica.world import Node, World
 
 
-def promote(world: World, name: str, dead: str, epoch_id: str = "first") -> ChangeEnded:
-    """Asks for it, waits for the answer, and gives it."""
-    node = world[name]
-    node.replica.promote([NodeName(other) for other in dead], epoch_id)
-    node.do_effects()
-    for _ in range(PROBE_MS // 20 + 5):
-        for effect in node.take_told(ChangeEnded):
-            assert isinstance(effect, ChangeEnded)
-            return effect
-        world.advance(20)
-    raise AssertionError("no answer")
-
-
-def epoch(node: Node) -> tuple[int, str]:
-    view = node.replica.view()
-    return view.epoch, view.epoch_id
-
-
-def test_the_last_of_two_goes_on_when_a_person_says_so() -> None:
+def test_the_last_of_two_goes_on_after_a_forced_promotion() -> None:
     world = World("ab")
     world.elect("a").propose(b"one")
     world.settle()
@@ -45,7 +31,7 @@ def test_the_last_of_two_goes_on_when_a_person_says_so() -> None:
     assert world.committed("b") == [b"one", b"two"]
 
 
-def test_the_dead_come_back_as_learners_and_their_surplus_is_set_aside() -> None:
+def test_brokers_named_as_dead_come_back_as_learners_and_their_surplus_is_set_aside() -> None:
     world = World("abc")
     root = world.elect("a")
     world.isolate("a", "b")
@@ -104,7 +90,7 @@ def all_in_doubt() -> World:
     return world
 
 
-def test_if_all_are_in_doubt_a_person_says_whose_store_holds() -> None:
+def test_if_all_are_in_doubt_a_forced_promotion_chooses_the_store() -> None:
     world = all_in_doubt()
     assert promote(world, "c", "ab").done
     root = world.elect("c")
@@ -116,22 +102,6 @@ def test_if_all_are_in_doubt_a_person_says_whose_store_holds() -> None:
     root.propose(b"two")
     world.settle()
     assert world.committed("a") == [b"one", b"two"]
-
-
-def test_one_in_doubt_with_an_older_log_is_not_promoted() -> None:
-    world = World("abc")
-    root = world.elect("a")
-    world["c"].crash()
-    root.propose(b"newer")
-    world.settle()
-    for name in "abc":
-        if name != "c":
-            world[name].crash()
-        world[name].store.doubtful = True
-    for name in "abc":
-        world[name].start()
-    world.advance(2_000)
-    assert not promote(world, "c", "ab").done
 
 
 def test_survivors_elect_the_promoted_one_by_the_new_set() -> None:
@@ -146,57 +116,6 @@ def test_survivors_elect_the_promoted_one_by_the_new_set() -> None:
     world["d"].propose(b"two")
     world.settle()
     assert world.committed("e")[-1:] == world.committed("d")[-1:] == [b"two"]
-
-
-def test_it_is_refused_if_one_of_the_dead_answers() -> None:
-    world = World("abcde")
-    root = world.elect("a")
-    for name in "cd":
-        world[name].crash()
-    root.crash()
-    world.advance(2_000)
-    answer = promote(world, "b", "acde")
-    assert not answer.done and "e is not dead" in answer.text
-
-
-def test_it_is_refused_while_a_root_is_heard() -> None:
-    world = World("abc")
-    world.elect("a")
-    assert not promote(world, "b", "ac").done
-    assert not promote(world, "a", "bc").done
-
-
-def test_it_is_refused_if_a_survivor_has_a_newer_log() -> None:
-    world = World("abcde")
-    root = world.elect("a")
-    world.isolate("e")
-    root.propose(b"only on d")
-    world.settle()
-    for name in "abc":
-        world[name].crash()
-    world.heal()
-    world.advance(2_000)
-    answer = promote(world, "e", "abc")
-    assert not answer.done and "d has a newer log" in answer.text
-    assert promote(world, "d", "abc").done
-
-
-@pytest.mark.parametrize(("name", "dead", "epoch_id"), [("b", "z", "x"), ("b", "ab", "x"), ("b", "a", "")])
-def test_what_cannot_be_meant_is_refused(name: str, dead: str, epoch_id: str) -> None:
-    world = World("ab")
-    world.elect("a").crash()
-    world.advance(2_000)
-    assert not promote(world, name, dead, epoch_id).done
-
-
-def test_an_empty_broker_is_not_promoted() -> None:
-    world = World("ab")
-    world.elect("a").crash()
-    world["b"].crash()
-    world["b"].store.wipe()
-    world["b"].start()
-    world.advance(2_000)
-    assert not promote(world, "b", "a").done
 
 
 def test_two_sides_that_were_both_promoted_never_merge_by_themselves() -> None:
@@ -233,7 +152,7 @@ def split_alarms(node: Node) -> list[bool]:
     return [one.raised for one in node.told if isinstance(one, Alarm) and one.kind is AlarmKind.SPLIT_EPOCHS]
 
 
-def test_a_higher_epoch_wins_and_the_other_side_keeps_what_it_wrote_aside() -> None:
+def test_a_higher_epoch_wins_and_the_other_side_keeps_its_entries_aside() -> None:
     """Both sides of a split are promoted, and then the left one once more: on healing the right one follows it."""
     world = World("abc")
     world.elect("a")
@@ -248,7 +167,7 @@ def test_a_higher_epoch_wins_and_the_other_side_keeps_what_it_wrote_aside() -> N
     world.elect("a").propose(b"left")
     world.settle()
     world["a"].disk_works = False
-    world["a"].replica.resign("for the sake of the story")
+    world["a"].replica.step_down("for the sake of the story")
     world["a"].do_effects()
     world["a"].replica.promote([], "left again")
     world["a"].do_effects()
@@ -285,21 +204,101 @@ def test_the_old_root_that_was_only_cut_off_follows_the_new_epoch() -> None:
 
 
 def test_survivors_whose_log_is_overtaken_still_elect_the_new_epochs_root() -> None:
-    """c, who has missed everything, is promoted, and nobody is declared dead; then it restarts."""
-    world = World("abc")
+    """e and f, who are left beside the promoted d, are so far behind that they set their stores aside; then all three
+    restart."""
+    world = World("abcdef", settings=ReplicaSettings(tail_bytes=1))
     root = world.elect("a")
-    world.isolate("c")
-    root.propose(b"old")
-    world.advance(3_000)
-    assert promote(world, "c", "").done
-    world.heal()
-    world.elect("c")
-    world.advance(2_000)
-    assert [world.committed(name) for name in "abc"] == [[]] * 3
+    root.propose(b"of all")
+    world.settle()
+    world.isolate("e", "f")
+    root.propose(b"of four")
+    world.advance(1_000)
     for name in "abc":
         world[name].crash()
-    for name in "abc":
+    world["d"].store.compact(world["d"].replica.commit_index)
+    world.heal()
+    world.advance(3_000)
+    assert promote(world, "d", "abc").done
+    world.elect("d")
+    world.advance(2_000)
+    assert all(world[name].store.durable.aside for name in "ef")
+    for name in "def":
+        world[name].crash()
+    for name in "def":
         world[name].start()
     world.elect().propose(b"new")
     world.advance(1_000)
-    assert [world.committed(name) for name in "abc"] == [[b"new"]] * 3
+    assert all(world.committed(name)[-1:] == [b"new"] for name in "def")
+
+
+def test_a_store_of_the_same_epoch_that_is_set_aside_leaves_its_broker_in_doubt() -> None:
+    """c is started as a secondary, sets its store aside, and is a primary once more: what it acknowledged is gone."""
+    world = World("abc")
+    root = world.elect("a")
+    root.propose(b"one")
+    world.settle()
+    node = world["c"]
+    node.crash()
+    node.observer = True
+    node.start()
+    while not node.store.durable.aside:
+        assert node.disk_step() or node.receive() or root.receive() or root.disk_step()
+    node.crash()
+    node.observer = False
+    node.start()
+    assert node.replica.view().joining
+
+
+def test_a_new_epoch_is_higher_than_each_that_a_survivor_knows() -> None:
+    """e is promoted, f learns that there is an epoch, and e is lost. g, which does not know of it, is promoted next."""
+    world = World("abcdefg")
+    world.elect("a")
+    for name in "abcd":
+        world[name].crash()
+    world.advance(3_000)
+    with hears_only(world, f=(Probe, AskVote), g=(Probe,)):
+        assert promote(world, "e", "abcd", "first").done
+        world.settle()
+        world["e"].crash()
+    assert (epoch(world["f"]), epoch(world["g"])) == ((1, "first"), (0, ""))
+    with hears_only(world, g=(ProbeAnswer,)):
+        assert promote(world, "g", "abcde", "second").done
+    world.elect()
+    assert epoch(world["f"]) == epoch(world["g"]) == (2, "second")
+
+
+def test_a_survivor_that_is_promoted_next_begins_a_newer_epoch() -> None:
+    """d is promoted, and lost before e knows that its epoch has begun. e is promoted in its place, and d comes
+    back."""
+    world = World("abcde")
+    world.elect("a")
+    for name in "abc":
+        world[name].crash()
+    world.advance(3_000)
+    with hears_only(world, e=(Probe,)):
+        assert promote(world, "d", "abc", "first").done
+        world["d"].crash()
+    world["e"].crash()
+    world["e"].start()
+    assert epoch(world["e"]) == (0, "")
+    world.advance(3_000)
+    assert promote(world, "e", "abcd", "second").done
+    world.elect("e").propose(b"new")
+    world["d"].start()
+    world.advance(3_000)
+    assert epoch(world["d"]) == epoch(world["e"]) == (2, "second")
+    assert world.committed("d") == world.committed("e") == [b"new"]
+
+
+@contextmanager
+def hears_only(world: World, **kinds: tuple[type[ReplicaMessage], ...]) -> Iterator[None]:
+    """No other messages get to these brokers."""
+    deliver = world.send
+
+    def send(sender: NodeName, peer: NodeName, message: ReplicaMessage) -> None:
+        if peer not in kinds or isinstance(message, kinds[peer]):
+            deliver(sender, peer, message)
+
+    world.send = send  # type: ignore[method-assign]
+    yield
+    world.send = deliver  # type: ignore[method-assign]

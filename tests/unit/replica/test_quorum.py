@@ -38,13 +38,13 @@ def test_a_commit_needs_half_and_as_many_copies_as_are_asked_for(count: int, min
 
 @pytest.mark.proves("R5")
 @given(sizes, st.integers(1, MEMBERS_MAX))
-def test_who_elects_shares_a_member_with_who_elects_commits_or_keeps(count: int, min_copies: int) -> None:
+def test_a_quorum_that_elects_shares_a_member_with_each_that_elects_or_commits(count: int, min_copies: int) -> None:
     for need in (quorum.elect_need(count), quorum.commit_need(count, min_copies), quorum.half(count)):
         assert quorum.elect_need(count) + need > count
 
 
 @given(st.lists(st.integers(0, 20), max_size=9), st.integers(1, 9))
-def test_what_so_many_have_reached(values: list[int], need: int) -> None:
+def test_reached_by_is_the_highest_value_that_enough_have_reached(values: list[int], need: int) -> None:
     reached = [value for value in values if sum(other >= value for other in values) >= need]
     assert quorum.reached_by(values, need) == max(reached, default=-1)
 
@@ -73,7 +73,8 @@ def test_a_commit_index_is_the_last_that_some_group_of_each_set_holds(
 
 @given(name_sets, name_sets)
 def test_old_joint_and_new_sets_never_decide_past_each_other(old: list[NodeName], new: list[NodeName]) -> None:
-    """Whoever commits under one of the three shares a member with whoever elects under the one before or after."""
+    """Each quorum that commits under one of the three shares a member with each quorum that elects under the one before
+    or after."""
     before, joint, after = membership(old, []), membership(old, new), membership(new, [])
     everybody = sorted({*old, *new})
     groups = [set(group) for size in range(len(everybody) + 1) for group in combinations(everybody, size)]

@@ -9,7 +9,7 @@ import pytest
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import limits, progress, tail, votes
 from pandomq.replica.effects import Alarm, AlarmKind, Committed, Received, Serve
-from pandomq.replica.progress import Phase, Progress, Transfer
+from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
 from pandomq.replica.replica import NotRoot
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
@@ -45,7 +45,7 @@ def test_two_backups_are_enough_while_the_roots_own_disk_is_slow() -> None:
     assert root.replica.commit_index == before + 1
 
 
-def test_what_enough_have_received_is_told_before_it_is_committed() -> None:
+def test_entries_that_enough_have_received_are_reported_before_the_commit() -> None:
     world = World("abc")
     root = world.elect("a")
     world.advance(1_000)
@@ -61,7 +61,7 @@ def test_what_enough_have_received_is_told_before_it_is_committed() -> None:
     assert root.told[-1] == Committed(index)
 
 
-def test_nothing_is_told_as_received_that_nobody_waits_for() -> None:
+def test_entries_without_a_waiting_confirm_are_not_reported_as_received() -> None:
     world = World("abc")
     root = world.elect("a")
     root.told.clear()
@@ -133,7 +133,7 @@ def test_a_surplus_tail_is_cut_to_the_logs_truth() -> None:
     assert world["a"].store.durable.aside == [], "nobody was told of the tail, so it is not kept"
 
 
-def test_who_is_cutting_its_log_does_not_stand_until_it_is_cut() -> None:
+def test_a_broker_that_is_cutting_its_log_does_not_stand_until_it_is_cut() -> None:
     """A root would write where the disk may still have what was to go."""
     world = World("abc")
     world.elect("a")
@@ -181,7 +181,7 @@ def test_appends_follow_each_other_without_waiting_within_a_window() -> None:
 
 
 def test_a_slow_backup_leaves_the_in_sync_set_and_catches_up_from_disk() -> None:
-    """D13: it costs a bounded window, and nobody waits for it."""
+    """D13: it costs a bounded window, and no commit waits for it."""
     world = World("abc")
     root = world.elect("a")
     world.advance(500)
@@ -211,7 +211,7 @@ def test_publishers_are_held_back_when_nothing_gets_committed() -> None:
         assert not root.replica.holds_back
 
 
-def test_backups_learn_at_once_what_is_committed() -> None:
+def test_backups_learn_the_commit_index_at_once() -> None:
     world = World("abc")
     root = world.elect("a")
     world.advance(500)
@@ -257,7 +257,7 @@ def test_losses_doubles_and_reorderings_do_no_harm() -> None:
     assert [world.committed(name) for name in "abc"] == [[str(number).encode() for number in range(60)]] * 3
 
 
-def test_a_backup_that_lost_what_was_not_synced_gets_it_again() -> None:
+def test_a_backup_that_lost_unsynced_entries_gets_them_again() -> None:
     world = World("abc")
     root = world.elect("a")
     world["b"].disk_works = False
@@ -275,7 +275,7 @@ def test_a_backup_that_lost_what_was_not_synced_gets_it_again() -> None:
 def test_a_heartbeats_answer_does_not_begin_a_snapshot_anew() -> None:
     """A peer that waits for a snapshot answers heartbeats, too: with all it has, which is what the root knew."""
     peer = Progress(NodeName("c"), LogIndex(1))
-    peer.phase, peer.transfer = Phase.SNAPSHOT, Transfer(0)
+    peer.phase, peer.transfer = ProgressState.SNAPSHOT, SnapshotTransfer(0)
     peer.acknowledged(LogIndex(0), LogIndex(0), 1)
     assert peer.transfer is not None
     peer.acknowledged(LogIndex(7), LogIndex(7), 2)

@@ -77,7 +77,7 @@ def test_members_change_meanwhile(voters: str, drawn: list[Action]) -> None:
 
 @given(st.sampled_from(["ab", "abc", "abcd"]), actions([*FAULTS, *[Kind.PROMOTE, Kind.ISOLATE, Kind.ADVANCE] * 4]))
 @LIGHT
-def test_somebody_promotes_whom_he_likes(names: str, drawn: list[Action]) -> None:
+def test_arbitrary_forced_promotions_keep_the_laws_of_each_epoch(names: str, drawn: list[Action]) -> None:
     """Each epoch keeps the laws for itself; and if there is one highest, all end in it with one log."""
     with mock.patch.object(tail, "TAIL_ENTRIES_MAX", 3):
         world = World(names)

@@ -6,12 +6,12 @@ import pytest
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import tail
-from pandomq.replica.catching_up import Straggler
+from pandomq.replica.catching_up import LaggingPeer
 from pandomq.replica.completions import PieceTaken
 from pandomq.replica.effects import Alarm, AlarmKind, InstallSnapshot
 from pandomq.replica.limits import SNAPSHOT_PIECES_IN_FLIGHT_MAX
 from pandomq.replica.messages import SnapshotPiece, decode
-from pandomq.replica.progress import Phase, Progress, Transfer
+from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 
@@ -36,7 +36,7 @@ def behind(world: World, name: str = "c", count: int = 30) -> Node:
     return world[name]
 
 
-def test_a_backup_that_lags_past_compaction_gets_a_snapshot_and_what_followed() -> None:
+def test_a_backup_that_lags_past_compaction_gets_a_snapshot_and_the_entries_after_it() -> None:
     world = World("abc")
     late = behind(world)
     late.start()
@@ -196,7 +196,7 @@ def deliver(world: World, late: Node, steps: int) -> list[int]:
     return numbers
 
 
-def test_who_reads_over_what_it_got_is_not_sent_all_of_it_again() -> None:
+def test_a_broker_that_installs_a_snapshot_is_not_sent_all_of_it_again() -> None:
     world = World("abc")
     late = behind(world)
     begin_transfer(world, late)
@@ -228,28 +228,28 @@ def test_a_transfer_goes_on_where_a_link_broke() -> None:
     assert world.committed("c") == world.committed("a")
 
 
-def test_what_a_straggler_needs_is_known() -> None:
+def test_the_needs_of_a_lagging_peer_are_known() -> None:
     world = World("abc")
     late = behind(world)
     root = world["a"].replica
     # It is away, perhaps only for a moment.
-    assert root.stragglers == [Straggler(NodeName("c"), LogIndex(3), reads_log=False)]
+    assert root.lagging_peers == [LaggingPeer(NodeName("c"), LogIndex(3), reads_log=False)]
     late.start()
-    seen: set[Straggler] = set()
+    seen: set[LaggingPeer] = set()
     for _ in range(3_000):
         deliver(world, late, 1)
-        seen.update(root.stragglers)
+        seen.update(root.lagging_peers)
     snapshot_index = world["a"].store.durable.snapshot_index
-    assert Straggler(NodeName("c"), LogIndex(snapshot_index + 1), reads_log=False) in seen
-    assert root.stragglers == []
+    assert LaggingPeer(NodeName("c"), LogIndex(snapshot_index + 1), reads_log=False) in seen
+    assert root.lagging_peers == []
 
 
 def test_an_answer_to_a_heartbeat_does_not_end_a_transfer() -> None:
     peer = Progress(NodeName("c"), LogIndex(5))
-    peer.phase, peer.transfer = Phase.SNAPSHOT, Transfer(0)
+    peer.phase, peer.transfer = ProgressState.SNAPSHOT, SnapshotTransfer(0)
     # It has all that comes before the entry that is gone, as it had when the transfer began.
     peer.acknowledged(LogIndex(4), LogIndex(4), round_=1)
-    assert peer.phase is Phase.SNAPSHOT and peer.transfer is not None
+    assert peer.phase is ProgressState.SNAPSHOT and peer.transfer is not None
     peer.acknowledged(LogIndex(9), LogIndex(9), round_=2)
     assert peer.next_index == 10 and peer.transfer is None
 

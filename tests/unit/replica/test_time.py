@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pandomq.journal.journal import Journal
+from pandomq.replica.limits import GREETING_MS
 from pandomq.replica.ports import LogPort
 from pandomq.replica.settings import ReplicaSettings
 from tests.unit.replica.world import World
@@ -49,6 +50,27 @@ def test_deadlines_are_enough_for_a_takeover() -> None:
     world.isolate(old.name)
     advance_by_deadlines(world, 8_000)
     assert [node is old for node in world.roots] == [False]
+
+
+def greet(world: World, name: str, cluster_ms: int) -> int | None:
+    """Returns the cluster's time in broker a after greetings of another one, which contain no more about it then."""
+    replica = world[name].replica
+    replica.know_time(cluster_ms - world.now_ms)
+    world.advance(GREETING_MS)
+    replica.know_time(None)
+    return world["a"].replica.told_ahead_ms
+
+
+def test_a_greeting_of_a_broker_that_knows_only_an_older_time_takes_nothing_back() -> None:
+    world = World("abc")
+    world.advance(1_000)
+    hour_ms = 3_600_000
+    told = greet(world, "b", 10 * hour_ms)
+    assert told is not None
+    again = greet(world, "c", 8 * hour_ms)
+    assert again == told
+    last = greet(world, "c", 11 * hour_ms)
+    assert last is not None and last > told + hour_ms // 2
 
 
 def test_a_clock_that_goes_back_is_a_bug() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, WINDOW_BYTES_FIRST, WINDOW_BYTES_MIN
-from pandomq.replica.progress import Phase, Progress
+from pandomq.replica.progress import Progress, ProgressState
 
 DELAY_MS = 250
 
 
 def streaming(in_flight_bytes: int) -> Progress:
     peer = Progress(NodeName("n2"), LogIndex(1))
-    peer.phase = Phase.STREAMING
+    peer.phase = ProgressState.STREAMING
     peer.sent(LogIndex(1), in_flight_bytes, 1)
     return peer
 
@@ -26,7 +26,7 @@ def test_a_window_that_is_used_grows_with_each_answer_in_time_up_to_a_limit() ->
     assert sizes[-1] == IN_FLIGHT_BYTES_MAX
 
 
-def test_one_that_is_not_used_stays_as_it_is() -> None:
+def test_a_window_that_is_not_used_stays_as_it_is() -> None:
     peer = streaming(WINDOW_BYTES_FIRST // 2 - 1)
     peer.answered(999, 1_000, DELAY_MS)
     assert peer.window_bytes == WINDOW_BYTES_FIRST
@@ -42,7 +42,7 @@ def test_late_answers_narrow_it_down_to_a_limit_and_not_below() -> None:
     assert peer.has_room
 
 
-def test_what_was_sent_before_the_last_change_says_nothing() -> None:
+def test_late_answers_from_before_the_last_change_do_not_narrow_the_window() -> None:
     """A whole window of late answers to one burst is one reason to narrow it, not many."""
     peer = streaming(IN_FLIGHT_BYTES_MAX)
     for late_ms in (300, 320, 340, 360):

@@ -21,14 +21,14 @@ from pandomq.replica.effects import (
     MembersChanged,
     PrepareHandOver,
     Received,
-    Resigned,
     RoleChanged,
     Send,
     Serve,
+    SteppedDown,
 )
 from pandomq.replica.excerpts import Excerpts
 from pandomq.replica.membership import Member
-from pandomq.replica.messages import Message, decode, encode
+from pandomq.replica.messages import ReplicaMessage, decode, encode
 from pandomq.replica.replica import Replica, first_state
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
@@ -78,7 +78,7 @@ class Node:
             match effect:
                 case Send(peer, message):
                     self.world.send(self.name, peer, message)
-                case Committed() | Received() | RoleChanged() | Serve() | Resigned() | Alarm():
+                case Committed() | Received() | RoleChanged() | Serve() | SteppedDown() | Alarm():
                     self.told.append(effect)
                     self.world.checkers.told(self, effect)
                 case MembersChanged() | ChangeEnded():
@@ -189,7 +189,7 @@ class World:
                     node.replica.connected(peer)
                     node.do_effects()
 
-    def send(self, sender: NodeName, peer: NodeName, message: Message) -> None:
+    def send(self, sender: NodeName, peer: NodeName, message: ReplicaMessage) -> None:
         node = self.nodes.get(peer)
         if node is not None and node.up and (sender, peer) not in self.cut_links:
             node.inbox.append((sender, encode(message)))
@@ -236,7 +236,7 @@ class World:
                 node.tick()
             self.settle()
 
-    # What there is.
+    # The state.
 
     @property
     def roots(self) -> list[Node]:
@@ -256,9 +256,9 @@ class World:
                     node.tick()
         raise AssertionError("no root")
 
-    def resign(self) -> None:
+    def step_down(self) -> None:
         root = self.roots[0]
-        root.replica.resign("asked to")
+        root.replica.step_down("asked to")
         root.do_effects()
 
     def elect(self, name: str | None = None) -> Node:
@@ -283,7 +283,7 @@ class World:
         return " ".join(f"{node.name}={node.role.value if node.role else 'down'}" for node in self.nodes.values())
 
     def log(self, name: str) -> list[bytes]:
-        """What the brokers wrote, on this disk."""
+        """Returns the payloads that the brokers wrote, on this disk."""
         return [entry.payload for entry in self[name].store.durable.entries if entry.payload[:1] < b"\x80"]
 
     def committed(self, name: str) -> list[bytes]:

@@ -16,7 +16,10 @@ def test_the_longest_is_kept_and_a_long_one_logged(caplog: pytest.LogCaptureFixt
     view = passes.view()
     assert (view.count, view.longest_s) == (3, 2 * LONG_S)
     assert view.total_s == pytest.approx(0.5 + 2 * LONG_S)
-    assert [record.message for record in caplog.records] == ["for 1.0 s this broker was busy, and heard nobody"]
+    assert [record.message for record in caplog.records] == [
+        "this broker was busy for 1.0 s and handled no input meanwhile; a root of several brokers steps down "
+        "when it is busy for longer than lease_ms"
+    ]
 
 
 def test_the_next_may_begin_before_the_last_has_ended() -> None:

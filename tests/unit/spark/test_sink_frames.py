@@ -1,4 +1,4 @@
-"""What the sink's frames say, read by another definition of AMQP."""
+"""The content of the sink's frames, read by another definition of AMQP."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ def test_parts_stay_small_however_small_the_rows() -> None:
     ("batch", "complaint"),
     [
         (table(body=(pa.binary(), [b"", None])), "body is null"),
-        (table(body=(pa.binary(), [b"x" * PART_BYTES_MAX])), "a body of 8388608 bytes"),
-        (table(body=(pa.binary(), [b""]), routing_key=(pa.string(), ["é" * 128])), "routing_key of 256 bytes"),
+        (table(body=(pa.binary(), [b"x" * PART_BYTES_MAX])), "a body has 8388608 bytes"),
+        (table(body=(pa.binary(), [b""]), routing_key=(pa.string(), ["é" * 128])), "routing_key has 256 bytes"),
     ],
 )
-def test_what_cannot_be_said_is_refused(batch: pa.RecordBatch, complaint: str) -> None:
+def test_rows_that_cannot_be_encoded_are_refused(batch: pa.RecordBatch, complaint: str) -> None:
     with pytest.raises(BadRow, match=complaint):
         list(FrameEncoder("e").parts([batch]))
 
@@ -122,12 +122,12 @@ def test_what_cannot_be_said_is_refused(batch: pa.RecordBatch, complaint: str) -
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("colour", "red", "no property 'colour': there are content_type"),
-        ("headers", "x", "no property 'headers'"),
-        ("priority", "256", "priority '256': a number up to 255"),
-        ("delivery_mode", "-1", "delivery_mode '-1': a number up to 2"),
-        ("timestamp", "yesterday", "timestamp 'yesterday': seconds since 1970"),
-        ("type", "t" * 256, "type of 256 bytes"),
+        ("colour", "red", "property 'colour' does not exist: expected one of content_type"),
+        ("headers", "x", "property 'headers' does not exist"),
+        ("priority", "256", "priority is '256': expected a number of at most 255"),
+        ("delivery_mode", "-1", "delivery_mode is '-1': expected a number of at most 2"),
+        ("timestamp", "yesterday", "timestamp is 'yesterday': expected seconds since 1970"),
+        ("type", "t" * 256, "type has 256 bytes"),
     ],
 )
 def test_a_property_that_makes_no_sense_is_refused(name: str, value: str, complaint: str) -> None:
@@ -140,5 +140,5 @@ def test_headers_that_do_not_fit_are_refused_by_name() -> None:
     kind = pa.map_(pa.string(), pa.string())
     with pytest.raises(BadRow, match="field name of 256 bytes"):
         list(FrameEncoder("e").parts([table(body=(pa.binary(), [b""]), headers=(kind, [[("n" * 256, "")]]))]))
-    with pytest.raises(BadRow, match="must fit in a frame"):
+    with pytest.raises(BadRow, match="they are limited to a frame"):
         list(FrameEncoder("e").parts([table(body=(pa.binary(), [b""]), headers=(kind, [[("n", "v" * 200_000)]]))]))

@@ -1,4 +1,4 @@
-"""What a write may be told, and what it says when it cannot be done."""
+"""The options of a write, and its error messages."""
 
 from __future__ import annotations
 
@@ -46,14 +46,16 @@ def test_a_password_is_not_shown() -> None:
     ("options", "complaint"),
     [
         ({"exchange": "e"}, "option url is missing"),
-        ({"url": "amqp://h"}, "option exchange, or stream, is missing"),
-        ({**PLACE, "stream": "s"}, "options exchange and stream exclude each other"),
+        ({"url": "amqp://h"}, "option exchange or stream is missing"),
+        ({**PLACE, "stream": "s"}, "options exchange and stream cannot be combined: give one of them"),
         ({"url": "amqp://h", "stream": "s", "routingKey": "k"}, "routingKey is for an exchange"),
-        ({**PLACE, "routingKey": "k" * 256}, "option routingKey of 256 bytes"),
-        ({**PLACE, "deliveryMode": "3"}, "delivery_mode '3': a number up to 2"),
-        ({**PLACE, "writeId": "w"}, "writeId and batch go together"),
+        ({**PLACE, "routingKey": "k" * 256}, "option routingKey has 256 bytes"),
+        ({**PLACE, "deliveryMode": "3"}, "delivery_mode is '3': expected a number of at most 2"),
+        ({**PLACE, "writeId": "w"}, "writeId and batch must be given together"),
         ({**PLACE, "writeId": "a b", "batch": "1"}, "option writeId"),
         ({**PLACE, "writeId": "w", "batch": "-1"}, "option batch"),
+        ({**PLACE, "unroutable": "drop"}, "expected fail, count or ignore"),
+        ({"url": "amqp://h", "stream": "s", "unroutable": "fail"}, "option unroutable is for an exchange"),
         ({**PLACE, "exchnage": "e"}, "unknown option exchnage"),
     ],
 )
@@ -72,14 +74,14 @@ def test_columns_that_can_be_published(columns: dict[str, DataType]) -> None:
     ("columns", "complaint"),
     [
         ({"routing_key": TEXT}, "column body is missing among routing_key"),
-        ({"body": IntegerType()}, "column body is int: it should be binary or string"),
-        ({"body": OCTETS, "routing_key": OCTETS}, "column routing_key is binary: it should be string"),
-        ({"body": OCTETS, "headers": MapType(TEXT, ArrayType(TEXT))}, "column headers is map<string,array<string>>"),
-        ({"body": OCTETS, "headers": TEXT}, "column headers is string: it should be map"),
-        ({"body": OCTETS, "properties": MapType(TEXT, IntegerType())}, "column properties is map<string,int>"),
+        ({"body": IntegerType()}, "column 'body' is int: expected binary or string"),
+        ({"body": OCTETS, "routing_key": OCTETS}, "column 'routing_key' is binary: expected string"),
+        ({"body": OCTETS, "headers": MapType(TEXT, ArrayType(TEXT))}, "column 'headers' is map<string,array<string>>"),
+        ({"body": OCTETS, "headers": TEXT}, "column 'headers' is string: expected map"),
+        ({"body": OCTETS, "properties": MapType(TEXT, IntegerType())}, "column 'properties' is map<string,int>"),
         (
             {"body": OCTETS, "offset": LongType()},
-            "column offset has no meaning for an exchange: select among body, routing_key",
+            "column 'offset' has no meaning for an exchange: select among body, routing_key",
         ),
     ],
 )
@@ -89,7 +91,7 @@ def test_columns_that_cannot_be_published_are_named(columns: dict[str, DataType]
 
 
 def test_a_stream_is_reached_by_its_name_alone() -> None:
-    with pytest.raises(BadColumn, match="a stream is reached by its name"):
+    with pytest.raises(BadColumn, match="rows reach a stream by its name"):
         batch_writer({"url": "amqp://h", "stream": "s"}, schema(WHOLE), False)
 
 

@@ -19,10 +19,10 @@ from pandomq.methods import (
     Method,
 )
 from pandomq.wire.codec import decode_method, encode_frame
-from pandomq.wire.connection import Connection, Scanner
+from pandomq.wire.connection import Connection, FrameScanner
 from pandomq.wire.inputs import Faulted, Input, Login, OpenVhost, PeerClosed
 from pandomq.wire.offer import Offer
-from pandomq.wire.states import State
+from pandomq.wire.states import ConnectionState
 
 HEADER = b"AMQP\x00\x00\x09\x01"
 GUEST = b"\0guest\0guest"
@@ -75,7 +75,7 @@ def body_frame(payload: bytes) -> bytes:
 
 
 def new_connection(
-    offer: Offer = OFFER, now_ms: int = 0, make_scanner: Callable[[int, int], Scanner] = TinyScanner
+    offer: Offer = OFFER, now_ms: int = 0, make_scanner: Callable[[int, int], FrameScanner] = TinyScanner
 ) -> Connection:
     return Connection(offer, make_scanner, now_ms)
 
@@ -144,7 +144,7 @@ def running(
     return connection
 
 
-def in_state(connection: Connection, state: State) -> bool:
+def in_state(connection: Connection, state: ConnectionState) -> bool:
     """Asked by a function, lest the type checker believe that a state stays as it was."""
     return connection.state is state
 
@@ -157,12 +157,12 @@ def fault_in(inputs: list[Input]) -> ConnectionFault:
 
 
 def entries(run: Any) -> list[Any]:
-    """What a run consists of; where runs are cut depends on where reads were."""
+    """Returns the elements of a run; the ends of runs depend on the ends of reads."""
     return [run[position] for position in range(len(run))]
 
 
 class Conversation(NamedTuple):
-    """What came of a stream of octets, comparable: who says what, in order."""
+    """The result of a stream of octets, comparable: the events of both sides, in order."""
 
     inputs: list[Any]
     octets: bytes
@@ -171,7 +171,7 @@ class Conversation(NamedTuple):
 def converse(
     pieces: list[bytes],
     let_in: Callable[[Login], bool] = lambda _: True,
-    make_scanner: Callable[[int, int], Scanner] = TinyScanner,
+    make_scanner: Callable[[int, int], FrameScanner] = TinyScanner,
 ) -> Conversation:
     """Feeds the pieces to a new connection and answers as a broker does that lets everybody in."""
     connection = new_connection(make_scanner=make_scanner)

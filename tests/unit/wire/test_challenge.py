@@ -10,7 +10,7 @@ from pandomq.wire.connection import Connection
 from pandomq.wire.inputs import Faulted, Login, Secured
 from pandomq.wire.offer import Agreed, Offer
 from pandomq.wire.sasl import CLUSTER
-from pandomq.wire.states import State
+from pandomq.wire.states import ConnectionState
 from tests.unit.wire.peer import HEADER, TinyScanner
 
 NOW_MS = 1_700_000_000_000
@@ -38,7 +38,7 @@ def test_a_challenge_and_its_answer() -> None:
     assert isinstance(said(connection), ConnectionTune)
 
 
-def test_there_may_be_another() -> None:
+def test_a_second_challenge_may_follow() -> None:
     connection = challenged()
     connection.receive(encode_frame(0, ConnectionSecureOk(b"proven")))
     connection.data_to_send()
@@ -47,7 +47,7 @@ def test_there_may_be_another() -> None:
     assert connection.receive(encode_frame(0, ConnectionSecureOk(b"too"))) == [Secured(b"too")]
 
 
-def test_who_is_let_in_may_be_offered_something_else() -> None:
+def test_an_accepted_client_may_be_offered_another_proposal() -> None:
     connection = challenged()
     connection.receive(encode_frame(0, ConnectionSecureOk(b"proven")))
     connection.data_to_send()
@@ -69,9 +69,9 @@ def test_an_answer_to_no_challenge_is_a_fault() -> None:
     assert isinstance(fault, Faulted)
 
 
-def test_who_is_refused_hears_why_and_no_more() -> None:
+def test_a_refused_client_gets_the_challenge_and_no_more() -> None:
     connection = challenged()
     connection.hang_up()
     assert said(connection) == ConnectionSecure(b"prove it")
-    assert connection.state is State.CLOSED
+    assert connection.state is ConnectionState.CLOSED
     assert connection.receive(encode_frame(0, ConnectionSecureOk(b"proven"))) == []

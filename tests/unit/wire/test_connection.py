@@ -25,7 +25,7 @@ from pandomq.wire.codec import HEARTBEAT, encode_frame
 from pandomq.wire.connection import Connection
 from pandomq.wire.inputs import Faulted, Input, PeerClosed, UpdateSecret
 from pandomq.wire.offer import Agreed, Offer
-from pandomq.wire.states import TRANSITIONS, State
+from pandomq.wire.states import TRANSITIONS, ConnectionState
 from tests.unit.wire.peer import (
     HEADER,
     Run,
@@ -71,21 +71,21 @@ def test_methods_are_sent_on_their_channels() -> None:
         (b"\x01\x00\x01\x00\x00\x00\x05\x00\x5a\x00\x0a!\xce", 501),
     ],
 )
-def test_a_fault_comes_after_what_was_valid_and_ends_it(bad: bytes, code: int) -> None:
+def test_a_fault_comes_after_the_valid_inputs_and_ends_them(bad: bytes, code: int) -> None:
     connection = running()
     *valid, last = connection.receive(DECLARE + body_frame(b"a") + bad + DECLARE + body_frame(b"b"))
     expected: list[Any] = [MethodInput(1, QueueDeclare("q")), Run(b"a")]
     assert valid == expected
     assert isinstance(last, Faulted)
     assert last.fault.reply_code == code
-    assert in_state(connection, State.ENDING)
+    assert in_state(connection, ConnectionState.ENDING)
     assert connection.receive(DECLARE) == []
     assert connection.data_to_send() == b"", "the broker's replies to what was valid go first"
     connection.close(last.fault, 0)
     assert [type(method) for method in sent(connection)] == [ConnectionClose]
     assert connection.receive(DECLARE) == []
     connection.receive(CLOSE_OK)
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_fault_comes_after_what_was_valid_and_ends_it(bad: bytes, code: int) -
         (encode_frame(0, QueueDeclare("q")), (50, 10)),
     ],
 )
-def test_what_has_no_place_on_channel_0(octets: bytes, ids: tuple[int, int]) -> None:
+def test_methods_that_do_not_belong_on_channel_0_are_faults(octets: bytes, ids: tuple[int, int]) -> None:
     fault = fault_in(running().receive(octets))
     assert (fault.reply_code, fault.class_id, fault.method_id) == (504, *ids)
     assert fault.reply_text == "CHANNEL_ERROR - unexpected method in connection state running"
@@ -118,7 +118,7 @@ def test_the_peers_close_is_the_last_input() -> None:
     assert connection.data_to_send() == b""
     connection.confirm_close()
     assert connection.data_to_send() == CLOSE_OK
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
     assert connection.receive(DECLARE) == []
 
 
@@ -127,9 +127,9 @@ def test_the_brokers_close_discards_everything_until_close_ok() -> None:
     connection.close(connection_forced("going down"), 0)
     assert sent(connection) == [ConnectionClose(320, "CONNECTION_FORCED - going down", 0, 0)]
     assert connection.receive(DECLARE + body_frame(b"a") + HEARTBEAT + tune_ok()) == []
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
     assert connection.receive(body_frame(b"b") + CLOSE_OK + DECLARE) == []
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
     assert connection.data_to_send() == b""
 
 
@@ -149,9 +149,9 @@ def test_closes_that_cross_are_both_answered() -> None:
     sent(connection)
     assert connection.receive(CLOSE) == []
     assert connection.data_to_send() == CLOSE_OK
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
     connection.receive(CLOSE_OK)
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize("bad", [NO_FRAME, encode_frame(0, QueueDeclare("q")), encode_frame(0, ConnectionBlocked(""))])
@@ -162,9 +162,9 @@ def test_a_close_right_after_a_fault_is_answered_too(bad: bytes, cut: int) -> No
     connection.receive(CLOSE[cut:])
     connection.close(fault, 0)
     assert [type(method) for method in sent(connection)] == [ConnectionClose, ConnectionCloseOk]
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
     connection.receive(CLOSE_OK)
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 def test_a_close_that_is_itself_broken_is_no_close() -> None:
@@ -172,9 +172,9 @@ def test_a_close_that_is_itself_broken_is_no_close() -> None:
     connection.close(fault_in(connection.receive(CLOSE[:-1] + b"!")), 0)
     assert [type(method) for method in sent(connection)] == [ConnectionClose]
     connection.receive(CLOSE_OK[:-1] + b"!")
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
     connection.receive(CLOSE_OK)
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize("cut", range(len(CLOSE_OK) + 1))
@@ -183,7 +183,7 @@ def test_close_ok_is_found_when_frames_are_lost(cut: int) -> None:
     connection.close(fault_in(connection.receive(NO_FRAME + b"\x00" * 30)), 0)
     connection.receive(b"noise" + CLOSE_OK[:cut])
     connection.receive(CLOSE_OK[cut:])
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 def test_a_broker_fault_before_the_peers_close_sends_both() -> None:
@@ -202,7 +202,7 @@ def test_update_secret_is_the_brokers_to_answer() -> None:
     assert sent(connection) == [ConnectionUpdateSecretOk()]
 
 
-def test_blocked_is_told_to_those_who_want_to_know() -> None:
+def test_blocked_is_sent_to_clients_with_the_capability() -> None:
     connection = running()
     connection.block("low on memory")
     connection.unblock()
@@ -210,14 +210,14 @@ def test_blocked_is_told_to_those_who_want_to_know() -> None:
 
 
 @pytest.mark.parametrize("client_properties", [{}, {"capabilities": {"connection.blocked": False}}])
-def test_blocked_is_not_told_to_others(client_properties: dict[str, Any]) -> None:
+def test_blocked_is_not_sent_to_clients_without_the_capability(client_properties: dict[str, Any]) -> None:
     connection = running(client_properties)
     connection.block("low on memory")
     connection.unblock()
     assert connection.data_to_send() == b""
 
 
-def test_blocked_is_not_told_before_the_open_nor_after_the_end() -> None:
+def test_blocked_is_sent_neither_before_the_open_nor_after_the_end() -> None:
     early, late = new_connection(), running()
     late.close(connection_forced("x"), 0)
     late.data_to_send()
@@ -230,8 +230,10 @@ def test_blocked_is_not_told_before_the_open_nor_after_the_end() -> None:
 def test_every_transition_has_a_meaning() -> None:
     arrivals = {method for row in TRANSITIONS.values() for method in row}
     assert all(method.amqp_name.startswith("connection.") for method in arrivals)
-    assert State.CLOSED not in TRANSITIONS
-    assert {State.LOGIN, State.VHOST}.isdisjoint(TRANSITIONS), "these wait for the broker, not for the peer"
+    assert ConnectionState.CLOSED not in TRANSITIONS
+    assert {ConnectionState.LOGIN, ConnectionState.VHOST}.isdisjoint(TRANSITIONS), (
+        "these wait for the broker, not for the peer"
+    )
 
 
 def test_an_idle_connection_is_small() -> None:
@@ -262,5 +264,5 @@ def test_incomplete_messages_are_bounded() -> None:
     assert isinstance(faulted, Faulted)
     assert (faulted.fault.reply_code, faulted.fault.reply_text[:40]) == (
         506,
-        "RESOURCE_ERROR - incomplete messages tak",
+        "RESOURCE_ERROR - partly received message",
     )

@@ -24,7 +24,7 @@ from pandomq.methods import (
 from pandomq.wire.codec import HEARTBEAT, encode_frame
 from pandomq.wire.inputs import Input, Login, Misgreeted, OpenVhost, PeerClosed
 from pandomq.wire.offer import CAPABILITIES, Agreed, Offer
-from pandomq.wire.states import State
+from pandomq.wire.states import ConnectionState
 from tests.unit.wire.peer import (
     GUEST,
     HEADER,
@@ -46,7 +46,7 @@ from tests.unit.wire.peer import (
 )
 
 
-def test_start_says_who_we_are() -> None:
+def test_start_has_the_properties_of_the_broker() -> None:
     offer = Offer(version="1.2.3", cluster_name="grove", more={"root": "n1"}, mechanisms=("PLAIN",))
     connection = new_connection(offer)
     connection.receive(HEADER)
@@ -65,7 +65,7 @@ def test_another_protocol_is_answered_with_ours(header: bytes) -> None:
     connection = new_connection()
     assert connection.receive(header + b"more of it") == [Misgreeted(header)]
     assert connection.data_to_send() == HEADER
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
     assert connection.receive(HEADER + start_ok()) == []
     assert connection.data_to_send() == b""
 
@@ -74,13 +74,13 @@ def test_a_short_header_is_waited_for() -> None:
     connection = new_connection()
     assert connection.receive(b"XMQ") == []
     assert connection.data_to_send() == b""
-    assert in_state(connection, State.HEADER)
+    assert in_state(connection, ConnectionState.HEADER)
 
 
 def test_the_old_way_to_announce_0_9_is_understood() -> None:
     connection = new_connection()
     connection.receive(b"AMQP\x01\x01\x00\x09")
-    assert in_state(connection, State.STARTING)
+    assert in_state(connection, ConnectionState.STARTING)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_login_carries_user_and_password(mechanism: str, response: bytes) -> N
     connection = started()
     inputs = connection.receive(start_ok(mechanism, response))
     assert inputs == [Login(mechanism, UserName("guest"), b"guest", KNOWS_EVERYTHING)]
-    assert in_state(connection, State.LOGIN)
+    assert in_state(connection, ConnectionState.LOGIN)
     assert connection.accept_login() == []
     assert sent(connection) == [ConnectionTune(2047, 131072, 60)]
 
@@ -136,11 +136,11 @@ def test_a_login_that_makes_no_sense_is_met_with_silence(mechanism: str, respons
     assert fault.reply_code == code
     connection.close(fault, 0)
     assert connection.data_to_send() == b""
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "AMQPLAIN"])
-def test_a_refused_login_is_told_to_those_who_can_hear_it(mechanism: str) -> None:
+def test_a_refused_login_is_reported_to_clients_with_the_capability(mechanism: str) -> None:
     connection = started()
     response = GUEST if mechanism == "PLAIN" else encode_table({"LOGIN": "g", "PASSWORD": "p"})[4:]
     (login,) = connection.receive(start_ok(mechanism, response))
@@ -148,9 +148,9 @@ def test_a_refused_login_is_told_to_those_who_can_hear_it(mechanism: str) -> Non
     connection.refuse_login(login, 0)
     text = f"ACCESS_REFUSED - Login was refused using authentication mechanism {mechanism}."
     assert sent(connection) == [ConnectionClose(403, f"{text} For details see the broker logfile.", 0, 0)]
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
     assert connection.receive(encode_frame(0, ConnectionCloseOk())) == []
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_refused_login_is_silence_to_others(client_properties: dict[str, Any])
     assert isinstance(login, Login)
     connection.refuse_login(login, 0)
     assert connection.data_to_send() == b""
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_less_may_be_agreed_on(channel_max: int, frame_max: int, heartbeat: int)
     connection = logged_in()
     assert connection.receive(tune_ok(channel_max, frame_max, heartbeat)) == []
     assert connection.agreed == Agreed(channel_max, frame_max, heartbeat)
-    assert in_state(connection, State.OPENING)
+    assert in_state(connection, ConnectionState.OPENING)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_more_is_not_allowed(answer: dict[str, int], text: str) -> None:
     fault = fault_in(connection.receive(tune_ok(**answer) + open_vhost()))
     connection.close(fault, 0)
     assert sent(connection) == [ConnectionClose(530, f"NOT_ALLOWED - negotiated {text}", 10, 30)]
-    assert in_state(connection, State.CLOSING)
+    assert in_state(connection, ConnectionState.CLOSING)
 
 
 def test_an_offer_without_limits_takes_any_number() -> None:
@@ -207,7 +207,7 @@ def test_an_offer_without_limits_takes_any_number() -> None:
     assert connection.agreed.channel_max == 65535
 
 
-def test_the_scanner_keeps_to_what_was_agreed() -> None:
+def test_the_scanner_keeps_to_the_agreed_limits() -> None:
     made: list[TinyScanner] = []
 
     def make(frame_max: int, body_size_max: int) -> TinyScanner:
@@ -253,7 +253,7 @@ def test_before_the_login_nothing_is_explained(rubbish: bytes) -> None:
     fault = fault_in(connection.receive(rubbish + start_ok()))
     connection.close(fault, 0)
     assert connection.data_to_send() == b""
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_client_may_leave_before_it_opens(before: bytes) -> None:
     assert connection.receive(before + leaving + open_vhost()) == [PeerClosed(200, "bye")]
     connection.confirm_close()
     assert sent(connection) == [ConnectionCloseOk()]
-    assert in_state(connection, State.CLOSED)
+    assert in_state(connection, ConnectionState.CLOSED)
 
 
 def test_heartbeats_are_welcome_at_any_time() -> None:
@@ -295,7 +295,7 @@ def test_heartbeats_are_welcome_at_any_time() -> None:
     assert connection.receive(HEARTBEAT + tune_ok() + HEARTBEAT + open_vhost()) == [OpenVhost(VhostName("/"))]
 
 
-def test_what_was_sent_ahead_waits_for_the_answers() -> None:
+def test_frames_sent_ahead_wait_for_the_answers() -> None:
     connection = new_connection()
     ahead = body_frame(b"one") + encode_frame(1, ChannelOpen())
     inputs = connection.receive(HEADER + start_ok() + tune_ok() + open_vhost() + ahead)

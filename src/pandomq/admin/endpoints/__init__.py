@@ -1,1 +1,1 @@
-"""What the paths of the API mean, one module for each kind of object. `routes` says which path is which function."""
+"""The functions behind the API's paths, one module for each kind of object. `routes` maps paths to functions."""

@@ -1,7 +1,7 @@
 """Bindings: list, show, bind, unbind.
 
-A binding between two ends is named by its properties key, which a listing tells: the routing key, and a digest of the
-arguments if there are any.
+A binding between two ends is identified by its properties key, which is in a listing: the routing key, and a digest of
+the arguments if there are any.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from pandomq.admin.tables import list_rows
 from pandomq.methods import ExchangeBind, ExchangeUnbind, Method, QueueBind, QueueUnbind
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
     from pandomq.broker.views import BindingView
 
 
-async def list_all(call: Call) -> Encoded:
+async def list_all(call: HttpCall) -> Encoded:
     return await listed(call.request, await list_rows(call.tables.bindings, in_vhosts(call), call.query.unpaged()))
 
 
-async def list_between(call: Call) -> Encoded:
+async def list_between(call: HttpCall) -> Encoded:
     return await call.show_list(_between(call), binding_row)
 
 
-async def show(call: Call) -> Json:
+async def show(call: HttpCall) -> Json:
     return call.show(binding_row(_found(call)))
 
 
-async def bind(call: Call) -> Nothing:
+async def bind(call: HttpCall) -> Nothing:
     vhost = call.path["vhost"]
     source = short("exchange", exchange_of(call.path["source"]))
     routing_key = short("routing_key", call.text("routing_key", ""))
@@ -57,7 +57,7 @@ async def bind(call: Call) -> Nothing:
     return Nothing(201, {"location": location})
 
 
-async def unbind(call: Call) -> Nothing:
+async def unbind(call: HttpCall) -> Nothing:
     view = _found(call)
     method: Method
     if "queue" in call.path:
@@ -69,7 +69,7 @@ async def unbind(call: Call) -> Nothing:
     return deleted()
 
 
-def _between(call: Call) -> Iterator[BindingView]:
+def _between(call: HttpCall) -> Iterator[BindingView]:
     kind = "queue" if "queue" in call.path else "exchange"
     end = call.path["queue"] if kind == "queue" else exchange_of(call.path["destination"])
     for view in call.views.bindings_from(call.path["vhost"], exchange_of(call.path["source"])):
@@ -77,7 +77,7 @@ def _between(call: Call) -> Iterator[BindingView]:
             yield view
 
 
-def _found(call: Call) -> BindingView:
+def _found(call: HttpCall) -> BindingView:
     key = call.path["properties"]
     view = next((view for view in _between(call) if key in _keys(view)), None)
     if view is None:
@@ -86,6 +86,7 @@ def _found(call: Call) -> BindingView:
 
 
 def _keys(view: BindingView) -> tuple[str, str]:
-    """The properties key as a listing shows it, and without its escapes: clients differ in how often they escape it."""
+    """The properties key in the form of a listing, and without its escapes: clients differ in how often they escape
+    it."""
     key, tilde, digest = view.properties_key.partition("~")
     return view.properties_key, f"{unquote_plus(key)}{tilde}{digest}"

@@ -17,40 +17,40 @@ from pandomq.admin.scopes import check_owner, of_clients, of_consumers
 from pandomq.admin.tables import list_rows
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.node.view_records import LinkView
+    from pandomq.admin.call import HttpCall
+    from pandomq.node.views.records import LinkView
 
 DEFAULT_REASON: Final = "Closed via management plugin"
 
 
-async def list_connections(call: Call) -> Encoded:
+async def list_connections(call: HttpCall) -> Encoded:
     return await listed(call.request, await list_rows(call.tables.connections, of_clients(call), call.query))
 
 
-async def list_channels(call: Call) -> Encoded:
+async def list_channels(call: HttpCall) -> Encoded:
     return await listed(call.request, await list_rows(call.tables.channels, of_clients(call), call.query))
 
 
-async def list_consumers(call: Call) -> Encoded:
+async def list_consumers(call: HttpCall) -> Encoded:
     vhost = call.path.get("vhost")
     if vhost is not None and not call.views.has_vhost(vhost):
         raise not_found()
     return await listed(call.request, await list_rows(call.tables.consumers, of_consumers(call), call.query.unpaged()))
 
 
-async def show_connection(call: Call) -> Json:
+async def show_connection(call: HttpCall) -> Json:
     view = _found(call)
     rates = call.tables.connections.rates_of((view.name,))
     return call.show(connection_row(view, rates, call.services.settings.name))
 
 
-async def close_connection(call: Call) -> Nothing:
+async def close_connection(call: HttpCall) -> Nothing:
     view = _found(call, to_change=True)
     _close(call, view.name)
     return deleted()
 
 
-async def list_connections_of_user(call: Call) -> Encoded:
+async def list_connections_of_user(call: HttpCall) -> Encoded:
     user = _checked_user(call)
     views = (view for view in call.views.connections() if view.user == user)
     return await call.show_list(
@@ -64,7 +64,7 @@ async def list_connections_of_user(call: Call) -> Encoded:
     )
 
 
-async def close_connections_of_user(call: Call) -> Nothing:
+async def close_connections_of_user(call: HttpCall) -> Nothing:
     user = _checked_user(call, to_change=True)
     for view in list(call.views.connections()):
         if view.user == user:
@@ -72,13 +72,13 @@ async def close_connections_of_user(call: Call) -> Nothing:
     return deleted()
 
 
-async def list_channels_of_connection(call: Call) -> Encoded:
+async def list_channels_of_connection(call: HttpCall) -> Encoded:
     view = _found(call)
     node = call.services.settings.name
     return await call.show_list(call.views.channels(view.name), lambda channel: channel_row(channel, (), node))
 
 
-async def show_channel(call: Call) -> Json:
+async def show_channel(call: HttpCall) -> Json:
     connection, _, _number = call.path["channel"].removesuffix(")").rpartition(" (")
     view = next(
         (
@@ -100,7 +100,7 @@ async def show_channel(call: Call) -> Json:
     return call.show(channel_detail_row(view, node, consumers))
 
 
-def _found(call: Call, *, to_change: bool = False) -> LinkView:
+def _found(call: HttpCall, *, to_change: bool = False) -> LinkView:
     view = call.views.connection(call.path["connection"])
     if view is None:
         raise not_found()
@@ -108,13 +108,13 @@ def _found(call: Call, *, to_change: bool = False) -> LinkView:
     return view
 
 
-def _checked_user(call: Call, *, to_change: bool = False) -> str:
+def _checked_user(call: HttpCall, *, to_change: bool = False) -> str:
     check_owner(call, call.path["user"], to_change=to_change)
     return call.path["user"]
 
 
-def _close(call: Call, name: str) -> None:
-    # Headers come as Latin-1, whatever a client meant by them.
+def _close(call: HttpCall, name: str) -> None:
+    # Headers arrive as Latin-1, whatever encoding a client meant.
     reason = call.request.headers.get("x-reason", "").encode("latin-1").decode("utf-8", "replace")
     call.node.close_connection(name, reason or DEFAULT_REASON)
     call.services.wake()

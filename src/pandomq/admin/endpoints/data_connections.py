@@ -1,17 +1,17 @@
-"""Connections to this broker's data port: list. Ours: RabbitMQ's API has nothing like it."""
+"""Connections to this broker's data port: list. RabbitMQ's API has no equivalent."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
     from pandomq.admin.responses import Encoded
     from pandomq.node.data.views import DataConnectionView
 
 
-async def list_all(call: Call) -> Encoded:
-    """One's own, unless one may monitor."""
+async def list_all(call: HttpCall) -> Encoded:
+    """The user's own, or all with the tag for monitoring."""
     node, mine = call.services.settings.name, None if call.identity.monitors else call.identity.name
     views = [view for view in call.views.data.connections() if mine in (None, view.user)]
     return await call.show_list(sorted(views, key=lambda view: view.name), lambda view: _row(view, node))

@@ -1,4 +1,4 @@
-"""All that was declared, out of the broker and into it."""
+"""Export and import of all declarations."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pandomq.admin.responses import Encoded, Nothing, deleted, listed
 from pandomq.admin.table import Listing
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
 
 
-async def export(call: Call) -> Encoded:
+async def export(call: HttpCall) -> Encoded:
     return await listed(call.request, Listing(await export_definitions(call.views, _vhost(call))))
 
 
-async def import_(call: Call) -> Nothing:
+async def import_(call: HttpCall) -> Nothing:
     await import_definitions(call, _vhost(call))
     return deleted()
 
 
-def _vhost(call: Call) -> str | None:
+def _vhost(call: HttpCall) -> str | None:
     vhost = call.path.get("vhost")
     if vhost is not None and not call.views.has_vhost(vhost):
         raise not_found()

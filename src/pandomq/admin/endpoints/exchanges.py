@@ -14,21 +14,21 @@ from pandomq.admin.tables import list_rows
 from pandomq.methods import ExchangeDeclare, ExchangeDelete
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
     from pandomq.broker.views import ExchangeView
 
 DEFAULT_TYPE: Final = "direct"
 
 
-async def list_all(call: Call) -> Encoded:
+async def list_all(call: HttpCall) -> Encoded:
     return await listed(call.request, await list_rows(call.tables.exchanges, in_vhosts(call), call.query))
 
 
-async def show(call: Call) -> Json:
+async def show(call: HttpCall) -> Json:
     return call.show(exchange_detail_row(_found(call)))
 
 
-async def put(call: Call) -> Nothing:
+async def put(call: HttpCall) -> Nothing:
     vhost, name = call.path["vhost"], short("exchange", exchange_of(call.path["exchange"]))
     declare = ExchangeDeclare(
         exchange=name,
@@ -44,25 +44,25 @@ async def put(call: Call) -> Nothing:
     return created(new=new)
 
 
-async def delete(call: Call) -> Nothing:
+async def delete(call: HttpCall) -> Nothing:
     view = _found(call)
     async with call.client(view.vhost) as client:
         await client.ask(ExchangeDelete(exchange=view.name, if_unused=call.flag("if-unused")))
     return deleted()
 
 
-async def list_outgoing(call: Call) -> Encoded:
-    """Of an exchange that is not there, none: as RabbitMQ has it."""
+async def list_outgoing(call: HttpCall) -> Encoded:
+    """An empty list for an unknown exchange, as in RabbitMQ."""
     views = call.views.bindings_from(call.path["vhost"], exchange_of(call.path["exchange"]))
     return await call.show_list(views, binding_row)
 
 
-async def list_incoming(call: Call) -> Encoded:
+async def list_incoming(call: HttpCall) -> Encoded:
     views = call.views.bindings_to_exchange(call.path["vhost"], exchange_of(call.path["exchange"]))
     return await call.show_list(views, binding_row)
 
 
-def _found(call: Call) -> ExchangeView:
+def _found(call: HttpCall) -> ExchangeView:
     view = call.views.exchange(call.path["vhost"], exchange_of(call.path["exchange"]))
     if view is None:
         raise not_found()

@@ -1,6 +1,7 @@
-"""Metrics for Prometheus, under RabbitMQ's names where it has them, so that its dashboards and alerts go on working.
+"""Metrics for Prometheus, under RabbitMQ's names where they exist, so that its dashboards and alerts still work.
 
-/metrics names nobody and is open to all; /metrics/per-object names queues, and is for those who may monitor.
+/metrics contains no names and needs no login; /metrics/per-object names queues and queries, and needs the tag for
+monitoring.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from starlette.responses import Response
 from pandomq import __version__, kernel
 from pandomq.admin import process_facts
 from pandomq.admin.endpoints.cluster_metrics import add_cluster, add_passes, add_sync_times
-from pandomq.admin.endpoints.overview import RABBITMQ_VERSION
 from pandomq.admin.exposition import CONTENT_TYPE, COUNTER, GAUGE, Exposition
+from pandomq.node.clients.offers import IMPLEMENTATION, RABBITMQ_VERSION
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
     from pandomq.admin.queue_rows import QueueRow
     from pandomq.admin.totals import Sums
 
 _PROTOCOL: Final = {"protocol": "amqp091"}
+_UNROUTABLE: Final = "Messages of published staged batches that were not routed to any queue"
 
 _OF_QUEUES: Final[tuple[tuple[str, str, Callable[[Sums], int]], ...]] = (
     ("rabbitmq_queues", "Queues available", lambda sums: sums.queues),
@@ -64,7 +66,7 @@ _OF_EACH_QUEUE: Final[tuple[tuple[str, str, str, Callable[[QueueRow], int]], ...
     (
         "pandomq_queue_messages_delivered_total",
         COUNTER,
-        "Total number of messages that a queue has given out",
+        "Total number of messages delivered from a queue",
         lambda row: row.message_stats.deliver if row.message_stats else 0,
     ),
     (
@@ -76,7 +78,7 @@ _OF_EACH_QUEUE: Final[tuple[tuple[str, str, str, Callable[[QueueRow], int]], ...
 )
 
 
-async def metrics(call: Call) -> Response:
+async def metrics(call: HttpCall) -> Response:
     page = Exposition()
     sums = (await call.tables.totals.now()).all()
     _add_identity(page, call)
@@ -91,13 +93,16 @@ async def metrics(call: Call) -> Response:
     return _answer(page)
 
 
-async def per_object(call: Call) -> Response:
+async def per_object(call: HttpCall) -> Response:
     page = Exposition()
     entries = await call.tables.queues.entries()
     labels: list[Mapping[str, str]] = [{"vhost": entry.row.vhost, "queue": entry.row.name} for entry in entries]
     for name, kind, text, value in _OF_EACH_QUEUE:
         values = (value(entry.row) for entry in entries)
         await page.add_slices(name, kind, text, zip(labels, values, strict=True))
+    by_query = call.views.producers.staged().unroutable_by_query
+    samples = [({"vhost": vhost, "query": query}, count) for (vhost, query), count in by_query.items()]
+    page.add_all("pandomq_staged_unroutable_total", COUNTER, _UNROUTABLE, samples)
     return _answer(page)
 
 
@@ -105,14 +110,14 @@ def _answer(page: Exposition) -> Response:
     return Response(page.encode(), headers={"content-type": CONTENT_TYPE})
 
 
-def _add_identity(page: Exposition, call: Call) -> None:
+def _add_identity(page: Exposition, call: HttpCall) -> None:
     cluster = call.views.cluster()
     page.add(
         "rabbitmq_build_info",
         GAUGE,
         "Version info",
         1,
-        {"rabbitmq_version": RABBITMQ_VERSION, "product_name": "PandoMQ", "product_version": __version__},
+        {"rabbitmq_version": RABBITMQ_VERSION, "product_name": IMPLEMENTATION, "product_version": __version__},
     )
     page.add(
         "rabbitmq_identity_info",
@@ -125,10 +130,10 @@ def _add_identity(page: Exposition, call: Call) -> None:
             "rabbitmq_cluster_permanent_id": cluster.cluster,
         },
     )
-    page.add("pandomq_kernel_info", GAUGE, "Which kernel runs", 1, {"kernel": kernel.KIND})
+    page.add("pandomq_kernel_info", GAUGE, "Kernel in use", 1, {"kernel": kernel.KIND})
 
 
-def _add_counters(page: Exposition, call: Call) -> None:
+def _add_counters(page: Exposition, call: HttpCall) -> None:
     counters = call.views.counters()
     for name, text, value in (
         ("received", "Total number of messages received from publishers", counters.published),
@@ -141,26 +146,37 @@ def _add_counters(page: Exposition, call: Call) -> None:
     page.add(
         "pandomq_messages_unroutable_total",
         COUNTER,
-        "Total number of messages that no queue took, dropped or returned",
+        "Total number of unroutable messages, dropped or returned",
         counters.unroutable,
     )
     producers, staged = call.views.producers.summary(), call.views.producers.staged()
     for metric, kind, meaning, amount in (
-        ("pandomq_producers", GAUGE, "Producers whose numbers are remembered", producers.producers),
-        ("pandomq_producers_max", GAUGE, "So many of them are at most", producers.producers_max),
-        ("pandomq_producer_age_seconds", GAUGE, "For so long after a message", producers.producer_age_ms / 1000),
+        ("pandomq_producers", GAUGE, "Producers that are remembered for deduplication", producers.producers),
+        ("pandomq_producers_max", GAUGE, "Maximum number of remembered producers", producers.producers_max),
+        (
+            "pandomq_producer_age_seconds",
+            GAUGE,
+            "Time for which an idle producer is remembered",
+            producers.producer_age_ms / 1000,
+        ),
         ("pandomq_producers_forgotten_total", COUNTER, "Producers that were forgotten", producers.forgotten),
-        ("pandomq_messages_duplicate_total", COUNTER, "Publishes that had their effect before", producers.duplicates),
-        ("pandomq_staged_attempts", GAUGE, "Attempts whose parts are not published", staged.attempts),
-        ("pandomq_staged_bytes", GAUGE, "What they have staged", staged.size_bytes),
+        ("pandomq_messages_duplicate_total", COUNTER, "Duplicate publishes that were dropped", producers.duplicates),
+        ("pandomq_staged_attempts", GAUGE, "Staged attempts that are not yet published", staged.attempts),
+        ("pandomq_staged_bytes", GAUGE, "Bytes of staged attempts that are not yet published", staged.size_bytes),
         ("pandomq_staged_batches_open", GAUGE, "Batches that are being published", staged.batches_open),
-        ("pandomq_staged_parts_published_total", COUNTER, "Parts that were published", staged.parts_published),
-        ("pandomq_messages_fenced_total", COUNTER, "Publishes as a newer connection's producer", producers.fenced),
+        ("pandomq_staged_parts_published_total", COUNTER, "Staged parts that were published", staged.parts_published),
+        ("pandomq_staged_unroutable_total", COUNTER, _UNROUTABLE, staged.unroutable),
+        (
+            "pandomq_messages_fenced_total",
+            COUNTER,
+            "Publishes that were refused because a newer connection has the producer's name",
+            producers.fenced,
+        ),
     ):
         page.add(metric, kind, meaning, amount)
 
 
-def _add_node(page: Exposition, call: Call) -> None:
+def _add_node(page: Exposition, call: HttpCall) -> None:
     node = call.views.node()
     for name, kind, text, value in (
         (
@@ -189,13 +205,13 @@ def _add_node(page: Exposition, call: Call) -> None:
         page.add(name, kind, text, int(value) if isinstance(value, bool) else value)
 
 
-def _add_data_port(page: Exposition, call: Call) -> None:
+def _add_data_port(page: Exposition, call: HttpCall) -> None:
     data = call.views.data.summary()
     for name, kind, text, value in (
         ("pandomq_data_connections", GAUGE, "Connections to the data port", data.connections),
-        ("pandomq_data_connections_max", GAUGE, "So many of them are at most", data.connections_max),
+        ("pandomq_data_connections_max", GAUGE, "Maximum number of connections to the data port", data.connections_max),
         ("pandomq_data_requests_total", COUNTER, "Requests to the data port", data.requests),
-        ("pandomq_data_received_bytes_total", COUNTER, "Bytes that came in at the data port", data.received_bytes),
-        ("pandomq_data_sent_bytes_total", COUNTER, "Bytes that went out at the data port", data.sent_bytes),
+        ("pandomq_data_received_bytes_total", COUNTER, "Bytes received at the data port", data.received_bytes),
+        ("pandomq_data_sent_bytes_total", COUNTER, "Bytes sent at the data port", data.sent_bytes),
     ):
         page.add(name, kind, text, value)

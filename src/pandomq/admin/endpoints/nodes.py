@@ -1,4 +1,4 @@
-"""The brokers of the cluster, as RabbitMQ lists its nodes: of the others only what is known here."""
+"""The brokers of the cluster, in the form of RabbitMQ's nodes: of other brokers only the data that this one has."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Json
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.node.view_records import MemberView, PeerLinkView
+    from pandomq.admin.call import HttpCall
+    from pandomq.node.views.records import MemberView, PeerLinkView
 
 
-async def list_all(call: Call) -> Json:
+async def list_all(call: HttpCall) -> Json:
     columns = call.query.columns
     return Json([select(node, columns) for node in _nodes(call)])
 
 
-async def show(call: Call) -> Json:
+async def show(call: HttpCall) -> Json:
     for node in _nodes(call):
         if node["name"] == call.path["node"]:
             return call.show(node)
     raise not_found()
 
 
-def _nodes(call: Call) -> Iterator[dict[str, Any]]:
+def _nodes(call: HttpCall) -> Iterator[dict[str, Any]]:
     view = call.views.cluster()
     for member in view.members:
         if member.name == view.name:
@@ -46,7 +46,7 @@ def _nodes(call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _place(member: MemberView) -> dict[str, Any]:
-    """What RabbitMQ's nodes do not have."""
+    """Fields that RabbitMQ's nodes do not have."""
     return {"role": member.role, "address": member.address, "in_sync": member.in_sync}
 
 
@@ -60,7 +60,7 @@ def _link(link: PeerLinkView) -> dict[str, Any]:
     }
 
 
-def _own(call: Call, links: Sequence[PeerLinkView]) -> dict[str, Any]:
+def _own(call: HttpCall, links: Sequence[PeerLinkView]) -> dict[str, Any]:
     view = call.views.node()
     return {
         "name": view.name,

@@ -1,4 +1,4 @@
-"""The broker as a whole: overview, who am I, what it is called."""
+"""The broker as a whole: overview, whoami, cluster name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import __version__
 from pandomq.admin.responses import Json
+from pandomq.node.clients.offers import IMPLEMENTATION, RABBITMQ_VERSION
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.node.view_records import ListenerView
+    from pandomq.admin.call import HttpCall
+    from pandomq.node.views.records import ListenerView
 
-RABBITMQ_VERSION: Final = "3.10.8"
-"""The RabbitMQ whose API this one is like: clients look at it to choose what to ask."""
 RATES_MODE: Final = "basic"
 
 _EXCHANGE_TYPES: Final = {
@@ -26,11 +25,11 @@ _EXCHANGE_TYPES: Final = {
 }
 
 
-async def whoami(call: Call) -> Json:
+async def whoami(call: HttpCall) -> Json:
     return call.show({"name": call.identity.name, "tags": list(call.identity.tags)})
 
 
-async def overview(call: Call) -> Json:
+async def overview(call: HttpCall) -> Json:
     node = call.views.node()
     totals = (await call.tables.totals.now()).seen_by(
         call.visible_vhosts, None if call.identity.monitors else call.identity.name
@@ -50,14 +49,14 @@ async def overview(call: Call) -> Json:
         "messages_ready": totals.ready,
         "messages_unacknowledged": totals.unacked,
     }
-    # Rates of what only some see would mix what several users see.
+    # Rates for a user with partial access would mix data of several users.
     rates = call.services.meters.rates({**stats, **messages}) if call.visible_vhosts is None else {}
     name = call.services.settings.name
     shown = {
         "management_version": RABBITMQ_VERSION,
         "rates_mode": RATES_MODE,
         "exchange_types": exchange_types(),
-        "product_name": call.services.settings.product,
+        "product_name": IMPLEMENTATION,
         "product_version": __version__,
         "rabbitmq_version": RABBITMQ_VERSION,
         "cluster_name": name,
@@ -85,11 +84,11 @@ async def overview(call: Call) -> Json:
     return call.show(shown)
 
 
-async def cluster_name(call: Call) -> Json:
+async def cluster_name(call: HttpCall) -> Json:
     return Json({"name": call.services.settings.name})
 
 
-async def extensions(_call: Call) -> Json:
+async def extensions(_call: HttpCall) -> Json:
     """Plugins of RabbitMQ's web page; there are none."""
     return Json([])
 

@@ -8,33 +8,33 @@ import msgspec
 
 from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted
-from pandomq.broker.commands import DeletePolicy, PutPolicy
+from pandomq.broker.log.commands import DeletePolicy, PutPolicy
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.broker.administration_views import PolicyView
+    from pandomq.admin.call import HttpCall
+    from pandomq.broker.administration.administration_views import PolicyView
 
 DEFAULT_APPLY_TO = "all"
 
 
 class PolicyEndpoints:
-    """The same four for both kinds."""
+    """The four endpoints of policies, or the same four of operator policies."""
 
     def __init__(self, *, operator: bool) -> None:
         self._operator = operator
 
-    async def list_all(self, call: Call) -> Encoded:
+    async def list_all(self, call: HttpCall) -> Encoded:
         visible = call.visible_vhosts
         views = [view for view in self._views(call) if visible is None or view.vhost in visible]
         return await call.show_list(sorted(views, key=lambda view: (view.vhost, view.name)), policy_row)
 
-    async def show(self, call: Call) -> Json:
+    async def show(self, call: HttpCall) -> Json:
         view = self._find(call)
         if view is None:
             raise not_found()
         return call.show(policy_row(view))
 
-    async def put(self, call: Call) -> Nothing:
+    async def put(self, call: HttpCall) -> Nothing:
         _pattern, definition = call.required("pattern", "definition")
         priority = call.value("priority", 0)
         if not isinstance(priority, int) or isinstance(priority, bool):
@@ -52,15 +52,15 @@ class PolicyEndpoints:
         await call.administer(command)
         return created(new=new)
 
-    async def delete(self, call: Call) -> Nothing:
+    async def delete(self, call: HttpCall) -> Nothing:
         await call.administer(DeletePolicy(call.path["vhost"], call.path["policy"], self._operator))
         return deleted()
 
-    def _views(self, call: Call) -> list[PolicyView]:
+    def _views(self, call: HttpCall) -> list[PolicyView]:
         vhost = call.path.get("vhost")
         return [view for view in call.views.policies(operator=self._operator) if vhost in (None, view.vhost)]
 
-    def _find(self, call: Call) -> PolicyView | None:
+    def _find(self, call: HttpCall) -> PolicyView | None:
         return next((view for view in self._views(call) if view.name == call.path["policy"]), None)
 
 

@@ -1,4 +1,4 @@
-"""Producers that number their messages: list, show. Ours: RabbitMQ's API has nothing like it."""
+"""Producers that number their messages: list, show. RabbitMQ's API has no equivalent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Encoded, Json
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
-    from pandomq.broker.producer_views import ProducerView
+    from pandomq.admin.call import HttpCall
+    from pandomq.broker.publishing.producer_views import ProducerView
 
 
-async def list_all(call: Call) -> Encoded:
+async def list_all(call: HttpCall) -> Encoded:
     vhost, visible, age_ms = call.path.get("vhost"), call.visible_vhosts, _age_ms(call)
     views = [
         view
@@ -20,18 +20,18 @@ async def list_all(call: Call) -> Encoded:
         if vhost in (None, view.vhost) and (visible is None or view.vhost in visible)
     ]
     return await call.show_list(
-        sorted(views, key=lambda view: (view.vhost, view.name)), lambda view: _row(view, age_ms)
+        sorted(views, key=lambda view: (view.vhost, view.name, view.user)), lambda view: _row(view, age_ms)
     )
 
 
-async def show(call: Call) -> Json:
+async def show(call: HttpCall) -> Json:
     view = call.views.producers.one(call.path["vhost"], call.path["producer"])
     if view is None:
         raise not_found()
     return call.show(_row(view, _age_ms(call)))
 
 
-def _age_ms(call: Call) -> int:
+def _age_ms(call: HttpCall) -> int:
     return call.views.producers.summary().producer_age_ms
 
 
@@ -39,6 +39,7 @@ def _row(view: ProducerView, age_ms: int) -> dict[str, Any]:
     return {
         "vhost": view.vhost,
         "name": view.name,
+        "user": view.user,
         "last_sequence": view.last_sequence,
         "forgotten_through": view.forgotten_through,
         "gaps": view.gaps,

@@ -13,18 +13,18 @@ from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, li
 from pandomq.admin.scopes import in_vhosts
 from pandomq.admin.tables import list_rows
 from pandomq.methods import QueueDeclare, QueueDelete, QueuePurge
-from pandomq.node.views import default_binding
+from pandomq.node.views.views import default_binding
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
     from pandomq.broker.views import QueueView
 
 
-async def list_all(call: Call) -> Encoded:
+async def list_all(call: HttpCall) -> Encoded:
     return await listed(call.request, await list_rows(call.tables.queues, in_vhosts(call), call.query))
 
 
-async def show(call: Call) -> Json:
+async def show(call: HttpCall) -> Json:
     view = _found(call)
     use = call.views.queue_use(view.vhost, view.name)
     if use is None:
@@ -33,7 +33,7 @@ async def show(call: Call) -> Json:
     return call.show(queue_detail_row(view, rates, call.services.settings.name, use))
 
 
-async def put(call: Call) -> Nothing:
+async def put(call: HttpCall) -> Nothing:
     vhost, name = call.path["vhost"], short("queue", call.path["queue"])
     declare = QueueDeclare(
         queue=name,
@@ -47,7 +47,7 @@ async def put(call: Call) -> Nothing:
     return created(new=new)
 
 
-async def delete(call: Call) -> Nothing:
+async def delete(call: HttpCall) -> Nothing:
     view = _found(call)
     method = QueueDelete(queue=view.name, if_unused=call.flag("if-unused"), if_empty=call.flag("if-empty"))
     async with call.client(view.vhost) as client:
@@ -55,21 +55,21 @@ async def delete(call: Call) -> Nothing:
     return deleted()
 
 
-async def purge(call: Call) -> Nothing:
+async def purge(call: HttpCall) -> Nothing:
     view = _found(call)
     async with call.client(view.vhost) as client:
         await client.ask(QueuePurge(queue=view.name))
     return deleted()
 
 
-async def list_bindings(call: Call) -> Encoded:
-    """Of one queue, its own from the default exchange first. RabbitMQ shows that also of a queue that is not there."""
+async def list_bindings(call: HttpCall) -> Encoded:
+    """For one queue, its own from the default exchange first. RabbitMQ returns that also for an unknown queue."""
     vhost, name = call.path["vhost"], call.path["queue"]
     views = [default_binding(vhost, name), *call.views.bindings_to_queue(vhost, name)]
     return await call.show_list(views, binding_row)
 
 
-def _found(call: Call) -> QueueView:
+def _found(call: HttpCall) -> QueueView:
     view = call.views.queue(call.path["vhost"], call.path["queue"])
     if view is None:
         raise not_found()

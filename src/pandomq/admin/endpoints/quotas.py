@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pandomq.admin.refusals import Refusal, bad_request, not_found, vhost_not_found
 from pandomq.admin.responses import Encoded, Nothing, deleted
-from pandomq.broker.commands import PutLimits
+from pandomq.broker.log.commands import PutLimits
 
 if TYPE_CHECKING:
-    from pandomq.admin.call import Call
+    from pandomq.admin.call import HttpCall
 
 
-async def list_of_vhosts(call: Call) -> Encoded:
-    """Who monitors sees all of them."""
+async def list_of_vhosts(call: HttpCall) -> Encoded:
+    """A user with the tag for monitoring gets all of them."""
     wanted = call.path.get("vhost")
     if wanted is not None:
         if not call.views.has_vhost(wanted):
@@ -29,7 +29,7 @@ async def list_of_vhosts(call: Call) -> Encoded:
     return await call.show_list(views, lambda view: {"vhost": view.name, "value": dict(view.limits)})
 
 
-async def put_of_vhost(call: Call) -> Nothing:
+async def put_of_vhost(call: HttpCall) -> Nothing:
     vhost = call.path["vhost"]
     if not call.views.has_vhost(vhost):
         raise vhost_not_found()
@@ -38,12 +38,12 @@ async def put_of_vhost(call: Call) -> Nothing:
     return deleted()
 
 
-async def delete_of_vhost(call: Call) -> Nothing:
+async def delete_of_vhost(call: HttpCall) -> Nothing:
     await call.administer(PutLimits("vhost", call.path["vhost"], {call.path["name"]: None}))
     return deleted()
 
 
-async def list_of_users(call: Call) -> Encoded:
+async def list_of_users(call: HttpCall) -> Encoded:
     wanted = call.path.get("user")
     if wanted is not None and call.views.user(wanted) is None:
         raise not_found()
@@ -51,7 +51,7 @@ async def list_of_users(call: Call) -> Encoded:
     return await call.show_list(views, lambda view: {"user": view.name, "value": dict(view.limits)})
 
 
-async def put_of_user(call: Call) -> Nothing:
+async def put_of_user(call: HttpCall) -> Nothing:
     user = call.path["user"]
     if call.views.user(user) is None:
         raise bad_request(["no_such_user", user])
@@ -60,6 +60,6 @@ async def put_of_user(call: Call) -> Nothing:
     return deleted()
 
 
-async def delete_of_user(call: Call) -> Nothing:
+async def delete_of_user(call: HttpCall) -> Nothing:
     await call.administer(PutLimits("user", call.path["user"], {call.path["name"]: None}))
     return deleted()

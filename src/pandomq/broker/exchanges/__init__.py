@@ -1,1 +1,1 @@
-"""The types of exchange, one a file, and the catalogue that makes them by name."""
+"""The types of exchange, one per file, and the catalogue that makes them by name."""

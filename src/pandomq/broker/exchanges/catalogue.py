@@ -7,7 +7,7 @@ from pandomq.broker.exchanges.consistent_hash import ConsistentHashExchange
 from pandomq.broker.exchanges.default import DefaultExchange
 from pandomq.broker.exchanges.delayed import DELAYED_TYPE, DelayedExchange
 from pandomq.broker.exchanges.direct import DirectExchange
-from pandomq.broker.exchanges.exchange import Exchange, QueueDestination, Traits
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits, QueueDestination
 from pandomq.broker.exchanges.fanout import FanoutExchange
 from pandomq.broker.exchanges.headers import HeadersExchange
 from pandomq.broker.exchanges.random import RandomExchange
@@ -28,17 +28,17 @@ TYPES: Final[dict[str, type[Exchange]]] = {
         DelayedExchange,
     )
 }
-"""What exchange.declare accepts."""
+"""The types that exchange.declare accepts."""
 
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
 
 _PREDECLARED: Final = (
-    ("amq.direct", DirectExchange, Traits(durable=True)),
-    ("amq.fanout", FanoutExchange, Traits(durable=True)),
-    ("amq.topic", TopicExchange, Traits(durable=True)),
-    ("amq.headers", HeadersExchange, Traits(durable=True)),
-    ("amq.match", HeadersExchange, Traits(durable=True)),
-    (TRACE_EXCHANGE, TopicExchange, Traits(durable=True, internal=True)),
+    ("amq.direct", DirectExchange, ExchangeTraits(durable=True)),
+    ("amq.fanout", FanoutExchange, ExchangeTraits(durable=True)),
+    ("amq.topic", TopicExchange, ExchangeTraits(durable=True)),
+    ("amq.headers", HeadersExchange, ExchangeTraits(durable=True)),
+    ("amq.match", HeadersExchange, ExchangeTraits(durable=True)),
+    (TRACE_EXCHANGE, TopicExchange, ExchangeTraits(durable=True, internal=True)),
 )
 
 
@@ -52,11 +52,11 @@ def make_exchange(
     arguments: Mapping[str, Any],
     random: "Random",
 ) -> Exchange:
-    """Of a type and with arguments that `exchange_arguments.check_declare` accepted."""
-    return _make(name, type_name, Traits(durable, auto_delete, internal, arguments), random)
+    """For a type and arguments that `exchange_arguments.check_declare` accepted."""
+    return _make(name, type_name, ExchangeTraits(durable, auto_delete, internal, arguments), random)
 
 
-def _make(name: str, type_name: str, traits: Traits, random: "Random") -> Exchange:
+def _make(name: str, type_name: str, traits: ExchangeTraits, random: "Random") -> Exchange:
     if type_name == DelayedExchange.type_name:
         return DelayedExchange(name, traits, _make(name, traits.arguments[DELAYED_TYPE], traits, random))
     if type_name == RandomExchange.type_name:
@@ -65,6 +65,6 @@ def _make(name: str, type_name: str, traits: Traits, random: "Random") -> Exchan
 
 
 def predeclared(find_queue: Callable[[str], QueueDestination | None]) -> list[Exchange]:
-    """The default exchange first, then the amq.* ones; `find_queue` looks a queue up by name."""
+    """The default exchange first, then the amq.* ones; `find_queue` returns a queue by name."""
     others = (exchange_type(name, traits) for name, exchange_type, traits in _PREDECLARED)
     return [DefaultExchange(find_queue), *others]

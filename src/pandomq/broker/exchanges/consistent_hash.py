@@ -1,15 +1,15 @@
-"""The x-consistent-hash exchange: one destination for each value of what is hashed, in proportion to weights.
+"""The x-consistent-hash exchange: one destination for each hashed value, in proportion to weights.
 
-What is hashed is the routing key, or the header or property that the argument hash-header or hash-property names. A
-binding's key is its weight. If several bindings lead to one destination the oldest counts, as in RabbitMQ.
+The hashed value is the routing key, or the header or property that the argument hash-header or hash-property names. A
+binding's key is its weight. If several bindings have the same destination the oldest counts, as in RabbitMQ.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits
 from pandomq.broker.exchanges.hash_ring import HashRing, hash_value
 from pandomq.broker.exchanges.message_headers import MessageHeaders
 from pandomq.broker.field_text import name_of, plain, term, type_name
@@ -27,7 +27,7 @@ class ConsistentHashExchange(Exchange):
     keyed = False
     chooses = True
 
-    def __init__(self, name: str, traits: Traits) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits) -> None:
         super().__init__(name, traits)
         self._header = name_of(self.arguments[HASH_HEADER]) if HASH_HEADER in self.arguments else None
         self._property: str | None = self.arguments.get(HASH_PROPERTY)
@@ -65,7 +65,7 @@ class ConsistentHashExchange(Exchange):
             value = headers.message_property(self._property) if isinstance(headers, MessageHeaders) else None
         if isinstance(value, str):
             return value.encode("utf-8", "surrogateescape")
-        # Messages without the header or property all go the same way.
+        # Messages without the header or property all go to the same destination.
         return b"" if value is None else encode_table({"": value})
 
     def _add(self, binding: Binding) -> None:

@@ -1,18 +1,18 @@
-"""The default exchange: every queue is bound to it under its name, and nothing else can be."""
+"""The default exchange: every queue is bound to it under its name, and no other binding is possible."""
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import Exchange, QueueDestination, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits, QueueDestination
 
 
 class DefaultExchange(Exchange):
-    """Looks queues up when it routes; it holds no bindings."""
+    """Finds queues when it routes; it holds no bindings."""
 
     type_name = "direct"
 
     def __init__(self, find_queue: Callable[[str], QueueDestination | None]) -> None:
-        super().__init__("", Traits(durable=True))
+        super().__init__("", ExchangeTraits(durable=True))
         self._find_queue = find_queue
 
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:

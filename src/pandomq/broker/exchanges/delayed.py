@@ -1,15 +1,15 @@
 """The x-delayed-message exchange: routes as the type that x-delayed-type names; messages with an x-delay wait first.
 
 While a message has to wait its only destination is `waiting`; when its time has come it is routed once more, with its
-x-delay negated, and takes its way.
+x-delay negated, to its other destinations.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.delayed import delay_ms
-from pandomq.broker.exchanges.exchange import Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits
+from pandomq.broker.publishing.delayed import delay_ms
 
 DELAYED_TYPE: Final = "x-delayed-type"
 
@@ -18,7 +18,7 @@ class DelayedExchange(Exchange):
     type_name = "x-delayed-message"
     static = False
 
-    def __init__(self, name: str, traits: Traits, inner: Exchange) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits, inner: Exchange) -> None:
         super().__init__(name, traits)
         self._inner = inner
         self.keyed = inner.keyed

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import DestinationCounts, Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import DestinationCounts, Exchange, ExchangeTraits
 
 
 class DirectExchange(Exchange):
     type_name = "direct"
 
-    def __init__(self, name: str, traits: Traits) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits) -> None:
         super().__init__(name, traits)
         self._by_key: dict[str, DestinationCounts] = {}
 

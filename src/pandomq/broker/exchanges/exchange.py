@@ -1,7 +1,7 @@
-"""What all exchanges have in common.
+"""The common part of all exchanges.
 
-An exchange knows its bindings and says, for a routing key and headers, where they lead. It follows no way further than
-that: the `Router` goes on through other exchanges and alternates, and removes doubles.
+An exchange knows its bindings and returns their destinations for a routing key and headers. It does not look beyond
+these: the `Router` goes on through other exchanges and alternates, and removes duplicates.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
-from pandomq.broker.binding import Binding, Destination
+from pandomq.broker.exchanges.binding import Binding, Destination
 from pandomq.broker.field_text import name_of
 
 if TYPE_CHECKING:
-    from pandomq.broker.delayed import DelayedMessages
-    from pandomq.broker.policies import Effect, Policy
+    from pandomq.broker.administration.policies import Effect, Policy
+    from pandomq.broker.publishing.delayed import DelayedMessages
     from pandomq.kernel import Queue
 
 ALTERNATE_EXCHANGE = "alternate-exchange"
@@ -27,8 +27,8 @@ class QueueDestination(Destination, Protocol):
     def kernel(self) -> "Queue": ...
 
 
-class Traits(msgspec.Struct, frozen=True):
-    """What a declare says about an exchange besides name and type."""
+class ExchangeTraits(msgspec.Struct, frozen=True):
+    """The properties that a declare gives an exchange besides name and type."""
 
     durable: bool = False
     auto_delete: bool = False
@@ -39,18 +39,20 @@ class Traits(msgspec.Struct, frozen=True):
 class Exchange:
     """Made by `catalogue.make_exchange`. Its bindings change through `Router.bind` and `Router.unbind` only.
 
-    Subclasses say `_add`, `_drop` and `match`. (It is no ABC: `isinstance` of those is slow, and the router asks it.)
+    Subclasses define `_add`, `_drop` and `match`. (It is no ABC: `isinstance` of those is slow, and the router uses
+    it.)
     """
 
     type_name: ClassVar[str]
 
     static: bool = True
-    """The route depends on exchange and key only, so it can be remembered."""
+    """The route depends on exchange and key only, so it can be cached."""
     keyed: bool = True
-    """Each routing key of a message (CC, BCC) counts; otherwise the first alone does."""
+    """Each routing key of a message (CC, BCC) counts; otherwise only the first does."""
 
     chooses: bool = False
-    """A message goes to one of the bindings that match: who does not know all of them cannot say to which."""
+    """A message goes to one of the matching bindings: a broker that does not know all of them cannot determine
+    which."""
 
     name: str
     durable: bool
@@ -58,18 +60,19 @@ class Exchange:
     internal: bool
     arguments: Mapping[str, Any]
     alternate: str | None
-    """The exchange that gets what matches nothing here; it need not exist. Who changes it tells `Router.changed`."""
+    """The exchange for messages that match nothing here; it need not exist. Code that changes it calls
+    `Router.changed`."""
     policy: "Effect | None" = None
     waiting: "DelayedMessages | None" = None
-    """Of x-delayed-message only: where messages wait. Set by whoever has an engine for its hidden queue."""
+    """Only of x-delayed-message: where messages wait. Set by code that has an engine for its hidden queue."""
 
-    def __init__(self, name: str, traits: Traits) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits) -> None:
         self.name = name
         self.durable = traits.durable
         self.auto_delete = traits.auto_delete
         self.internal = traits.internal
         self.arguments = traits.arguments
-        # The default exchange is no alternate: like RabbitMQ, an empty name means none.
+        # The default exchange cannot be an alternate: as in RabbitMQ, an empty name means none.
         self.alternate = name_of(self.arguments.get(ALTERNATE_EXCHANGE, "")) or None
         self._bindings: dict[Binding, Binding] = {}
         self._passed_over: set[Binding] = set()
@@ -78,7 +81,7 @@ class Exchange:
         return f"{type(self).__name__}({self.name!r})"
 
     def follow(self, policy: "Effect | None") -> bool:
-        """From now on, until told otherwise. True if the alternate is another one."""
+        """Applies the policy until the next call. True if the alternate has changed."""
         self.policy = policy
         before = self.alternate
         wanted = {} if policy is None else policy.definition
@@ -90,13 +93,13 @@ class Exchange:
 
     @classmethod
     def check_arguments(cls, arguments: Mapping[str, Any]) -> None:
-        """Of a declare: raises the ChannelFault that RabbitMQ gives if this type cannot take them."""
+        """For a declare: raises RabbitMQ's ChannelFault if this type cannot take the arguments."""
 
     def check_binding(self, routing_key: str, arguments: Mapping[str, Any]) -> None:
-        """Raises the ChannelFault that RabbitMQ gives for a binding that means nothing to this type."""
+        """Raises RabbitMQ's ChannelFault for a binding that means nothing to this type."""
 
     def bind(self, binding: Binding, *, counts: bool = True) -> bool:
-        """False if it was there already. One that does not count is listed, and leads nowhere."""
+        """False if it was there already. A binding that does not count is listed, and routes nothing."""
         if binding in self._bindings:
             return False
         self._bindings[binding] = binding
@@ -107,7 +110,7 @@ class Exchange:
         return True
 
     def unbind(self, binding: Binding) -> bool:
-        """False if it was not there."""
+        """False if the binding was not there."""
         known = self._bindings.pop(binding, None)
         if known is None:
             return False
@@ -118,7 +121,7 @@ class Exchange:
         return True
 
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:
-        """Where the bindings lead for this key and these headers; doubles are possible.
+        """The destinations for this key and these headers; duplicates are possible.
 
         `headers` may be a MessageHeaders, which also knows the other properties.
         """
@@ -143,7 +146,7 @@ class Exchange:
 
 
 class DestinationCounts(dict[Destination, int]):
-    """Destinations in the order of their first binding, each once, with the number of bindings that lead to it."""
+    """Destinations in the order of their first binding, each once, with the number of their bindings."""
 
     __slots__ = ()
 

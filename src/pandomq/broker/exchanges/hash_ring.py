@@ -1,8 +1,8 @@
-"""A ring of hash values, shared out among members by weight.
+"""A ring of hash values, divided among members by weight.
 
 Each member owns points on the ring that depend on its own identity alone, in proportion to its weight; a value belongs
-to the owner of the next point. So the ring is a function of its members, not of their history; to add or remove one
-moves only the values that it gets or had. (Above POINTS_MAX points everybody's are halved in number; then more moves.)
+to the owner of the next point. So the ring is a function of its members, not of their history; adding or removing one
+moves only the values that it gets or had. (Above POINTS_MAX points all members' are halved in number; then more moves.)
 """
 
 from bisect import bisect_left
@@ -27,8 +27,8 @@ class HashRing(Generic[_Member]):
         self._weight_total = 0
         self._density: float = POINTS_PER_WEIGHT
         self._owners: dict[int, _Member] = {}
-        # The sorted keys of _owners, brought up to date when somebody looks: until then there may be some too many, and
-        # new ones at the end. (A list that is sorted but for its end is sorted quickly.)
+        # The sorted keys of _owners, updated before use: until then there may be some too many, and new ones at the
+        # end. (A list that is sorted but for its end is sorted quickly.)
         self._points: list[int] = []
         self._surplus = False
         self._unsorted = False
@@ -51,7 +51,7 @@ class HashRing(Generic[_Member]):
             self._surplus = True
 
     def find(self, value: int) -> _Member | None:
-        """The member that a 64-bit value belongs to; None of an empty ring."""
+        """The member that a 64-bit value belongs to; None if the ring is empty."""
         self._drop_surplus()
         if self._unsorted:
             self._points.sort()
@@ -94,7 +94,7 @@ class HashRing(Generic[_Member]):
 
 
 def hash_value(octets: bytes) -> int:
-    """64 bits, the same on every machine and in every process."""
+    """A hash of 64 bits, the same on every machine and in every process."""
     return int.from_bytes(blake2b(octets, digest_size=8).digest(), "big")
 
 

@@ -1,8 +1,8 @@
-"""The headers exchange: a binding's arguments say which headers a message must have.
+"""The headers exchange: a binding's arguments name the headers that a message must have.
 
-x-match says whether all of them are wanted or any; arguments that begin with x- count only with all-with-x and
-any-with-x. A void argument asks for the header's presence alone. Values compare as in RabbitMQ 4: the width of numbers
-does not matter, but no integer equals a float or a bool; strings compare by their octets.
+x-match determines whether all of them are required or any; arguments that begin with x- count only with all-with-x and
+any-with-x. A void argument requires only the presence of the header. Values compare as in RabbitMQ 4: the width of
+numbers does not matter, but no integer equals a float or a bool; strings compare by their octets.
 
 Patterns are found through an index by (header, value), so those that share nothing with a message cost nothing.
 """
@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits
 from pandomq.broker.field_text import term, type_name
 from pandomq.errors import precondition_failed
 from pandomq.fieldtable import OctetString, encode_table
@@ -42,7 +42,7 @@ class _Pattern:
         self.indexed: tuple[_Fact, ...] = ()
 
     def holds(self, values: Mapping[str, Hashable]) -> bool:
-        """Of a pattern that wants all."""
+        """For a pattern that requires all."""
         for name, wanted in self.facts:
             if name not in values or (wanted is not _PRESENT and values[name] != wanted):
                 return False
@@ -54,7 +54,7 @@ class HeadersExchange(Exchange):
     static = False
     keyed = False
 
-    def __init__(self, name: str, traits: Traits) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits) -> None:
         super().__init__(name, traits)
         self._patterns: dict[Binding, _Pattern] = {}
         self._by_fact: dict[_Fact, dict[_Pattern, None]] = {}
@@ -88,7 +88,8 @@ class HeadersExchange(Exchange):
         if not pattern.wants_all:
             pattern.indexed = pattern.facts
         elif pattern.facts:
-            # One fact is enough to find a pattern that wants all; the rarest so far makes the fewest vain attempts.
+            # One fact is enough to find a pattern that requires all; the rarest so far causes the fewest false
+            # candidates.
             pattern.indexed = (min(pattern.facts, key=lambda fact: len(self._by_fact.get(fact, ()))),)
         else:
             self._unconditional[pattern] = None
@@ -106,7 +107,8 @@ class HeadersExchange(Exchange):
 
 
 def _comparable(value: Any) -> Hashable:
-    # Equal exactly if RabbitMQ takes the values for equal. Python's own equality would mix up 1, 1.0 and true.
+    # The keys are equal exactly if RabbitMQ takes the values for equal. Python's own equality would mix up 1, 1.0 and
+    # true.
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A message's headers as a mapping that reads them only when somebody looks.
+"""A message's headers as a mapping that decodes them on first use.
 
 Most exchanges route by the key alone; decoding a field table costs more than such a routing.
 """
@@ -40,7 +40,7 @@ class MessageHeaders(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.table())
 
-    # The mixins of Mapping are right but slow.
+    # The mixins of Mapping are correct but slow.
 
     def __contains__(self, name: object) -> bool:
         return name in self.table()

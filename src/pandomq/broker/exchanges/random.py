@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import Exchange, ExchangeTraits
 
 if TYPE_CHECKING:
     from random import Random
@@ -16,7 +16,7 @@ class RandomExchange(Exchange):
     chooses = True
     keyed = False
 
-    def __init__(self, name: str, traits: Traits, random: "Random") -> None:
+    def __init__(self, name: str, traits: ExchangeTraits, random: "Random") -> None:
         super().__init__(name, traits)
         self._random = random
         self._choices: list[Binding] = []
@@ -25,7 +25,7 @@ class RandomExchange(Exchange):
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:
         if not self._choices:
             return ()
-        # Much faster than choice(), and its bias, below 2^-53 times the number of bindings, cannot be observed.
+        # This is much faster than choice(), and its bias, below 2^-53 times the number of bindings, cannot be observed.
         return (self._choices[int(self._random.random() * len(self._choices))].destination,)
 
     def _add(self, binding: Binding) -> None:

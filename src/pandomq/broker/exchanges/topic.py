@@ -1,15 +1,15 @@
 """The topic exchange: keys are words separated by dots; in a binding's key * stands for one word, # for any number.
 
-The patterns form a trie, one edge a word. A routing key is followed through it as through a finite automaton: at each
-word there is a set of nodes that the words so far can lead to. So the cost depends on the patterns that match a
-beginning of the key, never on those that do not, and patterns with many # cost no more than their length.
+The patterns form a trie, one edge per word. The exchange follows a routing key through it as through a finite
+automaton: at each word there is a set of nodes that the words so far can reach. So the cost depends on the patterns
+that match a beginning of the key, never on those that do not, and patterns with many # cost no more than their length.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pandomq.broker.binding import Binding, Destination
-from pandomq.broker.exchanges.exchange import DestinationCounts, Exchange, Traits
+from pandomq.broker.exchanges.binding import Binding, Destination
+from pandomq.broker.exchanges.exchange import DestinationCounts, Exchange, ExchangeTraits
 
 ONE_WORD: Final = "*"
 ANY_WORDS: Final = "#"
@@ -18,7 +18,7 @@ _NO_CHILDREN: Final[Mapping[str, "_Node"]] = {}
 
 
 class _Node:
-    """Where the words of a pattern so far lead to."""
+    """The node that the words of a pattern so far reach."""
 
     __slots__ = ("any_words", "children", "destinations", "one_word")
 
@@ -69,13 +69,13 @@ class _Node:
 class TopicExchange(Exchange):
     type_name = "topic"
 
-    def __init__(self, name: str, traits: Traits) -> None:
+    def __init__(self, name: str, traits: ExchangeTraits) -> None:
         super().__init__(name, traits)
         self._root = _Node()
 
     def match(self, routing_key: str, headers: Mapping[str, object]) -> Iterable[Destination]:
         # A node behind a # stays reachable for all words that follow, so those are collected once and kept. All others
-        # have exactly one way to them, from their parent at the word before: no node is ever listed twice.
+        # have exactly one path to them, from their parent at the word before: no node is ever listed twice.
         behind_any: list[_Node] = []
         seen: set[_Node] = set()
         here = [self._root]

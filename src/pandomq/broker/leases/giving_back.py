@@ -1,24 +1,25 @@
-"""What is left of a lease goes back to its places in the queue, and says `redelivered`. Sequence and term are those it
-had: whoever got it from an earlier root, on another broker, can still settle it (`places`).
+"""The remaining messages of a lease go back to their places in the queue, marked as redelivered. Sequence and term are
+the former ones: a client that got a message from an earlier root, on another broker, can still settle it (`places`).
 
-It counts as a delivery: what has had too many dies instead. Its time has gone on: what is too old expires at once.
+This counts as a delivery: a message with too many becomes a dead letter instead. Its time has passed meanwhile: a
+message that is too old expires at once.
 """
 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.commands import ReturnLeased
-from pandomq.chunk_form import Row, decode_rows
+from pandomq.broker.log.commands import ReturnLeased
+from pandomq.chunk_form import MessageRow, decode_rows
 from pandomq.limits import LEASE_MOVE_BYTES_MAX
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker
     from pandomq.broker.leases.lease import Lease
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.queues.queue import Queue
 
 
 def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) -> None:
-    """Those that the chunk has of it, from its first one on; of a large chunk not all."""
+    """The lease's messages in the chunk, from its first one on; of a large chunk not all."""
     rows = _rows(lease, chunk)
     assert rows and rows[0].offset == lease.first_offset, "the chunk has the first that is left"
     limit = queue.settings.delivery_limit
@@ -26,7 +27,9 @@ def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) ->
     terms: list[int] = []
     for row, place in zip(rows, lease.places(), strict=False):
         count = place.delivery_count + 1
-        routing = kernel.routing_of(row.exchange.decode(), row.routing_key.decode())
+        # A routing key need not be UTF-8.
+        names = (name.decode("utf-8", "surrogateescape") for name in (row.exchange, row.routing_key))
+        routing = kernel.routing_of(*names)
         if 0 <= limit < count:
             if queue.settings.dead_letter_exchange is not None:
                 message = kernel.Message(routing, row.header, row.body)
@@ -37,8 +40,8 @@ def give_back(broker: "Broker", lease: "Lease", queue: "Queue", chunk: bytes) ->
     broker.log(ReturnLeased(lease.vhost, lease.queue, lease.name, rows[-1].offset + 1, messages, terms))
 
 
-def _rows(lease: "Lease", chunk: bytes) -> list[Row]:
-    rows: list[Row] = []
+def _rows(lease: "Lease", chunk: bytes) -> list[MessageRow]:
+    rows: list[MessageRow] = []
     size_bytes = 0
     for row in decode_rows(chunk):
         if lease.first_offset <= row.offset < lease.end_offset and size_bytes < LEASE_MOVE_BYTES_MAX:
@@ -48,8 +51,8 @@ def _rows(lease: "Lease", chunk: bytes) -> list[Row]:
 
 
 def reinstate(engine: kernel.Engine, queue: kernel.Queue, command: ReturnLeased) -> None:
-    """On every broker alike."""
-    # Logs of before terms were noted have none.
+    """Applies the command, on every broker alike."""
+    # Logs from before terms were noted have none.
     terms = command.terms or [0] * len(command.messages)
     for term, (sequence, deadline_ms, delivery_count, *content) in zip(terms, command.messages, strict=True):
         message = kernel.Message(*content)

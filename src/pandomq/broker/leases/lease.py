@@ -1,7 +1,7 @@
 """One lease: which messages of a queue it has, at which offsets of its stream, and where they belong in the queue.
 
-Messages that were neighbours, and are alike in what is remembered of them, are one *run*. How many bytes are left of a
-run of which a part was released is an estimate: it only decides how much more may be moved.
+Neighbouring messages with equal properties form one *run*. How many bytes are left of a run of which a part was
+released is an estimate: it only decides how much more may be moved.
 """
 
 from collections import deque
@@ -15,31 +15,31 @@ from pandomq import kernel
 STREAM_PREFIX: Final = "pandomq.lease."
 
 Row: TypeAlias = tuple[kernel.Queue, int, int, int, int, bool, kernel.Message]
-"""As `kernel.Channel.unacked` has it: queue, sequence, term, deadline, delivery count, redelivered, message."""
+"""As in `kernel.Channel.unacked`: queue, sequence, term, deadline, delivery count, redelivered, message."""
 
 
-class Run(NamedTuple):
+class LeaseRun(NamedTuple):
     sequence: int
-    """Of the first; those of the others follow."""
+    """The sequence of the first message; those of the others follow."""
     messages: int
     deadline_ms: int
     delivery_count: int
     size_bytes: int
     term: int = 0
-    """0: logs of before it was noted do not say."""
+    """0: logs from before it was noted do not have it."""
 
     def has(self, sequence: int, term: int) -> bool:
         return self.sequence <= sequence < self.sequence + self.messages and self.term in (0, term)
 
-    def without(self, count: int) -> "Run":
-        """The first so many are gone."""
+    def without(self, count: int) -> "LeaseRun":
+        """The run without its first `count` messages."""
         left = self.messages - count
         size_bytes = self.size_bytes * left // self.messages
         return self._replace(sequence=self.sequence + count, messages=left, size_bytes=size_bytes)
 
 
-class Place(NamedTuple):
-    """Where a message was in its queue."""
+class LeasedPlace(NamedTuple):
+    """The former place of a message in its queue."""
 
     sequence: int
     deadline_ms: int
@@ -59,18 +59,20 @@ class LeaseView(msgspec.Struct, frozen=True):
 
 
 class Lease:
-    __slots__ = ("end_offset", "ending", "first_offset", "name", "queue", "runs", "timeout_ms", "vhost")
+    __slots__ = ("end_offset", "ending", "first_offset", "name", "queue", "runs", "size_bytes", "timeout_ms", "vhost")
 
     def __init__(self, vhost: str, queue: str, name: str, first_offset: int, timeout_ms: int) -> None:
         self.vhost = vhost
         self.queue = queue
         self.name = name
         self.first_offset = self.end_offset = first_offset
-        """From the first that is neither released nor given back to behind the last."""
+        """From the first that is neither released nor given back, to the offset after the last."""
         self.timeout_ms = timeout_ms
         self.ending = False
-        """What it has goes back, and nothing is added."""
-        self.runs: deque[Run] = deque()
+        """Its messages go back, and none are added."""
+        self.runs: deque[LeaseRun] = deque()
+        self.size_bytes = 0
+        """The sum over the runs: there may be as many as messages."""
 
     @property
     def stream(self) -> str:
@@ -80,33 +82,33 @@ class Lease:
     def message_count(self) -> int:
         return self.end_offset - self.first_offset
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(run.size_bytes for run in self.runs)
-
-    def add(self, runs: Sequence[Run]) -> None:
+    def add(self, runs: Sequence[LeaseRun]) -> None:
         self.runs += runs
+        self.size_bytes += sum(run.size_bytes for run in runs)
         self.end_offset += sum(run.messages for run in runs)
 
     def leave(self, offset: int) -> None:
-        """It has nothing to do any more with messages before this one."""
+        """Drops the messages before this offset."""
         assert self.first_offset <= offset <= self.end_offset
         count, self.first_offset = offset - self.first_offset, offset
         while count:
             run = self.runs.popleft()
+            self.size_bytes -= run.size_bytes
             if run.messages > count:
-                self.runs.appendleft(run.without(count))
+                rest = run.without(count)
+                self.runs.appendleft(rest)
+                self.size_bytes += rest.size_bytes
                 return
             count -= run.messages
 
     def view(self, *, more: bool = False) -> LeaseView:
         return LeaseView(self.name, self.stream, self.first_offset, self.end_offset, self.timeout_ms, self.ending, more)
 
-    def places(self) -> Iterator[Place]:
-        """From the first offset on."""
+    def places(self) -> Iterator[LeasedPlace]:
+        """The places from the first offset on."""
         for run in self.runs:
             for sequence in range(run.sequence, run.sequence + run.messages):
-                yield Place(sequence, run.deadline_ms, run.delivery_count, run.term)
+                yield LeasedPlace(sequence, run.deadline_ms, run.delivery_count, run.term)
 
 
 def stream_name(queue: str, name: str) -> str:
@@ -120,8 +122,8 @@ def split_stream_name(stream: str) -> tuple[str, str] | None:
     return (queue, name) if stream.startswith(STREAM_PREFIX) and dot and name and queue else None
 
 
-def runs_of(rows: Sequence[Row]) -> list[Run]:
-    runs: list[Run] = []
+def runs_of(rows: Sequence[Row]) -> list[LeaseRun]:
+    runs: list[LeaseRun] = []
     first = count = size_bytes = 0
     alike = (0, 0, 0)
     for _, sequence, term, deadline_ms, delivery_count, _, message in rows:
@@ -137,6 +139,6 @@ def runs_of(rows: Sequence[Row]) -> list[Run]:
     return runs
 
 
-def _run(first: int, count: int, size_bytes: int, alike: tuple[int, int, int]) -> Run:
+def _run(first: int, count: int, size_bytes: int, alike: tuple[int, int, int]) -> LeaseRun:
     deadline_ms, delivery_count, term = alike
-    return Run(first, count, deadline_ms, delivery_count, size_bytes, term)
+    return LeaseRun(first, count, deadline_ms, delivery_count, size_bytes, term)

@@ -1,13 +1,13 @@
 """Takes ready messages out of a queue, as a basic.get would, and puts them into the stream of a lease.
 
-All of it is in one entry of the log: if that is lost, nothing has happened. So consumers get nothing of what is behind
-these messages until it is committed.
+All of it is in one entry of the log: if that is lost, nothing has happened. So consumers get no message behind these
+messages until it is committed.
 """
 
 from typing import Final
 
 from pandomq import kernel
-from pandomq.broker.leases.lease import Run, runs_of
+from pandomq.broker.leases.lease import LeaseRun, runs_of
 from pandomq.kernel.constants import ACK
 from pandomq.limits import FRAME_BYTES_MAX
 
@@ -15,7 +15,8 @@ _CHANNEL: Final = 1
 
 
 class Mover:
-    """Has a channel of its own, on which nothing is unacked but while it works, and nothing is ever written."""
+    """Has a channel of its own, whose messages are unacked only while it works, and to which nothing is ever
+    written."""
 
     __slots__ = ("_channel", "_engine")
 
@@ -26,11 +27,11 @@ class Mover:
 
     def move(
         self, source: kernel.Queue, stream: kernel.Queue, messages_max: int, bytes_max: int, now_ms: int
-    ) -> list[Run]:
-        """In the order of delivery, until so many or so many bytes of bodies are moved; the last may exceed that. It
-        ends early at a message that is on the disk, and has that fetched."""
+    ) -> list[LeaseRun]:
+        """Moves messages in the order of delivery, until their number or the bytes of their bodies reach a maximum; the
+        last one may exceed the bytes. It ends early at a message that is on the disk, and has that fetched."""
         engine, channel = self._engine, self._channel
-        # Consumers that wait have what came before in this batch.
+        # Waiting consumers get what came before in this batch.
         engine.deliver(now_ms)
         tag = count = size_bytes = 0
         while count < messages_max and size_bytes < bytes_max:

@@ -1,18 +1,19 @@
-"""What is staged is checked when it comes, as if it were published then: later nobody is there to hear of it."""
+"""Checks staged messages when they arrive, as if they were published then: later no client is connected for an
+error."""
 
 from typing import TYPE_CHECKING, Final
 
 from pandomq import kernel
+from pandomq.broker.administration.quotas import Tally
 from pandomq.broker.channel import Channel
 from pandomq.broker.client import Client
-from pandomq.broker.publishing import checked
-from pandomq.broker.quotas import Tally
-from pandomq.errors import frame_error, precondition_failed
+from pandomq.broker.publishing.publishing import checked, route
+from pandomq.errors import frame_error, no_route, precondition_failed
 from pandomq.limits import FRAME_BYTES_MAX
 
 if TYPE_CHECKING:
+    from pandomq.broker.administration.permissions import VhostAccess
     from pandomq.broker.broker import Broker
-    from pandomq.broker.permissions import Access
     from pandomq.broker.vhost import Vhost
 
 CHANNEL: Final = 1
@@ -25,12 +26,13 @@ def publishes_of(broker: "Broker", frames: bytes) -> kernel.PublishRun | None:
     found = scanner.feed(frames)
     if len(found) > 1 or scanner.buffered_bytes or not all(isinstance(item, kernel.PublishRun) for item in found):
         fault = next((item.reply_text for item in found if isinstance(item, kernel.ScanFault)), "")
-        raise frame_error(f"what is staged is not a number of whole messages: {fault}".rstrip(": "))
+        raise frame_error(f"the staged part does not consist of whole messages: {fault}".rstrip(": "))
     return found[0] if found else None
 
 
-def check(broker: "Broker", vhost: "Vhost", access: "Access", frames: bytes) -> None:
-    """Raises ChannelFault or ConnectionFault for the first message that the user may not publish."""
+def check(broker: "Broker", vhost: "Vhost", access: "VhostAccess", frames: bytes, *, routed: bool = False) -> None:
+    """Raises ChannelFault or ConnectionFault for the first message that the user may not publish; if they are to be
+    `routed`, also for the first one that no queue would take now (312)."""
     run = publishes_of(broker, frames)
     if run is None:
         return
@@ -42,20 +44,28 @@ def check(broker: "Broker", vhost: "Vhost", access: "Access", frames: bytes) -> 
             if message.routing in known and not message.special and not flags and number == CHANNEL:
                 continue
             if number != CHANNEL:
-                raise frame_error(f"what is staged is for channel {CHANNEL}")
+                raise frame_error(f"staged messages must be on channel {CHANNEL}")
             if flags & ~kernel.OVERSIZED:
-                raise precondition_failed("what is staged cannot be mandatory or immediate")
+                raise precondition_failed("staged messages cannot be mandatory or immediate")
             if message.special & _UNFIT:
-                raise precondition_failed("what is staged can have no direct reply-to, and no number of its producer")
-            checked(broker, channel, message, flags)
-            known.add(message.routing)
+                raise precondition_failed("staged messages cannot have a direct reply-to or a producer's number")
+            exchange, message, keys = checked(broker, channel, message, flags)
+            plan = vhost.router.plan(exchange, message.routing_key) if routed and keys is None else None
+            if routed and not (route(vhost, exchange, message, keys) if plan is None else plan.queues):
+                raise no_route(
+                    f"no queue is bound for a message to exchange '{exchange.name}' in vhost '{vhost.name}' with "
+                    f"routing key '{message.routing_key}'"
+                )
+            if plan is not None or not routed:
+                # Where no plan exists, each message may go elsewhere.
+                known.add(message.routing)
     finally:
         end(channel, broker.now_ms)
 
 
-def channel_of(broker: "Broker", vhost: "Vhost", access: "Access", user: str) -> Channel:
-    """Of a client that is none, and is not among the clients. What it publishes in vain is dropped, and nothing else
-    happens: nobody is there to be told."""
+def channel_of(broker: "Broker", vhost: "Vhost", access: "VhostAccess", user: str) -> Channel:
+    """A channel of a placeholder client, which is not among the clients. Messages that it cannot publish are dropped,
+    without further effect: there is no client to notify."""
     client = Client(
         broker,
         0,

@@ -1,6 +1,6 @@
-"""What staged parts are known by: the attempt of a task at one partition of one batch of a query.
+"""The names of staged parts: the attempt of a task at one partition of one batch of a query.
 
-Each attempt has an inner queue, whose name says all of it; its messages are the parts, in order.
+Each attempt has an inner queue, whose name holds all of it; its messages are the parts, in order.
 """
 
 from typing import Final, NamedTuple
@@ -9,11 +9,11 @@ PREFIX: Final = "pandomq.staged."
 _FIELDS: Final = 4
 
 
-class Attempt(NamedTuple):
+class StagingAttempt(NamedTuple):
     batch: int
     partition: int
     name: str
-    """Told apart from other attempts at the same by whoever makes them. Without a dot."""
+    """Distinguishes attempts at the same partition; the writer chooses it. Without a dot."""
     query: str
 
     @property
@@ -21,9 +21,9 @@ class Attempt(NamedTuple):
         return f"{PREFIX}{self.batch}.{self.partition}.{self.name}.{self.query}"
 
 
-def attempt_of(queue_name: str) -> Attempt | None:
-    """None if it is the name of something else."""
+def attempt_of(queue_name: str) -> StagingAttempt | None:
+    """None if the queue is no attempt's."""
     if not queue_name.startswith(PREFIX):
         return None
     batch, partition, name, query = queue_name.removeprefix(PREFIX).split(".", _FIELDS - 1)
-    return Attempt(int(batch), int(partition), name, query)
+    return StagingAttempt(int(batch), int(partition), name, query)

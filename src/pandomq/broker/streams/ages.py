@@ -1,4 +1,4 @@
-"""How long, as x-max-age and x-stream-offset say it: a number and a unit."""
+"""Durations in the form of x-max-age and x-stream-offset: a number and a unit."""
 
 import re
 from typing import Final
@@ -16,11 +16,11 @@ _UNITS_MS: Final = {
 }
 
 INVALID: Final = "invalid_max_age"
-"""As RabbitMQ calls what is none."""
+"""RabbitMQ's name for an invalid one."""
 
 
 def age_ms(text: str) -> int | None:
-    """None if it says nothing of the kind."""
+    """None if the text is no age."""
     found = _FORM.fullmatch(text)
     if found is None or not int(found[1]):
         return None

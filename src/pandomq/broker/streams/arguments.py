@@ -1,4 +1,4 @@
-"""What queue.declare of a stream may ask for beyond what any queue may, in RabbitMQ's words if it may not."""
+"""The arguments of queue.declare that only streams accept, with RabbitMQ's error texts."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -36,20 +36,20 @@ ONLY: Final = (
     UNARCHIVED_BYTES,
     "x-initial-cluster-size",
 )
-"""Nothing that other queues have."""
+"""Arguments that only streams have."""
 
 _FILTER_SIZE_MIN: Final = 16
 _FILTER_SIZE_MAX: Final = 255
 
 
 def refusal(arguments: Mapping[str, Any], resource: str, known: Iterable[str]) -> ChannelFault | None:
-    """Of arguments whose types are right; `known` are those that some queue understands."""
+    """For arguments whose types are right; `known` are those that some queue understands."""
     for name in known:
         if name in arguments and name not in ALLOWED:
             return precondition_failed(f"invalid arg '{name}' for {resource} of queue type rabbit_stream_queue")
     if arguments.get(SEGMENT_BYTES, 0) > STREAM_SEGMENT_BYTES_MAX:
         return precondition_failed(f"Exceeded max value for {SEGMENT_BYTES}")
-    # It would be the size of a filter for a whole chunk; ours look at each message, and need none.
+    # It would be the size of a filter for a whole chunk; ours check each message, and need none.
     if not _FILTER_SIZE_MIN <= arguments.get(FILTER_SIZE, _FILTER_SIZE_MIN) <= _FILTER_SIZE_MAX:
         return precondition_failed(f"Invalid value for  {FILTER_SIZE}")
     return None

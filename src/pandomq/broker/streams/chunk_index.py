@@ -1,7 +1,7 @@
-"""The sealed chunks of one stream, oldest first, and the segments they make.
+"""The sealed chunks of one stream, oldest first, and their segments.
 
 A segment is a run of neighbouring chunks that together are as large as the stream's segment size; retention drops whole
-ones. Which chunk begins a segment depends on nothing but the log, so brokers agree on it.
+ones. Which chunk begins a segment depends only on the log, so brokers agree on it.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ class SealedChunk(msgspec.Struct, gc=False, eq=False):
     last_time_us: int
     begins_segment: bool
     stored: Any
-    """Where its bytes are: the shelf's store knows."""
+    """The location of its bytes, which only the cache's store interprets."""
 
 
 class ChunkIndex:
@@ -30,10 +30,10 @@ class ChunkIndex:
         self.size_bytes = 0
         self.segment_count = 0
         self._segment_bytes = 0
-        """Of the last segment, so far."""
+        """The size of the last segment, so far."""
 
     def begins_segment(self, segment_bytes: int) -> bool:
-        """Whether the next chunk does, if segments are to be of this size."""
+        """Whether the next chunk begins one, if segments are to be of this size."""
         return not self.rows or self._segment_bytes >= segment_bytes
 
     def add(self, row: SealedChunk) -> None:
@@ -51,11 +51,12 @@ class ChunkIndex:
         return bisect_left(self.rows, offset, key=_last_offset)
 
     def find_time(self, time_us: int) -> int:
-        """The same for the time of its last message."""
+        """The position of the first chunk whose last message has this time or a later one; len(rows) if there is
+        none."""
         return bisect_left(self.rows, time_us, key=_last_time_us)
 
     def first_segment(self) -> list[SealedChunk]:
-        """Its chunks; all but the last segment are whole."""
+        """The chunks of the first segment; all but the last segment are whole."""
         end = next((at for at in range(1, len(self.rows)) if self.rows[at].begins_segment), len(self.rows))
         return self.rows[:end]
 
@@ -67,7 +68,7 @@ class ChunkIndex:
         return dropped
 
     def drop_before(self, offset: int) -> list[SealedChunk]:
-        """Those that end before it."""
+        """Drops the chunks that end before the offset."""
         dropped = self.rows[: self.find(offset)]
         if dropped:
             del self.rows[: len(dropped)]
@@ -75,6 +76,9 @@ class ChunkIndex:
             if self.rows:
                 self.rows[0].begins_segment = True
             self.segment_count = sum(row.begins_segment for row in self.rows)
+            if self.segment_count == 1:
+                # Part of the last segment may have been dropped.
+                self._segment_bytes = self.size_bytes
         return dropped
 
     def clear(self) -> list[SealedChunk]:

@@ -1,4 +1,4 @@
-"""What basic.consume of a stream may ask for, in RabbitMQ's words if it may not, and where it begins to read.
+"""The arguments of basic.consume for a stream, with RabbitMQ's error texts, and where the consumer begins to read.
 
 Differences: `last` is the last message, not the last chunk; filters are exact; a time is that of a message.
 """
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 from pandomq.broker.streams.ages import INVALID, age_ms
 from pandomq.errors import not_implemented, precondition_failed
 from pandomq.fieldtable import Timestamp
-from pandomq.limits import STREAM_OFFSET_MAX
+from pandomq.limits import STREAM_OFFSET_MAX, STREAM_TIME_S_MAX
 
 if TYPE_CHECKING:
     from pandomq import kernel
     from pandomq.broker.channel import Channel
-    from pandomq.broker.queue import Queue
+    from pandomq.broker.queues.queue import Queue
     from pandomq.broker.streams.stream import Stream
 
 OFFSET: Final = "x-stream-offset"
 FILTER: Final = "x-stream-filter"
 MATCH_UNFILTERED: Final = "x-stream-match-unfiltered"
 FILTERS_MAX: Final = 64
-"""Of one consumer: each message is compared with all of them."""
+"""The limit of one consumer: each message is compared with all of them."""
 
 _OTHERS: Final = ("x-priority", "x-consumer-timeout")
 """Arguments that consumers of other queues may have."""
@@ -48,6 +48,9 @@ def check_consume(channel: "Channel", queue: "Queue", *, no_ack: bool, arguments
 def _what_is_wrong(offset: Any) -> str | None:
     if isinstance(offset, str):
         return None if offset in ("first", "last", "next") or age_ms(offset) is not None else INVALID
+    if isinstance(offset, Timestamp):
+        in_range = offset <= STREAM_TIME_S_MAX
+        return None if in_range else f"a timestamp must be between 0 and {STREAM_TIME_S_MAX} seconds, not {offset:d}"
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= STREAM_OFFSET_MAX:
         return "invalid_offset_arg"
     return None
@@ -66,8 +69,8 @@ def begin_reading(
     full: "Sequence[kernel.Chunk]",
     now_ms: int,
 ) -> int | None:
-    """With arguments that were checked; `full` became so in this batch. Says where it begins, or None if that is found
-    out later."""
+    """For checked arguments; the chunks in `full` became so in this batch. Returns the first offset, or None if that is
+    determined later."""
     filters = filters_of(arguments)
     unfiltered = bool(filters) and arguments.get(MATCH_UNFILTERED) is True
     offset = arguments.get(OFFSET, "next")
@@ -76,7 +79,7 @@ def begin_reading(
         channel, tag = consumer.channel.owner, consumer.tag.decode()
 
         def found(at: int) -> None:
-            # It may have been cancelled meanwhile.
+            # The consumer may have been cancelled meanwhile.
             if channel.consumers.get(tag) is consumer:
                 consumer.seek(at, filters, unfiltered)
 
@@ -94,7 +97,7 @@ def begin_reading(
 
 
 def time_of(offset: Any, now_ms: int) -> int | None:
-    """In microseconds, if that is what it says."""
+    """The time in microseconds, if the offset is a time."""
     if isinstance(offset, Timestamp):
         return int(offset) * 1_000_000
     age = age_ms(offset) if isinstance(offset, str) else None

@@ -1,24 +1,24 @@
-"""What leaves a stream, whole segments at a time, oldest first, and what waits for an archive before it does.
+"""Which messages leave a stream, whole segments at a time, oldest first, and which wait for an archive before that.
 
-It depends on nothing but the log: chunks, settings, offsets that were stored, and the time of an entry. So brokers
-agree on it. What they say about it (`Notices`) is for people, and each broker's own.
+It depends only on the log: chunks, settings, stored offsets, and the time of an entry. So brokers agree on it. Its
+warnings (`ArchiveWarnings`) are for people, and each broker's own.
 """
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pandomq.broker.queue import Queue
-    from pandomq.broker.queue_settings import QueueSettings
+    from pandomq.broker.queues.queue import Queue
+    from pandomq.broker.queues.queue_settings import QueueSettings
     from pandomq.broker.streams.chunk_index import ChunkIndex, SealedChunk
 
-NOTICES_MAX: Final = 64
-"""What nobody has fetched yet; more is not said."""
+ARCHIVE_WARNINGS_MAX: Final = 64
+"""The limit of warnings that were not fetched yet; further ones are dropped."""
 WARNING_SHARE: Final = 0.5
-"""Of what a stream may keep for its archive: people hear of it before anything is lost."""
+"""The part of what a stream may keep for its archive: the warning comes before anything is lost."""
 
 
 def is_too_much(index: "ChunkIndex", settings: "QueueSettings", now_us: int) -> bool:
-    """The first segment is to go; the last one always stays."""
+    """The first segment is to be dropped; the last one always stays."""
     if index.segment_count <= 1:
         return False
     if 0 <= settings.bytes_max < index.size_bytes:
@@ -28,13 +28,13 @@ def is_too_much(index: "ChunkIndex", settings: "QueueSettings", now_us: int) -> 
 
 
 def is_awaited(segment: "list[SealedChunk]", settings: "QueueSettings", archived_end: int | None) -> bool:
-    """An archive has yet to come to the end of it."""
+    """An archive has not yet reached the end of it."""
     return settings.archive is not None and (archived_end or 0) <= segment[-1].last_offset
 
 
-class Notices:
-    """What is worth a warning: a stream that keeps much for its archive, and one that has lost what was not archived.
-    The first is said once, and again only after the archive has come nearer."""
+class ArchiveWarnings:
+    """Warnings: a stream that keeps much for its archive, and one that has lost messages that were not archived. The
+    first is given once, and again only after the archive has caught up somewhat."""
 
     __slots__ = ("_texts",)
 
@@ -42,20 +42,21 @@ class Notices:
         self._texts: list[str] = []
 
     def look_at(self, queue: "Queue", lost: int) -> None:
-        """After retention has dropped so many messages that were not archived."""
+        """Called after retention has dropped so many messages that were not archived."""
         stream, settings = queue.stream, queue.settings
         assert stream is not None
         if lost:
             self._say(
-                f"{queue.resource} has dropped {lost:,} messages, up to offset {stream.first_offset - 1}, "
-                f"that '{settings.archive}' had not archived"
+                f"{queue.resource} deleted {lost:,} messages, up to offset {stream.first_offset - 1}, before "
+                f"'{settings.archive}' had archived them"
             )
         limit_bytes = settings.unarchived_bytes_max
         much = stream.held_back and stream.index.size_bytes > limit_bytes * WARNING_SHARE
         if much and not stream.warned_of:
             self._say(
-                f"{queue.resource} keeps {stream.index.size_bytes:,} bytes for '{settings.archive}', which has come to "
-                f"offset {stream.offsets.get(settings.archive or '') or 0}: beyond {limit_bytes:,} bytes the oldest go"
+                f"{queue.resource} retains {stream.index.size_bytes:,} bytes for '{settings.archive}', which has "
+                f"archived up to offset {stream.offsets.get(settings.archive or '') or 0}: above {limit_bytes:,} "
+                "bytes the oldest messages are deleted"
             )
         stream.warned_of = much
 
@@ -64,5 +65,5 @@ class Notices:
         return texts
 
     def _say(self, text: str) -> None:
-        if len(self._texts) < NOTICES_MAX:
+        if len(self._texts) < ARCHIVE_WARNINGS_MAX:
             self._texts.append(text)

@@ -1,1 +1,1 @@
-"""`pandomq cluster up`: a whole cluster on this machine, for a look at it, tests and small installations."""
+"""`pandomq cluster up`: a whole cluster on this machine, for trying it out, tests and small installations."""

@@ -12,51 +12,75 @@ from typing import Annotated, Final
 import typer
 
 from pandomq.cli.cluster.display import display
-from pandomq.cli.cluster.plan import Plan
+from pandomq.cli.cluster.plan import ClusterPlan
 from pandomq.cli.cluster.processes import Process, stop_all
-from pandomq.cli.cluster.sight import Sight, Watch
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.cluster.sight import ClusterPoller, Sight
+from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.output import say
 from pandomq.replica.limits import LISTENERS_MAX, MEMBERS_MAX
 
-cluster_app = typer.Typer(name="cluster", help="Several brokers on this machine.", no_args_is_help=True)
+cluster_app = typer.Typer(
+    name="cluster", help="Run several brokers on this machine as one cluster.", no_args_is_help=True
+)
 
 LOOK_S: Final = 0.5
-"""Between two looks at the brokers."""
+"""Time between two checks of the brokers."""
 
 
 @cluster_app.callback()
 def _group() -> None:
-    """So that `up` is a word of its own."""
+    """Exists so that `up` is a subcommand."""
 
 
 @cluster_app.command("up")
 def up(
-    primaries: Annotated[int, typer.Option(min=1, max=MEMBERS_MAX, help="Brokers that vote.")] = 3,
-    secondaries: Annotated[int, typer.Option(min=0, max=LISTENERS_MAX, help="Brokers that do not.")] = 0,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The first broker's; the next has the next.")] = 5672,
-    http_port: Annotated[int, typer.Option(min=1, max=65535, help="The same for the HTTP API.")] = 15672,
-    data: Annotated[Path, typer.Option(metavar="DIR", help="DIR/n1, DIR/n2, … and the key.")] = Path("pandomq-cluster"),
+    primaries: Annotated[
+        int, typer.Option(min=1, max=MEMBERS_MAX, help="Number of primaries (brokers with a vote).")
+    ] = 3,
+    secondaries: Annotated[
+        int, typer.Option(min=0, max=LISTENERS_MAX, help="Number of secondaries (brokers without a vote).")
+    ] = 0,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="AMQP port of n1; later brokers use the following ports.")
+    ] = 5672,
+    http_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="HTTP port of n1; later brokers use the following ports.")
+    ] = 15672,
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of the cluster: the brokers' data directories DIR/n1, DIR/n2, … and the cluster key.",
+        ),
+    ] = Path("pandomq-cluster"),
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A configuration for all of them.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Configuration file for all of the brokers.", show_default=False)
     ] = None,
     only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Start this one again; the others run elsewhere.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Name of the only broker to start, for example n2. The others keep running elsewhere."
+        ),
     ] = None,
 ) -> None:
-    """Starts brokers n1, n2, … on this machine as one cluster, and shows them; ^C or SIGTERM stops all.
+    """Start brokers n1, n2, … on this machine as one cluster and show a live table; ^C or SIGTERM stops all of them.
 
-    A broker that dies stays dead: `cluster up --only n2` with the same options starts it again. Each one's pid is in
-    DIR/n1/pid, what it logs in DIR/n1/log.
+    A broker that dies is not restarted: `cluster up --only n2` with the same options starts it again. The process id
+    of n1 is in DIR/n1/pid, and its log is in DIR/n1/log.
     """
-    plan = Plan(primaries=primaries, secondaries=secondaries, port=port, http_port=http_port, data=data, config=config)
+    plan = ClusterPlan(
+        primaries=primaries, secondaries=secondaries, port=port, http_port=http_port, data=data, config=config
+    )
     places = plan.places()
     wanted = [place for place in places if only in (None, place.name)]
     if not wanted:
-        raise WrongUse(f"--only {only} is none of {', '.join(place.name for place in places)}")
+        raise WrongUse(
+            f"--only '{only}' is not a broker of this cluster: expected one of "
+            f"{', '.join(place.name for place in places)}"
+        )
     if plan.make_key():
-        say(f"made a key for the cluster: {plan.key_file}")
-    watch = Watch(places, plan.read_key())
+        say(f"created the cluster key {plan.key_file}")
+    watch = ClusterPoller(places, plan.read_key())
     processes: list[Process] = []
     sight: Sight | None = None
     try:
@@ -71,9 +95,9 @@ def up(
                 if stop.is_set():
                     stop_all(processes, None if sight is None else sight.root, shown.tell)
                 else:
-                    raise Refused("; ".join(f"{process.place.name} {process.end}" for process in processes))
+                    raise RequestRejected("; ".join(f"{process.place.name} {process.end}" for process in processes))
     finally:
-        # Whatever went wrong here, nobody is left behind.
+        # After any failure here no broker is left running.
         stop_all(processes, None, say)
         watch.close()
 

@@ -1,4 +1,4 @@
-"""What a person sees of the cluster: a live table at a terminal, a line for each change in a pipe."""
+"""The display of the cluster: a live table at a terminal, a line for each change in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from pandomq.cli.cluster.plan import Place
+from pandomq.cli.cluster.plan import PlannedBroker
 from pandomq.cli.cluster.processes import Process
 from pandomq.cli.cluster.sight import Sight
 from pandomq.cli.output import cell, rich_table
@@ -31,12 +31,12 @@ class Display(Protocol):
     def tell(self, text: str) -> None: ...
 
 
-def display(places: Sequence[Place], processes: Mapping[str, Process]) -> Display:
+def display(places: Sequence[PlannedBroker], processes: Mapping[str, Process]) -> Display:
     return LiveTable(places, processes, Console()) if sys.stdout.isatty() else Lines(places, processes)
 
 
-def state_of(place: Place, process: Process | None, sight: Sight) -> str:
-    """One word or more on how a broker is."""
+def state_of(place: PlannedBroker, process: Process | None, sight: Sight) -> str:
+    """The state of a broker in a few words."""
     glance = sight.glances[place.name]
     if process is not None and not process.runs and not glance.readiness:
         return process.end
@@ -47,12 +47,12 @@ def state_of(place: Place, process: Process | None, sight: Sight) -> str:
     return "ready" if glance.readiness.startswith("ready") else glance.readiness
 
 
-def role_of(place: Place, sight: Sight) -> str:
+def role_of(place: PlannedBroker, sight: Sight) -> str:
     return sight.glances[place.name].role or ("" if place.primary else "secondary")
 
 
 class LiveTable:
-    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process], console: Console) -> None:
+    def __init__(self, places: Sequence[PlannedBroker], processes: Mapping[str, Process], console: Console) -> None:
         self._places = places
         self._processes = processes
         self.console = console
@@ -76,7 +76,7 @@ class LiveTable:
     def _head(self, sight: Sight) -> str:
         root = sight.root
         who = f"root {root}" if root else "no root"
-        return f"cluster {sight.cluster_id or 'not begun'}   term {sight.term}   {who}   ^C stops all\n"
+        return f"cluster {sight.cluster_id or 'not created yet'}   term {sight.term}   {who}   ^C stops all\n"
 
     def _rows(self, sight: Sight) -> list[list[object]]:
         members = sight.members
@@ -102,9 +102,9 @@ class LiveTable:
 
 
 class Lines:
-    """Says of each broker what is new about it."""
+    """Prints the changes of each broker."""
 
-    def __init__(self, places: Sequence[Place], processes: Mapping[str, Process]) -> None:
+    def __init__(self, places: Sequence[PlannedBroker], processes: Mapping[str, Process]) -> None:
         self._places = places
         self._processes = processes
         self._said: dict[str, str] = {}

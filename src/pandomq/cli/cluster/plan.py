@@ -1,4 +1,4 @@
-"""Which brokers there are, and how each is started."""
+"""The brokers of the cluster, and how each is started."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import msgspec
 
 from pandomq.cli.config.data_port import PORTS
 from pandomq.cli.config.sources import read_secret
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.failures import RequestRejected, WrongUse
 
 HOST: Final = "127.0.0.1"
 PORT_MAX: Final = 65535
 KEY_FILE: Final = "cluster.key"
 _DATA_PORT_STEP: Final = min(data - amqp for amqp, data in PORTS.items())
-"""From AMQP's port to the data port that goes with it."""
+"""From AMQP's port to the data port that belongs to it."""
 _OF_ONE_BROKER: Final = ("PANDOMQ_NODE_", "PANDOMQ_CLUSTER_")
 _OF_ALL: Final = (
     "PANDOMQ_NODE_LOG_LEVEL",
@@ -31,10 +31,10 @@ _OF_ALL: Final = (
     "PANDOMQ_CLUSTER_LEASE_MS",
     "PANDOMQ_CLUSTER_DISK_STALL_MS",
 )
-"""Variables about a broker or its cluster that mean the same for each of them."""
+"""Variables about a broker or its cluster that have the same meaning for each of them."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PlannedBroker(msgspec.Struct, frozen=True):
     """One broker of the plan."""
 
     name: str
@@ -60,7 +60,7 @@ class Place(msgspec.Struct, frozen=True):
         return self.data / "pid"
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     primaries: int
     secondaries: int
     port: int
@@ -68,21 +68,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     config: Path | None = None
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PlannedBroker]:
         """Primaries first, then secondaries. Raises WrongUse."""
         count = self.primaries + self.secondaries
         if max(self.port, self.http_port) + count - 1 > PORT_MAX:
             raise WrongUse(
-                f"{count} brokers from ports {self.port} and {self.http_port} on need ports above {PORT_MAX}"
+                f"{count} brokers with ports from {self.port} and {self.http_port} on need ports above {PORT_MAX}: "
+                "choose lower ports"
             )
         if abs(self.port - self.http_port) < count:
-            raise WrongUse(f"--port {self.port} and --http-port {self.http_port} are too near for {count} brokers")
+            raise WrongUse(
+                f"--port {self.port} and --http-port {self.http_port} overlap for {count} brokers: choose ports "
+                f"that are at least {count} apart"
+            )
         return [
-            Place(f"n{i + 1}", i < self.primaries, self.port + i, self.http_port + i, self.data / f"n{i + 1}")
+            PlannedBroker(f"n{i + 1}", i < self.primaries, self.port + i, self.http_port + i, self.data / f"n{i + 1}")
             for i in range(count)
         ]
 
-    def command(self, place: Place) -> list[str]:
+    def command(self, place: PlannedBroker) -> list[str]:
         words = [sys.executable, "-m", "pandomq.cli.main", "start", "--name", place.name, "--data", str(place.data)]
         words += ["--listen", place.address, "--http", place.http]
         if self.config is not None:
@@ -91,13 +95,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--join", ",".join(one.address for one in self.places() if one.primary)]
         return words
 
-    def environment(self, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, place: PlannedBroker, inherited: Mapping[str, str]) -> dict[str, str]:
         kept = {
             name: value for name, value in inherited.items() if name in _OF_ALL or not name.startswith(_OF_ONE_BROKER)
         }
         kept["PANDOMQ_CLUSTER_KEY_FILE"] = str(self.key_file)
         if self.primaries + self.secondaries > _DATA_PORT_STEP:
-            # Otherwise the first broker's data port would be where one of them speaks AMQP.
+            # Otherwise the first broker's data port would be the AMQP port of another one.
             kept["PANDOMQ_DATA_LISTEN"] = f"{HOST}:0"
         if place.primary:
             kept["PANDOMQ_CLUSTER_PRIMARIES"] = ",".join(
@@ -114,7 +118,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return read_secret(self.key_file).encode()
         except ValueError as error:
-            raise Refused(str(error)) from None
+            raise RequestRejected(str(error)) from None
 
     def make_key(self) -> bool:
         """True if there was none. Raises Refused."""
@@ -124,7 +128,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         except FileExistsError:
             return False
         except OSError as error:
-            raise Refused(f"cannot write {self.key_file}: {error.strerror}") from None
+            raise RequestRejected(f"cannot write {self.key_file}: {error.strerror}") from None
         with os.fdopen(descriptor, "w") as file:
             file.write(f"{secrets.token_hex(32)}\n")
         return True

@@ -1,4 +1,4 @@
-"""The brokers as processes: started, watched, and stopped in order. One that dies stays dead."""
+"""The brokers as processes: started, watched, and stopped in order. One that ends is not restarted."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pandomq.cli.cluster.plan import Place, Plan
-from pandomq.cli.failures import Refused
+from pandomq.cli.cluster.plan import ClusterPlan, PlannedBroker
+from pandomq.cli.failures import RequestRejected
 
 STOP_S_MAX: Final = 15.0
 """How long a broker may take to end before it is killed."""
 LAST_WORDS_BYTES: Final = 4096
-"""Of a log, in which the last line is looked for."""
+"""The end of a log, in which the last line is searched."""
 
 
 class Process:
-    def __init__(self, plan: Plan, place: Place) -> None:
+    def __init__(self, plan: ClusterPlan, place: PlannedBroker) -> None:
         """Raises Refused if it cannot be started at all."""
         self.place = place
         try:
             place.data.mkdir(parents=True, exist_ok=True)
             with place.log.open("ab") as log:
-                # A session of its own: ^C is for us, who stop them in order.
+                # A session of its own: ^C reaches only this process, which stops the brokers in order.
                 self._process = subprocess.Popen(
                     plan.command(place),
                     env=plan.environment(place, os.environ),
@@ -34,7 +34,7 @@ class Process:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise Refused(f"cannot start {place.name} in {place.data}: {error.strerror}") from None
+            raise RequestRejected(f"cannot start {place.name} in {place.data}: {error.strerror}") from None
 
     @property
     def pid(self) -> int:
@@ -54,14 +54,14 @@ class Process:
             return "stopped"
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        return f"ended with {code}: {self._last_line()}"
+        return f"exited with status {code}: {self._last_line()}"
 
     def stop(self) -> None:
-        """Asks it to end, waits, and insists."""
+        """Asks it to end, waits, and kills it after a timeout."""
         if not self.runs:
             return
         self._process.terminate()
-        # Who was stopped by SIGSTOP hears nothing before it goes on.
+        # A process that was stopped by SIGSTOP receives nothing before it continues.
         self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(STOP_S_MAX)
@@ -81,7 +81,7 @@ class Process:
 
 
 def stop_all(processes: Sequence[Process], root: str | None, tell: Callable[[str], None]) -> None:
-    """Those that others do not wait for come first: secondaries, then backups, the root last."""
+    """The order avoids waiting: secondaries first, then backups, the root last."""
     order = sorted(processes, key=lambda process: (process.place.name == root, process.place.primary))
     for process in order:
         if process.runs:

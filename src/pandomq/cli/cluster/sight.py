@@ -1,4 +1,4 @@
-"""What the brokers say about themselves and each other, asked over HTTP all at once."""
+"""The state of the brokers, requested over HTTP from all at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pandomq.cli.api import Api
-from pandomq.cli.cluster.plan import HOST, Place
+from pandomq.cli.cluster.plan import HOST, PlannedBroker
 from pandomq.cli.failures import Failure
 
 ASK_S_MAX: Final = 1.0
@@ -23,7 +23,7 @@ class Glance(msgspec.Struct, frozen=True):
 
     cluster: dict[str, Any] | None
     readiness: str
-    """What it says to a load balancer; empty if it does not answer."""
+    """Its answer to a load balancer; empty if there is none."""
 
     @property
     def role(self) -> str | None:
@@ -31,18 +31,18 @@ class Glance(msgspec.Struct, frozen=True):
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What all of them said at a time."""
+    """The answers of all of them at a time."""
 
     glances: dict[str, Glance]
 
     @property
     def root(self) -> str | None:
-        """The one that says so of itself."""
+        """The broker that reports itself as root."""
         return next((name for name, glance in self.glances.items() if glance.role == "root"), None)
 
     @property
     def members(self) -> dict[str, dict[str, Any]]:
-        """By name: what each says of itself, and what the root says of their being in sync."""
+        """By name: each broker's own report, and the root's report of who is in sync."""
         found: dict[str, dict[str, Any]] = {}
         for name, glance in self.glances.items():
             own = _member(glance.cluster, name)
@@ -74,10 +74,10 @@ def _member(cluster: dict[str, Any] | None, name: str) -> dict[str, Any] | None:
     return next((member for member in members if member.get("name") == name), None)
 
 
-class Watch:
-    """Asks them; a silent one keeps nobody waiting for longer than itself."""
+class ClusterPoller:
+    """Requests the states; a silent broker delays only its own."""
 
-    def __init__(self, places: Sequence[Place], key: bytes) -> None:
+    def __init__(self, places: Sequence[PlannedBroker], key: bytes) -> None:
         self._places = list(places)
         self._apis = {place.name: Api(f"http://{place.http}", ASK_S_MAX, key) for place in places}
         self._threads = ThreadPoolExecutor(max_workers=len(self._places), thread_name_prefix="ask")
@@ -88,7 +88,7 @@ class Watch:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _glance(self, place: Place) -> Glance:
+    def _glance(self, place: PlannedBroker) -> Glance:
         readiness = _readiness(place)
         if not readiness:
             return Glance(None, "")
@@ -98,7 +98,7 @@ class Watch:
             return Glance(None, readiness)
 
 
-def _readiness(place: Place) -> str:
+def _readiness(place: PlannedBroker) -> str:
     connection = http.client.HTTPConnection(HOST, place.http_port, timeout=ASK_S_MAX)
     try:
         connection.request("GET", "/api/health/ready", headers={"Connection": "close"})

@@ -1,5 +1,5 @@
-"""The configuration: what keys there are, where their values come from, and what holds in the end.
+"""The configuration: its keys, the sources of their values, and the effective values.
 
-An option beats the environment, the environment beats the file, the file beats the default. Nothing unknown is passed
-over in silence: it is an error that names what was written, where, and what was probably meant.
+An option beats the environment, the environment beats the file, the file beats the default. An unknown key is an error
+that names the key, its source, and the key that was probably meant.
 """

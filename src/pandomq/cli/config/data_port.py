@@ -1,4 +1,4 @@
-"""The `[data]` section: where the data port listens, and what clients are told about that."""
+"""The `[data]` section: where the data port listens, and which addresses clients are told."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pandomq.cli.config.cluster import from_elsewhere, own_host_of, parse_primar
 from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.sections import Configuration
 from pandomq.node.data.places import DataPlaces
-from pandomq.runtime.listen import Address
+from pandomq.runtime.listen import ListenAddress
 
 PORTS: Final = {5672: 5680, 5671: 5679}
-"""Where nobody chose one: beside AMQP's own ports these, beside others any that is free. Clients are told."""
+"""The default data ports for AMQP's own ports; for other AMQP ports any free one is used. Clients are told the port."""
 _ALL_INTERFACES: Final = ("0.0.0.0", "::")
 
 
-def data_address(configuration: Configuration) -> Address | None:
-    """None: there is none. A secondary has no streams, and tells its clients where the primaries' data ports are."""
+def data_address(configuration: Configuration) -> ListenAddress | None:
+    """None: there is none. A secondary has no streams, and tells its clients the primaries' data ports."""
     if _is_secondary(configuration):
         return None
     return _address(configuration, configuration.data.listen, configuration.node.listen)
 
 
-def data_tls_address(configuration: Configuration) -> Address | None:
+def data_tls_address(configuration: Configuration) -> ListenAddress | None:
     if _is_secondary(configuration):
         return None
     return _address(configuration, configuration.data.tls_listen, configuration.node.tls.listen)
@@ -34,13 +34,13 @@ def _is_secondary(configuration: Configuration) -> bool:
 
 
 def may_move(configuration: Configuration) -> bool:
-    """Nobody chose the ports."""
+    """The operator did not choose the ports."""
     return configuration.data.listen is None and configuration.data.tls_listen is None
 
 
 def behind_proxy(configuration: Configuration) -> bool:
-    """Who does not say is taken to have one proxy before both ports: a user of the loopback would be whoever comes
-    through a proxy on this machine otherwise."""
+    """Without a setting the broker assumes one proxy for both ports: otherwise a client behind a proxy on this machine
+    would count as a user of the loopback."""
     chosen = configuration.data.proxy_protocol
     return configuration.node.proxy_protocol if chosen is None else chosen
 
@@ -60,36 +60,37 @@ def data_places(configuration: Configuration) -> DataPlaces:
 def problems(configuration: Configuration) -> Iterator[str]:
     data, tls = configuration.data, configuration.node.tls
     if data.tls_listen not in (None, OFF) and (tls.certificate is None or tls.key is None):
-        yield f"data.tls_listen is {data.tls_listen}, which needs node.tls.certificate and node.tls.key"
+        yield f"data.tls_listen is {data.tls_listen}, but node.tls.certificate or node.tls.key is not set"
 
 
-def _address(configuration: Configuration, chosen: str | None, amqp: str) -> Address | None:
+def _address(configuration: Configuration, chosen: str | None, amqp: str) -> ListenAddress | None:
     if chosen is not None:
-        return None if chosen == OFF else Address.parse(chosen)
+        return None if chosen == OFF else ListenAddress.parse(chosen)
     if amqp == OFF:
         return None
-    host, amqp_port = Address.parse(amqp)
+    host, amqp_port = ListenAddress.parse(amqp)
     port = PORTS.get(amqp_port, 0)
-    return Address(host, 0 if port in _chosen_ports(configuration) else port)
+    return ListenAddress(host, 0 if port in _chosen_ports(configuration) else port)
 
 
 def _chosen_ports(configuration: Configuration) -> set[int]:
-    """For something else, here or on another broker that may be on this machine."""
+    """Ports for other uses, here or on another broker that may be on this machine."""
     node, cluster = configuration.node, configuration.cluster
     places = [node.listen, node.tls.listen, node.http, cluster.listen]
     places += [parse_primary(text).address for text in cluster.primaries]
-    return {Address.parse(place).port for place in places if place != OFF}
+    return {ListenAddress.parse(place).port for place in places if place != OFF}
 
 
-def _told(address: Address | None, advertised: str | None, amqp: str) -> str:
-    """Whoever found AMQP at a host finds the data port there, too, if it listens at the same one or everywhere."""
+def _told(address: ListenAddress | None, advertised: str | None, amqp: str) -> str:
+    """A client that reached AMQP at a host finds the data port there, too, if it listens at the same host or
+    everywhere."""
     if address is None or advertised is not None:
         return "" if address is None else advertised or ""
-    same = amqp != OFF and Address.parse(amqp).host == address.host
+    same = amqp != OFF and ListenAddress.parse(amqp).host == address.host
     return f":{address.port}" if same or address.host in _ALL_INTERFACES else str(address)
 
 
-def _advertised(address: Address | None, advertised: str | None, own_host: str | None) -> str:
+def _advertised(address: ListenAddress | None, advertised: str | None, own_host: str | None) -> str:
     if address is None or advertised is not None:
         return "" if address is None else advertised or ""
     return from_elsewhere(str(address), own_host)

@@ -1,4 +1,4 @@
-"""Keys, derived from the sections: their names everywhere, and how a written value becomes one of the right type."""
+"""Keys, derived from the sections: their names in all sources, and the conversion of a written value to its type."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from pandomq.cli.config import units
-from pandomq.cli.config.sections import Configuration, Section
-from pandomq.runtime.listen import Address
+from pandomq.cli.config.section import Section
+from pandomq.cli.config.sections import Configuration
+from pandomq.runtime.listen import ListenAddress
 
 VARIABLE_PREFIX: Final = "PANDOMQ_"
 OFF: Final = "off"
-"""In place of an address: do not listen."""
+"""The value in place of an address for a port that is not to be opened."""
 NUMBER_MAX: Final = 2**53
 """Exact in every number format, and far beyond any machine."""
 MASK: Final = "********"
@@ -43,7 +44,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """"node", "node.tls", …"""
     name: str
     type: Any
-    """Of the values it holds, None aside."""
+    """The type of its values, except None."""
     meta: Meta
     default: Value
 
@@ -61,7 +62,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return option
 
     @property
-    def help(self) -> str:
+    def description(self) -> str:
+        """In Markdown, with links as on docs/configuration.md."""
         return self.meta.description or ""
 
     @property
@@ -87,7 +89,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def default_text(self) -> str:
-        """The default as it is documented: before anything of this machine is known."""
+        """The default for the documentation, independent of this machine."""
         return self._extra.get("default") or self.show(self.default)
 
     @property
@@ -95,7 +97,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return self.meta.extra or {}
 
     def parse(self, written: object) -> Value:
-        """The value of what a file, a variable or an option says. Raises ValueError with what is wrong about it."""
+        """The value of the text in a file, a variable or an option. Raises ValueError with the reason."""
         if self.type is int:
             return self._bounded(self._parse_number(written))
         if self.type is bool:
@@ -104,13 +106,13 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
             return _parse_names(written)
         text = _parse_text(written)
         if self.choices and text not in self.choices:
-            raise ValueError(f"'{text}' is none of {', '.join(self.choices)}")
+            raise ValueError(f"'{text}' is unknown: expected one of {', '.join(self.choices)}")
         if self._extra.get("address") and text != OFF:
-            return str(Address.parse(text))
+            return str(ListenAddress.parse(text))
         return Path(text) if self.is_path else text
 
     def show(self, value: Value) -> str:
-        """The value for a person: a secret masked, a number in the unit that reads best."""
+        """The value for display: a secret is masked, a number is in its most readable unit."""
         if value is None:
             return ""
         if self.secret:
@@ -165,12 +167,13 @@ def _keys_of(section: type[Section], path: str) -> Iterator[Key]:
             continue
         assert get_origin(hint) is Annotated, f"{section.__name__}.{field.name} needs a Meta that says what it is for"
         plain, meta = get_args(hint)
-        default = None if field.default is msgspec.NODEFAULT else field.default
+        has_default = field.default is not msgspec.NODEFAULT and "default" not in (meta.extra or {})
+        default = field.default if has_default else None
         yield Key(section=path, name=field.name, type=_without_none(plain), meta=meta, default=default)
 
 
 def _memory_bytes() -> int:
-    # Imported here because it brings the whole broker with it, for which commands that only ask one should not wait.
+    # Imported here because it imports the whole broker, for which short commands should not wait.
     from pandomq.runtime.process import machine_memory_bytes
 
     return machine_memory_bytes()
@@ -187,7 +190,7 @@ def _parse_text(written: object) -> str:
     if not isinstance(written, str):
         raise ValueError(f"expected a text, not {_described(written)}")
     if not written or "\0" in written:
-        raise ValueError("expected a text that is not empty and has no NUL in it")
+        raise ValueError("expected a text that is not empty and contains no NUL character")
     return written
 
 

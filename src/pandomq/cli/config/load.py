@@ -1,4 +1,4 @@
-"""Joins the sources: what holds, where it came from, and the settings of a node.
+"""Joins the sources: the effective values, their origins, and the settings of a node.
 
 Raises `ConfigurationError` with every problem found. Loading has no other effect than reading files, so that a running
 broker may do it again.
@@ -6,6 +6,7 @@ broker may do it again.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,9 +16,10 @@ import msgspec
 from pandomq.cli.config import checks
 from pandomq.cli.config.cluster import cluster_settings
 from pandomq.cli.config.data_port import data_places
+from pandomq.cli.config.http_api import host_names
 from pandomq.cli.config.keys import Key, Value, all_keys
-from pandomq.cli.config.sections import Configuration, Limits
-from pandomq.cli.config.sources import DEFAULT, Given, Origin, Source, from_environment, from_file, from_options
+from pandomq.cli.config.sections import Configuration, LimitsSection
+from pandomq.cli.config.sources import DEFAULT, ConfigSource, Given, Origin, from_environment, from_file, from_options
 from pandomq.journal.limits import Fsync, JournalSettings
 from pandomq.node.settings import NodeSettings
 
@@ -33,10 +35,11 @@ SETTINGS: Final = {
     "password": "auth.default_password",
     "loopback_only_users": "auth.loopback_only_users",
     "mechanisms": "auth.mechanisms",
-    **{name: f"limits.{name}" for name in Limits.__struct_fields__},
+    "trusted_proxies": "node.trusted_proxies",
+    **{name: f"limits.{name}" for name in LimitsSection.__struct_fields__},
 }
-"""Fields of `NodeSettings`, and the keys that set them: a field added there is one line here, or in `Limits`. What is
-set in `[cluster]` is in a struct of its own."""
+"""Fields of `NodeSettings`, and the keys that set them: a new field needs one line here; a new limit needs none. The
+`[cluster]` section has a struct of its own."""
 
 
 class ConfigurationError(ValueError):
@@ -46,7 +49,7 @@ class ConfigurationError(ValueError):
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """A key with the value that holds."""
+    """A key with its effective value."""
 
     key: Key
     value: Value
@@ -61,7 +64,13 @@ class Loaded(msgspec.Struct, frozen=True):
     def node_settings(self, *, bootstrap: bool = False) -> NodeSettings:
         values: dict[str, Any] = {field: self.holdings[path].value for field, path in SETTINGS.items()}
         cluster = cluster_settings(self.configuration, bootstrap=bootstrap)
-        return NodeSettings(**values, cluster=cluster, data=data_places(self.configuration))
+        return NodeSettings(
+            **values,
+            platform=f"Python {platform.python_version()}",
+            cluster=cluster,
+            data=data_places(self.configuration),
+            http_host_names=host_names(self.configuration),
+        )
 
     def journal_settings(self) -> JournalSettings | None:
         """None: the log is in memory."""
@@ -82,9 +91,10 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 def load(file: Path | None, environment: Mapping[str, str], options: Mapping[str, object]) -> Loaded:
-    """What holds for a broker started with that file, that environment and those options (by their keys' paths)."""
+    """The effective values for a broker started with that file, that environment and those options (by their keys'
+    paths)."""
     file = file or _file_by_itself(environment)
-    sources = [from_options(options), from_environment(environment), from_file(file) if file else Source()]
+    sources = [from_options(options), from_environment(environment), from_file(file) if file else ConfigSource()]
     _raise_for([problem for source in sources for problem in source.problems])
     holdings = {path: _holding(key, sources) for path, key in all_keys().items()}
     if holdings["node.data"].value is None:
@@ -102,7 +112,7 @@ def _file_by_itself(environment: Mapping[str, str]) -> Path | None:
     return FILE_IN_PLACE if FILE_IN_PLACE.is_file() else None
 
 
-def _holding(key: Key, sources: list[Source]) -> Holding:
+def _holding(key: Key, sources: list[ConfigSource]) -> Holding:
     given = next((source.given[key.path] for source in sources if key.path in source.given), None)
     if given is None:
         default = key.default if key.default is not None or not key.default_text else key.parse(key.default_text)

@@ -1,8 +1,9 @@
-"""Every key of `pandomq.toml`: its section, type, bounds, default, and what it is for.
+"""Every key of `pandomq.toml`: its section, type, bounds, default, and purpose.
 
-A key is one field here and nothing else: the file, the environment, `pandomq config` and the settings of a node are
-derived from these classes. A name ends in the unit of its numbers (`_bytes`, `_ms`, `_s`, before a `_max`); a text may
-bring a unit of its own. A limit of 0 means that there is none.
+A key is one field here: the file, the environment, `pandomq config` and the settings of a node are derived from these
+classes, and so are the tables in docs/configuration.md: a description is Markdown, with links as on that page. A name
+ends in the unit of its numbers (`_bytes`, `_ms`, `_s`, before a `_max`); a text may contain its own unit. A limit of 0
+means that there is none.
 """
 
 from __future__ import annotations
@@ -10,247 +11,326 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import msgspec
 from msgspec import Meta
 
-from pandomq import limits
-from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
+from pandomq.broker.configured_limits import ConfiguredLimits
+from pandomq.cli.config.cluster_section import ClusterSection
+from pandomq.cli.config.section import ADDRESS, SECRET, Section
 from pandomq.journal.limits import SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, JournalSettings
 from pandomq.node.settings import NodeSettings
-from pandomq.replica.limits import MEMBERS_MAX
-from pandomq.replica.settings import ReplicaSettings
 
-SECRET: Final = {"secret": True}
-"""Never shown; may also be given as a file, by the same key with `_file` at its end."""
-PRIVATE: Final = {**SECRET, "private": True}
-"""And such a file must not be open to everybody."""
-ADDRESS: Final = {"address": True}
-SHARE_OF_MEMORY: Final = {"share_of_memory": True, "default": "60%"}
-"""A size, or a share of the machine's memory; the default's is RabbitMQ 4's."""
-
-_FRAME_BYTES_MAX: Final = min(limits.READ_CHUNK_BYTES, limits.OUTGOING_LOW_BYTES)
-"""One read has to hold a whole frame, and so has the buffer of a consumer that is being written to."""
 _DEFAULTS: Final = NodeSettings()
 _JOURNAL: Final = JournalSettings()
-_REPLICA: Final = ReplicaSettings()
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    pass
-
-
-class Tls(Section, frozen=True):
-    listen: Annotated[str, Meta(description="Where clients connect by TLS: HOST:PORT.", extra=ADDRESS)] = "off"
-    certificate: Annotated[Path | None, Meta(description="The broker's certificate and its chain, PEM.")] = None
-    key: Annotated[Path | None, Meta(description="The certificate's key, PEM.")] = None
-    authorities: Annotated[Path | None, Meta(description="Who signs clients' certificates, PEM.")] = None
+class TlsSection(Section, frozen=True):
+    listen: Annotated[
+        str,
+        Meta(
+            description=(
+                "The address on which the broker accepts AMQP clients over TLS: `HOST:PORT`, or `off`. Needs "
+                "`certificate` and `key`."
+            ),
+            extra=ADDRESS,
+        ),
+    ] = "off"
+    certificate: Annotated[
+        Path | None,
+        Meta(
+            description=(
+                "The file with the broker's certificate, followed by its intermediate certificates, in PEM format."
+            )
+        ),
+    ] = None
+    key: Annotated[Path | None, Meta(description="The file with the certificate's private key, in PEM format.")] = None
+    authorities: Annotated[
+        Path | None, Meta(description="The file with the authorities that sign clients' certificates, in PEM format.")
+    ] = None
     client_certificates: Annotated[
-        Literal["ignore", "ask", "require"], Meta(description="Whether clients show a certificate.")
+        Literal["ignore", "ask", "require"],
+        Meta(
+            description=(
+                "The treatment of clients' certificates. `ignore`: the broker requests none. `ask`: a client may "
+                "present a certificate, which must then be valid. `require`: the broker refuses a client without a "
+                "valid certificate. `ask` and `require` need `authorities`."
+            )
+        ),
     ] = "ignore"
 
 
-class Node(Section, frozen=True):
-    name: Annotated[str, Meta(description="The broker's name.", extra={"option": "--name"})] = _DEFAULTS.name
+class NodeSection(Section, frozen=True):
+    name: Annotated[
+        str,
+        Meta(
+            description="The broker's name, unique in its cluster: up to 64 letters, digits and `. _ @ -`.",
+            extra={"option": "--name"},
+        ),
+    ] = _DEFAULTS.name
     data: Annotated[
         Path | None,
-        Meta(description="The broker's directory. Left out: pandomq-data/NAME.", extra={"option": "--data"}),
+        Meta(
+            description="The broker's data directory. If it is not set, the directory is `pandomq-data/NAME`.",
+            extra={"option": "--data"},
+        ),
     ] = None
     listen: Annotated[
         str,
-        Meta(description="Where clients connect: HOST:PORT, or off.", extra={**ADDRESS, "option": "--listen"}),
+        Meta(
+            description="The address on which the broker accepts AMQP clients: `HOST:PORT`, or `off`.",
+            extra={**ADDRESS, "option": "--listen"},
+        ),
     ] = "127.0.0.1:5672"
     http: Annotated[
         str,
         Meta(
-            description="Where the HTTP API, metrics and health checks are: HOST:PORT, or off.",
+            description=(
+                "The address of the [HTTP API](http-api.md), the metrics and the health checks: `HOST:PORT`, or `off`."
+            ),
             extra={**ADDRESS, "option": "--http"},
         ),
     ] = "127.0.0.1:15672"
     proxy_protocol: Annotated[
-        bool, Meta(description="Clients come through a proxy that says so by a PROXY header; others are refused.")
+        bool,
+        Meta(
+            description=(
+                "Whether clients of `listen` connect through a proxy that sends a PROXY header with the client's "
+                "address. If true, the broker refuses a connection without the header, or from a proxy that is not "
+                "among `trusted_proxies`."
+            )
+        ),
     ] = False
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Meta(
+            description=(
+                "Addresses and networks of proxies whose statement of a client's address the broker accepts: PROXY "
+                "headers over AMQP and on the data port, `X-Forwarded-For` over HTTP. See "
+                "[security](security.md#behind-a-proxy)."
+            )
+        ),
+    ] = _DEFAULTS.trusted_proxies
     compat_product: Annotated[
-        str, Meta(description="The product's name in the server properties, for clients that insist on RabbitMQ.")
+        str,
+        Meta(
+            description=(
+                "The product name in the server properties. With `RabbitMQ`, the announced `version` is 3.13.7. "
+                "With any other name, such as `PandoMQ`, it is the broker's own version. `implementation` and "
+                "`pandomq_version` identify the broker in either case; see "
+                "[clients](clients.md#the-name-that-clients-see)."
+            )
+        ),
     ] = _DEFAULTS.product
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="What is logged: this and what is worse.", extra={"option": "--log-level"}),
+        Meta(
+            description="The least severe level that is logged: `debug`, `info`, `warning` or `error`.",
+            extra={"option": "--log-level"},
+        ),
     ] = "info"
     log_format: Annotated[
-        Literal["text", "json"], Meta(description="How it is logged.", extra={"option": "--log-format"})
-    ] = "text"
-    tls: Tls = Tls()
-
-
-class Limits(Section, frozen=True):
-    """Fields have the names that they have in `NodeSettings`."""
-
-    memory_bytes_max: Annotated[
-        int,
+        Literal["text", "json"],
         Meta(
-            ge=limits.MIB,
-            description="While messages take more, publishers are held back. A size, or a share of the memory.",
-            extra={**SHARE_OF_MEMORY, "option": "--memory-mb"},
+            description=(
+                "The format of log lines: `text`, or `json` for one JSON object per line. The log goes to standard "
+                "error."
+            ),
+            extra={"option": "--log-format"},
         ),
-    ]
-    paging_bytes: Annotated[
-        int, Meta(ge=0, description="While messages in queues take more, those at the end leave memory; 0: never.")
-    ] = _DEFAULTS.paging_bytes
-    heartbeat_s: Annotated[
-        int, Meta(ge=0, le=65535, description="Proposed to clients; 0: none.", extra={"option": "--heartbeat"})
-    ] = _DEFAULTS.heartbeat_s
-    handshake_ms_max: Annotated[int, Meta(ge=1, description="From connecting to connection.open.")] = (
-        _DEFAULTS.handshake_ms_max
-    )
-    consumer_timeout_ms: Annotated[
-        int, Meta(ge=0, description="A delivery unacknowledged for longer closes its channel; 0: never.")
-    ] = _DEFAULTS.consumer_timeout_ms
-    frame_bytes_max: Annotated[
-        int, Meta(ge=limits.FRAME_BYTES_MIN, le=_FRAME_BYTES_MAX, description="Proposed to clients.")
-    ] = _DEFAULTS.frame_bytes_max
-    message_bytes_max: Annotated[
-        int, Meta(ge=1, le=limits.TRANSACTION_BYTES_MAX, description="The largest body of a message.")
-    ] = _DEFAULTS.message_bytes_max
-    channel_max: Annotated[int, Meta(ge=1, le=limits.CHANNEL_ID_MAX, description="Channels of one connection.")] = (
-        _DEFAULTS.channel_max
-    )
-    connections_max: Annotated[int, Meta(ge=1, description="Connections in all.")] = _DEFAULTS.connections_max
-    connections_per_user_max: Annotated[int, Meta(ge=0, description="Connections of one user.")] = 0
-    connections_per_vhost_max: Annotated[int, Meta(ge=0, description="Connections to one vhost.")] = 0
-    queues_max: Annotated[int, Meta(ge=0, description="Queues in all vhosts.")] = 0
-    bindings_max: Annotated[int, Meta(ge=0, description="Bindings in all vhosts.")] = 0
-    configuration_bytes_max: Annotated[
-        int, Meta(ge=0, description="Queues, exchanges, bindings, users, policies: what all brokers share.")
-    ] = _DEFAULTS.configuration_bytes_max
-    consumers_max: Annotated[int, Meta(ge=0, description="Consumers in all vhosts.")] = 0
-    consumers_per_channel_max: Annotated[int, Meta(ge=0, description="Consumers on one channel.")] = 0
-    consumers_per_queue_max: Annotated[int, Meta(ge=0, description="Consumers of one queue.")] = 0
-    producers_max: Annotated[
-        int, Meta(ge=1, description="Publishers that number their messages, as long as they are remembered.")
-    ] = _DEFAULTS.producers_max
-    producer_age_ms: Annotated[
-        int, Meta(ge=1, description="How long they are remembered after their last message.")
-    ] = _DEFAULTS.producer_age_ms
+    ] = "text"
+    tls: TlsSection = TlsSection()
 
 
-class Log(Section, frozen=True):
+class HttpSection(Section, frozen=True):
+    host_names: Annotated[
+        tuple[str, ...],
+        Meta(
+            description=(
+                "Additional host names that requests for changes may use. The `Host` of such a request must be one "
+                "of these names, an IP address, `localhost`, the machine's name, or the host of `[node] http` or "
+                "`[cluster] advertise_http`; otherwise the broker refuses it with 403. See "
+                "[security](security.md#http-on-a-network)."
+            )
+        ),
+    ] = _DEFAULTS.http_host_names
+
+
+class LogSection(Section, frozen=True):
     store: Annotated[
         Literal["disk", "memory"],
         Meta(
-            description="Where the log is. In memory, all is lost when the broker stops.",
+            description=(
+                "The place of the log: `disk`, or `memory`. With `memory` all messages and declarations are lost "
+                "when the broker stops."
+            ),
             extra={"option": "--memory"},
         ),
     ] = "disk"
     fsync: Annotated[
         Literal["always", "interval", "never"],
-        Meta(description="What a confirm means: on the disk, or in the hands of the operating system."),
+        Meta(
+            description=(
+                "The time at which the log is synced. `always`: before each confirm; a confirmed message is on the "
+                "disk. `interval`, `never`: the operating system has a confirmed message; it survives the end of "
+                "the process but not the failure of the machine. See [durability](durability.md)."
+            )
+        ),
     ] = "always"
-    fsync_interval_ms: Annotated[int, Meta(ge=1, le=60_000, description="With fsync = interval: how often.")] = (
-        _JOURNAL.fsync_interval_ms
-    )
+    fsync_interval_ms: Annotated[
+        int, Meta(ge=1, le=60_000, description='The time between two syncs with `fsync = "interval"`.')
+    ] = _JOURNAL.fsync_interval_ms
     segment_bytes: Annotated[
-        int, Meta(ge=SEGMENT_BYTES_MIN, le=SEGMENT_BYTES_MAX, description="The size of the log's files.")
+        int,
+        Meta(
+            ge=SEGMENT_BYTES_MIN,
+            le=SEGMENT_BYTES_MAX,
+            description="The size at which the log begins a new segment file.",
+        ),
     ] = _JOURNAL.segment_bytes
     snapshot_bytes: Annotated[
-        int, Meta(ge=SEGMENT_BYTES_MIN, description="A snapshot is taken when the log has grown by this much.")
+        int,
+        Meta(
+            ge=SEGMENT_BYTES_MIN,
+            description=(
+                "The broker takes a snapshot when the log has grown by this size, or by twice the size of the last "
+                "snapshot if that is larger."
+            ),
+        ),
     ] = _JOURNAL.snapshot_log_bytes
     free_bytes_min: Annotated[
-        int, Meta(ge=0, description="While the disk has less free, publishers are held back.")
+        int,
+        Meta(
+            ge=0,
+            description=(
+                'While less disk space is free, the broker blocks publishers: `connection.blocked`, "low on disk". '
+                "It also blocks them while the disk is far behind."
+            ),
+        ),
     ] = _JOURNAL.disk_free_bytes_min
     reserve_bytes: Annotated[
-        int, Meta(ge=0, description="Of the disk, kept for acks and clearing up when it is full.")
+        int,
+        Meta(ge=0, description="Disk space reserved for acks and for freeing space when the disk is full."),
     ] = _JOURNAL.reserve_bytes
     retain_for_audit_bytes: Annotated[
-        int, Meta(ge=0, description="Of the log, kept for an audit when nobody else needs it any more; 0: nothing.")
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "The maximum size of retained log. Files of the log that would be deleted are renamed and kept for "
+                "an [audit](pipelines.md#audit-violated-guarantees); above the limit the oldest files are deleted. "
+                "0: nothing is retained. While less than `free_bytes_min` is free, the broker deletes all of them."
+            ),
+        ),
     ] = _JOURNAL.retain_bytes
     retain_for_audit_ms: Annotated[
-        int, Meta(ge=0, description="And for how long; 0: as long as it is not too much.")
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "The maximum age of retained log, measured from the rename or from the start of the broker. 0: only "
+                "the size limit applies."
+            ),
+        ),
     ] = _JOURNAL.retain_ms
 
 
-class Auth(Section, frozen=True):
-    default_user: Annotated[str, Meta(description="The user that a fresh broker has.")] = _DEFAULTS.user
-    default_password: Annotated[str, Meta(description="And its password.", extra=SECRET)] = _DEFAULTS.password
+class AuthSection(Section, frozen=True):
+    default_user: Annotated[
+        str,
+        Meta(
+            description=(
+                "The administrator that a new broker creates when it first starts. A name other than `guest` needs "
+                "a password of its own."
+            )
+        ),
+    ] = _DEFAULTS.user
+    default_password: Annotated[
+        str,
+        Meta(
+            description=(
+                "The password of `default_user`; `guest` if it is not set. Prefer a file: `default_password_file`, "
+                "`PANDOMQ_AUTH_DEFAULT_PASSWORD_FILE`."
+            ),
+            extra=SECRET,
+        ),
+    ] = _DEFAULTS.password
     loopback_only_users: Annotated[
         tuple[str, ...], Meta(description="Users who may connect from this machine only.")
     ] = _DEFAULTS.loopback_only_users
     mechanisms: Annotated[
-        tuple[str, ...], Meta(description="How clients may log in; EXTERNAL: by the certificate that they show.")
+        tuple[str, ...],
+        Meta(
+            description=(
+                "The SASL mechanisms offered to clients. `EXTERNAL` logs in the user that the client's certificate "
+                "names; see [TLS](security.md#tls)."
+            )
+        ),
     ] = _DEFAULTS.mechanisms
 
 
-class ClusterTls(Section, frozen=True):
-    certificate: Annotated[Path | None, Meta(description="What this broker shows to others, PEM.")] = None
-    key: Annotated[Path | None, Meta(description="The certificate's key, PEM.")] = None
-    authorities: Annotated[Path | None, Meta(description="Who signs the brokers' certificates, PEM.")] = None
-
-
-class Cluster(Section, frozen=True):
-    """`cluster` turns them into `ClusterSettings`."""
-
-    key: Annotated[str | None, Meta(description="What the brokers of a cluster share.", extra=PRIVATE)] = None
-    primaries: Annotated[
-        tuple[str, ...], Meta(description="Who votes, and where the others find it: NAME=HOST:PORT, …")
-    ] = ()
-    join: Annotated[
-        tuple[str, ...],
-        Meta(description="Addresses of brokers to join as a secondary: HOST:PORT, …", extra={"option": "--join"}),
-    ] = ()
-    listen: Annotated[
-        str, Meta(description="Where other brokers connect, and nobody else; off: at node.listen.", extra=ADDRESS)
-    ] = "off"
-    advertise: Annotated[
-        str | None, Meta(description="Where clients find this broker. Left out: node.listen.", extra=ADDRESS)
-    ] = None
-    advertise_http: Annotated[
-        str | None, Meta(description="Where other brokers find its HTTP API. Left out: node.http.", extra=ADDRESS)
-    ] = None
-    access: Annotated[
-        Literal["proxy", "redirect"],
-        Meta(description="What a broker that is not the root does with clients: serves or redirects them."),
-    ] = "proxy"
-    root_wait_ms: Annotated[
-        int, Meta(ge=1, le=600_000, description="With proxy, how long clients wait for a root before they hear so.")
-    ] = ROOT_WAIT_MS
-    min_copies: Annotated[int, Meta(ge=1, le=MEMBERS_MAX, description="Disks that a confirmed message is on.")] = (
-        _REPLICA.min_copies
-    )
-    last_man_standing: Annotated[
-        bool, Meta(description="Confirm with fewer copies while brokers are missing, with an alarm.")
-    ] = _REPLICA.last_man_standing
-    lease_ms: Annotated[
-        int, Meta(ge=50, le=60_000, description="A root that hears from too few for longer resigns; others take over.")
-    ] = _REPLICA.lease_ms
-    disk_stall_ms: Annotated[
-        int, Meta(ge=1, le=600_000, description="A root whose disk does not answer for longer resigns.")
-    ] = _REPLICA.disk_stall_ms
-    tls: ClusterTls = ClusterTls()
-
-
-class Data(Section, frozen=True):
+class DataSection(Section, frozen=True):
     """`data_port` turns them into addresses."""
 
     listen: Annotated[
         str | None,
-        Meta(description="Where Spark and others read streams in bulk. Left out: 5680, or a free port.", extra=ADDRESS),
+        Meta(
+            description=(
+                "The address of the data port: `HOST:PORT`, or `off`. If it is not set: the host of `[node] "
+                "listen`, and port 5680 if that address has port 5672, else a free port."
+            ),
+            extra=ADDRESS,
+        ),
     ] = None
     tls_listen: Annotated[
         str | None,
-        Meta(description="The same by TLS, with [node.tls]. Left out: 5679, or a free port.", extra=ADDRESS),
+        Meta(
+            description=(
+                "The address of the data port over TLS, with the certificate of `[node.tls]`: `HOST:PORT`, or "
+                "`off`. If it is not set: the host of `[node.tls] listen`, if there is one, and port 5679 if that "
+                "address has port 5671, else a free port."
+            ),
+            extra=ADDRESS,
+        ),
     ] = None
     advertise: Annotated[
-        str | None, Meta(description="Where clients find data.listen. Left out: at this broker's host.", extra=ADDRESS)
+        str | None,
+        Meta(
+            description=(
+                "The address that clients use for `listen`, if it differs: `HOST:PORT`. If it is not set, clients "
+                "use the host on which they found AMQP."
+            ),
+            extra=ADDRESS,
+        ),
     ] = None
-    advertise_tls: Annotated[str | None, Meta(description="The same for data.tls_listen.", extra=ADDRESS)] = None
+    advertise_tls: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "The address that clients use for `tls_listen`, if it differs: `HOST:PORT`. If it is not set, "
+                "clients use the host on which they found AMQP over TLS."
+            ),
+            extra=ADDRESS,
+        ),
+    ] = None
     proxy_protocol: Annotated[
-        bool | None, Meta(description="As node.proxy_protocol, for clients of data.listen. Left out: the same.")
+        bool | None,
+        Meta(
+            description=(
+                "Whether clients of the data port connect through a proxy that sends a PROXY header. If it is not "
+                "set, `[node] proxy_protocol` applies."
+            )
+        ),
     ] = None
+
+
+class LimitsSection(ConfiguredLimits, Section, frozen=True):
+    """Its keys are the fields of `ConfiguredLimits`."""
 
 
 class Configuration(Section, frozen=True):
-    node: Node
-    cluster: Cluster
-    data: Data
-    limits: Limits
-    log: Log
-    auth: Auth
+    node: NodeSection
+    http: HttpSection
+    cluster: ClusterSection
+    data: DataSection
+    limits: LimitsSection
+    log: LogSection
+    auth: AuthSection

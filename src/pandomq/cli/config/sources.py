@@ -1,7 +1,7 @@
-"""What was written where: the file, the environment and the options, each as values by key.
+"""The sources of values: the file, the environment and the options, each as values by key.
 
-A source gives values that are parsed already, and problems instead of exceptions, so that a user sees all of them at
-once. What no key has the name of is a problem; nothing is passed over.
+A source returns parsed values, and problems instead of exceptions, so that a user sees all of them at once. An unknown
+key is a problem, and never ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 SECRET_BYTES_MAX: Final = 64 * 1024
 _OPEN_TO_EVERYBODY: Final = stat.S_IRWXO
 
-# Kubernetes tells a pod about services by such variables; a service may be named after us.
+# Kubernetes passes services to a pod in such variables; a service may have our name.
 _FOREIGN_VARIABLE: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP)(_.*)?)")
 
 
@@ -30,7 +30,7 @@ class Origin(msgspec.Struct, frozen=True):
     kind: str
     """option, environment, file or default."""
     where: str
-    """The option, the variable, the file; empty for a default."""
+    """The option, the variable, or the file; empty for a default."""
 
     def __str__(self) -> str:
         return self.where or self.kind
@@ -44,7 +44,7 @@ class Given(msgspec.Struct, frozen=True):
     origin: Origin
 
 
-class Source(msgspec.Struct):
+class ConfigSource(msgspec.Struct):
     given: dict[str, Given] = {}
     problems: list[str] = []
 
@@ -56,7 +56,7 @@ class Source(msgspec.Struct):
 
     def take_secret_file(self, key: Key, path: Path, origin: Origin, place: str) -> None:
         if key.path in self.given:
-            self.problems.append(f"{place}: {key.path} is given as well: choose one of the two")
+            self.problems.append(f"{place}: {key.path} is set as well: keep only one of the two")
             return
         try:
             if key.private:
@@ -66,9 +66,9 @@ class Source(msgspec.Struct):
             self.problems.append(f"{place}: {error}")
 
 
-def from_options(options: Mapping[str, object]) -> Source:
+def from_options(options: Mapping[str, object]) -> ConfigSource:
     """Options by the path of their key; None stands for one that was not given."""
-    source = Source()
+    source = ConfigSource()
     for path, written in options.items():
         key = all_keys()[path]
         assert key.option is not None, f"{path} has no option"
@@ -77,9 +77,9 @@ def from_options(options: Mapping[str, object]) -> Source:
     return source
 
 
-def from_environment(environment: Mapping[str, str]) -> Source:
+def from_environment(environment: Mapping[str, str]) -> ConfigSource:
     """An empty variable counts as none."""
-    source = Source()
+    source = ConfigSource()
     keys = {key.variable: key for key in all_keys().values()}
     secrets = {f"{variable}_FILE": key for variable, key in keys.items() if key.secret}
     written = {name: text for name, text in environment.items() if text and _is_ours(name)}
@@ -95,9 +95,9 @@ def from_environment(environment: Mapping[str, str]) -> Source:
     return source
 
 
-def from_file(path: Path) -> Source:
+def from_file(path: Path) -> ConfigSource:
     """Paths in the file are relative to its directory."""
-    source = Source()
+    source = ConfigSource()
     try:
         tables = tomllib.loads(_read(path, FILE_BYTES_MAX).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -111,24 +111,24 @@ def from_file(path: Path) -> Source:
 
 
 def read_secret(path: Path) -> str:
-    """A file's text without the line ends behind it. Raises ValueError."""
+    """A file's text without the line ends at its end. Raises ValueError."""
     try:
         return _read(path, SECRET_BYTES_MAX).decode().rstrip("\r\n")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8") from None
+        raise ValueError(f"{path} is not valid UTF-8") from None
 
 
 def _refuse_open_file(path: Path) -> None:
-    """Raises ValueError. A group may read it: that is how secrets are given to a container's user."""
+    """Raises ValueError. A group may read it: container systems give secrets to a container's user this way."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
     if mode & _OPEN_TO_EVERYBODY:
-        raise ValueError(f"everybody on this machine can read or change {path}: chmod 600 {path}")
+        raise ValueError(f"{path} can be read or changed by all users of this machine: run chmod 600 {path}")
 
 
-def _take_table(source: Source, file: Path, section: str, table: dict[str, object]) -> None:
+def _take_table(source: ConfigSource, file: Path, section: str, table: dict[str, object]) -> None:
     keys = {key.name: key for key in all_keys().values() if key.section == section}
     secret_files = {f"{name}_file": key for name, key in keys.items() if key.secret}
     sections = sorted(set(_sections_below(section)))
@@ -141,6 +141,8 @@ def _take_table(source: Source, file: Path, section: str, table: dict[str, objec
             source.take(keys[name], written, Origin("file", str(file)), f"{place}{name}")
         elif name in sections and isinstance(written, dict):
             _take_table(source, file, inner, written)
+        elif name in sections:
+            source.problems.append(f"{place}{name} is a section, not a value: write its keys below [{inner}]")
         elif name not in secret_files:
             kind = "section" if isinstance(written, dict) else "key"
             source.problems.append(f"{place}{name} is not a {kind}{_meant(name, [*keys, *secret_files, *sections])}")
@@ -154,7 +156,7 @@ def _take_table(source: Source, file: Path, section: str, table: dict[str, objec
 
 
 def _sections_below(section: str) -> Iterator[str]:
-    """The names of the sections right below one."""
+    """The names of the sections directly below one."""
     prefix = f"{section}." if section else ""
     for key in all_keys().values():
         if key.section.startswith(prefix):
@@ -164,7 +166,7 @@ def _sections_below(section: str) -> Iterator[str]:
 
 
 def _is_ours(variable: str) -> bool:
-    """Whether it claims to be a key: other variables of ours (PANDOMQ_PLAIN, PANDOMQ_URL) name no section."""
+    """Whether it should be a key: our other variables (PANDOMQ_PLAIN, PANDOMQ_URL) name no section."""
     sections = {key.section.partition(".")[0].upper() for key in all_keys().values()}
     claims = variable.startswith(tuple(f"{VARIABLE_PREFIX}{section}_" for section in sections))
     return claims and _FOREIGN_VARIABLE.fullmatch(variable) is None

@@ -1,7 +1,7 @@
 """Sizes and times as people write them: "64MiB", "1GB", "30s", "5min"; and back.
 
-A number without a unit is in the unit that the key's name carries. What is shown is always the largest unit in which
-the value is a whole number, so that reading it back gives the same value.
+A number without a unit is in the unit in the key's name. A value is shown in the largest unit in which it is a whole
+number, so that parsing the text gives the same value.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ BYTE_UNITS: Final = {
     "TiB": 1024**4,
 }
 SHARE_STEP_BYTES: Final = BYTE_UNITS["MiB"]
-"""Shares of a machine's memory are rounded down to this, so that they can be read."""
+"""Shares of a machine's memory are rounded down to this, so that they are readable."""
 MS_UNITS: Final = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-# Units are told apart without regard to case: nobody means a millibyte.
+# Units are case-insensitive.
 _BYTES_BY_LOWER: Final = {unit.lower(): size for unit, size in BYTE_UNITS.items()}
 _WRITTEN: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z%]*)", re.ASCII)
 
 
 def parse_bytes(text: str, *, whole_bytes: int | None = None) -> int:
-    """Bytes of a size; a percentage is of `whole_bytes`, and refused without it."""
+    """Bytes of a size; a percentage is of `whole_bytes`, and rejected without it."""
     number, unit = _split(text, _bytes_expected(text, whole_bytes))
     if unit == "%" and whole_bytes is not None:
         if not 0 < number <= 100:
-            raise ValueError(f"'{text}' is not a share: expected more than 0 % and at most 100 %")
+            raise ValueError(f"'{text}' is not a valid share: expected more than 0 % and at most 100 %")
         return int(number * whole_bytes / 100) // SHARE_STEP_BYTES * SHARE_STEP_BYTES
     scale = 1 if not unit else _BYTES_BY_LOWER.get(unit.lower())
     if scale is None:
@@ -66,7 +66,9 @@ def format_s(time_s: int) -> str:
 
 
 def _parse_time(text: str, own_unit: str) -> int:
-    expected = f"'{text}' is not a time: expected a number of {own_unit}, or one with a unit: {', '.join(MS_UNITS)}"
+    expected = (
+        f"'{text}' is not a duration: expected a number of {own_unit}, or a number with a unit: {', '.join(MS_UNITS)}"
+    )
     number, unit = _split(text, expected)
     scale = MS_UNITS.get(unit or own_unit)
     if scale is None:
@@ -96,4 +98,6 @@ def _largest_whole(value: int, units: dict[str, int]) -> str:
 
 def _bytes_expected(text: str, whole_bytes: int | None) -> str:
     share = "" if whole_bytes is None else ", or a share of the machine's memory: 60%"
-    return f"'{text}' is not a size: expected a number of bytes, or one with a unit: {', '.join(BYTE_UNITS)}{share}"
+    return (
+        f"'{text}' is not a size: expected a number of bytes, or a number with a unit: {', '.join(BYTE_UNITS)}{share}"
+    )

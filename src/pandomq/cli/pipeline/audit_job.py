@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.pipeline.lake_jobs import micros
 from pandomq.cli.pipeline.running import finish, progress, session_for
-from pandomq.pipeline.audit.job import Audit, Wish
+from pandomq.pipeline.audit.job import Audit, AuditOptions
 from pandomq.pipeline.audit.stores import NoStore, list_stores
 from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
 
@@ -28,8 +28,8 @@ def run(
 ) -> None:
     missing = [str(path) for path in ledgers if not path.is_file()]
     if missing:
-        raise WrongUse(f"there is no ledger {', '.join(missing)}")
-    wish = Wish(
+        raise WrongUse(f"ledgers not found: {', '.join(missing)}")
+    options = AuditOptions(
         [directory.resolve() for directory in directories],
         ledgers,
         _millis(first),
@@ -38,12 +38,12 @@ def run(
         notes,
     )
     try:
-        files = sum(len(store.places) for store in list_stores(list(wish.directories)))
+        files = sum(len(store.places) for store in list_stores(list(options.directories)))
         with session_for("audit", master) as session, progress("files", files) as advance:
-            audit = Audit(session, wish, advance)
+            audit = Audit(session, options, advance)
             audit.run()
     except NoStore as none:
-        raise Refused(str(none)) from none
+        raise RequestRejected(str(none)) from none
     summary = summarize(audit)
     finish(summary, json, report)
     if exit_code(audit.findings) is ExitCode.NOT_JUDGED:

@@ -1,4 +1,4 @@
-"""`pandomq pipeline`: jobs on Spark, which are brought in when they are asked for."""
+"""`pandomq pipeline`: jobs on Spark, which are imported only when they run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 pipeline_app = typer.Typer(
-    name="pipeline", help="Jobs on Spark: on this machine, or on a cluster.", no_args_is_help=True
+    name="pipeline", help="Run jobs on Spark, on this machine or on a cluster.", no_args_is_help=True
 )
 
 
@@ -19,80 +19,91 @@ class LakeForm(StrEnum):
 
 
 def _in_a_directory(path: Path | None) -> Path | None:
-    """It is written after all the work: better to know before."""
+    """Checks the path of a file that is written after all the work: a wrong path should be reported before."""
     if path is not None and not path.absolute().parent.is_dir():
-        raise typer.BadParameter(f"there is no directory {path.parent}")
+        raise typer.BadParameter(f"directory '{path.parent}' does not exist: create it, or choose another one")
     return path
 
 
-Master = Annotated[str, typer.Option(help="Spark's master, as spark://host:7077.")]
+Master = Annotated[str, typer.Option(help="Master URL of Spark, as spark://host:7077.")]
 Json = Annotated[
-    Path | None, typer.Option("--json", callback=_in_a_directory, help="Write the summary to this file, as JSON.")
+    Path | None, typer.Option("--json", callback=_in_a_directory, help="Write the summary as JSON to this file.")
 ]
 Report = Annotated[
-    Path | None, typer.Option(callback=_in_a_directory, help="Write a report with plots to this file, as HTML.")
+    Path | None, typer.Option(callback=_in_a_directory, help="Write a report with plots as HTML to this file.")
 ]
 
 
 @pipeline_app.command()
 def simulate(
-    seeds: Annotated[str, typer.Option(help="Which worlds: first and last seed, as 1..500.")] = "1..200",
-    nodes: Annotated[int, typer.Option(min=0, max=7, help="Brokers, or logs, in each world; 0: one to five.")] = 0,
-    log: Annotated[bool, typer.Option("--log", help="The replicated log alone, without brokers on it.")] = False,
-    mutant: Annotated[str, typer.Option(help="With this planted bug; `pandomq sim --mutants` lists them.")] = "",
+    seeds: Annotated[str, typer.Option(help="Range of seeds to simulate, as 1..500.")] = "1..200",
+    nodes: Annotated[
+        int, typer.Option(min=0, max=7, help="Number of brokers, or of logs, per world. 0 varies it from one to five.")
+    ] = 0,
+    log: Annotated[bool, typer.Option("--log", help="Simulate the replicated log alone, without brokers.")] = False,
     notes: Annotated[
         Path | None,
-        typer.Option(
-            callback=_in_a_directory, help="A file for notes: a campaign that was broken off goes on with it."
-        ),
+        typer.Option(callback=_in_a_directory, help="Progress file. A campaign that was interrupted resumes from it."),
     ] = None,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
 ) -> None:
-    """Run the simulator's seeds on Spark's executors. Ends with 1 if a promise was broken."""
+    """Simulate worlds from seeds on Spark's executors. The exit status is 1 if a guarantee was violated."""
     from pandomq.cli.pipeline import simulate_job
 
-    simulate_job.run(
-        seeds=seeds, nodes=nodes, log=log, mutant=mutant, notes=notes, master=master, json=json, report=report
-    )
+    simulate_job.run(seeds=seeds, nodes=nodes, log=log, notes=notes, master=master, json=json, report=report)
 
 
 Url = Annotated[
     str,
-    typer.Option(envvar="PANDOMQ_AMQP_URL", help="Where the brokers are: amqp://user:password@host1,host2/vhost."),
+    typer.Option(
+        envvar="PANDOMQ_AMQP_URL", help="Addresses of the brokers, as amqp://user:password@host1,host2/vhost."
+    ),
 ]
-LakeDirectory = Annotated[Path, typer.Argument(help="The lake's directory.")]
+LakeDirectory = Annotated[Path, typer.Argument(help="Directory of the lake.")]
 
 
 @pipeline_app.command()
 def archive(
     lake: LakeDirectory,
     url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
-    streams: Annotated[str, typer.Option(help="Which streams, as a regular expression; also those to come.")] = ".*",
-    once: Annotated[bool, typer.Option("--once", help="End when all that is there now is archived.")] = False,
+    streams: Annotated[
+        str,
+        typer.Option(
+            help="Regular expression for the streams to archive. It also applies to streams that are created later."
+        ),
+    ] = ".*",
+    once: Annotated[bool, typer.Option("--once", help="Archive all messages that are present now, and exit.")] = False,
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between two batches.")] = 10.0,
-    form: Annotated[LakeForm, typer.Option("--format", help="Parquet files, or these as a Delta table.")] = (
-        LakeForm.PARQUET
-    ),
-    name: Annotated[str, typer.Option(help="Brokers are told by this name how far the archive has come.")] = "archive",
+    form: Annotated[
+        LakeForm, typer.Option("--format", help="Format of the lake: Parquet files, or a Delta table of them.")
+    ] = (LakeForm.PARQUET),
+    name: Annotated[
+        str, typer.Option(help="Name of the archive, under which its progress is stored on the brokers.")
+    ] = "archive",
     allow_loss: Annotated[
-        bool, typer.Option("--allow-loss", help="Go on if a stream was deleted, or has dropped what was not archived.")
+        bool,
+        typer.Option(
+            "--allow-loss", help="Continue if a stream was deleted, or has dropped messages that were not archived."
+        ),
     ] = False,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
 ) -> None:
-    """Copy streams to a lake of Parquet files, each row once; until it is interrupted."""
+    """Copy streams to a lake, a directory of Parquet files or a Delta table, each message once. ^C ends the job after
+    the current batch.
+    """
     from pandomq.cli.pipeline import lake_jobs
-    from pandomq.pipeline.archive import Wish
+    from pandomq.pipeline.archive import ArchiveOptions
 
-    wish = Wish(url, streams, every, once, name, allow_loss)
-    lake_jobs.run_archive(wish, lake, form is LakeForm.DELTA, master, json, report)
+    options = ArchiveOptions(url, streams, every, once, name, allow_loss)
+    lake_jobs.run_archive(options, lake, form is LakeForm.DELTA, master, json, report)
 
 
-class Window(StrEnum):
-    """Lengths of windows that a rollup has; all of them are written."""
+class WindowLength(StrEnum):
+    """Lengths of windows in a rollup; all of them are written."""
 
     TEN_SECONDS = "10s"
     MINUTE = "1m"
@@ -104,27 +115,33 @@ def rollup(
     lake: LakeDirectory,
     url: Annotated[
         list[str] | None,
-        typer.Option(envvar="PANDOMQ_AMQP_URL", help="Where the brokers are; once for each vhost that is traced."),
+        typer.Option(
+            envvar="PANDOMQ_AMQP_URL", help="Addresses of the brokers. Repeat the option for each traced vhost."
+        ),
     ] = None,
-    window: Annotated[Window, typer.Option(help="Which windows the tables and the report show.")] = Window.TEN_SECONDS,
-    once: Annotated[bool, typer.Option("--once", help="End when all that is there now is rolled up.")] = False,
+    window: Annotated[
+        WindowLength, typer.Option(help="Length of the windows in tables and reports. All lengths are computed.")
+    ] = WindowLength.TEN_SECONDS,
+    once: Annotated[bool, typer.Option("--once", help="Process all events that are present now, and exit.")] = False,
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between two steps.")] = 10.0,
-    lateness: Annotated[float, typer.Option(min=0.0, help="Seconds that a window waits for late events.")] = 30.0,
+    lateness: Annotated[
+        float, typer.Option(min=0.0, help="Time that a window waits for late events, in seconds.")
+    ] = 30.0,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
 ) -> None:
-    """Rates, latencies, dead letters and more of traced vhosts, by windows; until it is interrupted."""
+    """Compute rates, latencies, dead letters and more of traced vhosts per window, until it is interrupted."""
     from pandomq.cli.pipeline import rollup_job
-    from pandomq.pipeline.rollup.job import Wish
+    from pandomq.pipeline.rollup.job import RollupOptions
 
     urls = tuple(url or ["amqp://guest:guest@127.0.0.1:5672/%2F"])
-    rollup_job.run(lake, Wish(urls, every, once, lateness), window.value, master, json, report)
+    rollup_job.run(lake, RollupOptions(urls, every, once, lateness), window.value, master, json, report)
 
 
 @pipeline_app.command()
 def compact(lake: LakeDirectory, master: Master = "local[*]", json: Json = None, report: Report = None) -> None:
-    """Make few large files of a lake's many small ones."""
+    """Merge the many small files of a lake into few large ones."""
     from pandomq.cli.pipeline import lake_jobs
 
     lake_jobs.run_compact(lake, master, json, report)
@@ -134,28 +151,43 @@ def compact(lake: LakeDirectory, master: Master = "local[*]", json: Json = None,
 def replay(
     lake: LakeDirectory,
     url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
-    exchange: Annotated[str | None, typer.Option(help="Publish to this exchange, with the original keys.")] = None,
-    to_stream: Annotated[str | None, typer.Option(help="Publish to this stream.")] = None,
-    name: Annotated[str | None, typer.Option(help="Of the replay; one that was broken off goes on under it.")] = None,
-    streams: Annotated[str, typer.Option(help="Of which streams, as a regular expression.")] = ".*",
-    first_offset: Annotated[int | None, typer.Option("--from-offset", help="From this offset on.")] = None,
-    end_offset: Annotated[int | None, typer.Option("--to-offset", help="Before this offset.")] = None,
-    first_time: Annotated[
-        str | None, typer.Option("--from-time", help="From this time on, as 2026-11-16T04:30.")
+    exchange: Annotated[
+        str | None, typer.Option(help="Publish to this exchange, with the original routing keys.")
     ] = None,
-    end_time: Annotated[str | None, typer.Option("--to-time", help="Before this time.")] = None,
-    where: Annotated[str, typer.Option(help="A condition in SQL: routing_key LIKE 'a.%'.")] = "",
-    rate: Annotated[float, typer.Option(min=0.0, help="Rows a second; 0: as fast as it goes.")] = 0.0,
-    factor: Annotated[float, typer.Option(min=0.0, help="Original spacing, so many times as fast.")] = 0.0,
+    to_stream: Annotated[str | None, typer.Option(help="Publish to this stream.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the replay. An interrupted replay resumes under the same name.")
+    ] = None,
+    streams: Annotated[str, typer.Option(help="Regular expression for the streams to replay.")] = ".*",
+    first_offset: Annotated[
+        int | None, typer.Option("--from-offset", help="Replay from this offset on, inclusive.")
+    ] = None,
+    end_offset: Annotated[int | None, typer.Option("--to-offset", help="Replay up to this offset, exclusive.")] = None,
+    first_time: Annotated[
+        str | None, typer.Option("--from-time", help="Replay from this time on (UTC), as 2026-11-16T04:30.")
+    ] = None,
+    end_time: Annotated[str | None, typer.Option("--to-time", help="Replay messages before this time (UTC).")] = None,
+    where: Annotated[
+        str, typer.Option(help="Condition in SQL that rows must meet, for example routing_key LIKE 'a.%'.")
+    ] = "",
+    rate: Annotated[float, typer.Option(min=0.0, help="Rows per second. 0 means no limit.")] = 0.0,
+    factor: Annotated[
+        float,
+        typer.Option(min=0.0, help="Keep the original intervals between rows, divided by this factor. 0 ignores them."),
+    ] = 0.0,
+    unroutable: Annotated[
+        str | None,
+        typer.Option(help="Treatment of rows that no queue accepts: fail (default with --exchange), count or ignore."),
+    ] = None,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
 ) -> None:
-    """Publish what is in a lake again, each row once."""
+    """Publish the rows of a lake again, each row once."""
     from pandomq.cli.pipeline import lake_jobs
     from pandomq.pipeline.replay_plan import Pace, Selection
 
-    target = {"url": url, "exchange": exchange, "stream": to_stream}
+    target = {"url": url, "exchange": exchange, "stream": to_stream, "unroutable": unroutable}
     selection = Selection(
         streams, first_offset, end_offset, lake_jobs.micros(first_time), lake_jobs.micros(end_time), where
     )
@@ -173,23 +205,31 @@ def replay(
 
 @pipeline_app.command()
 def audit(
-    data: Annotated[list[Path], typer.Option(help="A broker's data directory, or its store; of each broker one.")],
+    data: Annotated[
+        list[Path], typer.Option(help="Data directory of a broker, or its store. Repeat the option for each broker.")
+    ],
     ledger: Annotated[
-        list[Path] | None, typer.Option(help="What a publisher or consumer wrote down; of each of them one.")
+        list[Path] | None,
+        typer.Option(help="Ledger file of a publisher or consumer. Repeat the option for each of them."),
     ] = None,
-    first: Annotated[str | None, typer.Option("--from", help="Judge from this time on, as 2026-11-16T04:30.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Judge before this time.")] = None,
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Seconds by which clocks may differ.")] = 5.0,
+    first: Annotated[
+        str | None, typer.Option("--from", help="Judge messages from this time on (UTC), as 2026-11-16T04:30.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Judge messages before this time (UTC).")] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Maximum difference between the clocks of machines, in seconds.")
+    ] = 5.0,
     notes: Annotated[
-        Path | None, typer.Option(help="A directory for notes: an audit that was broken off goes on with them.")
+        Path | None, typer.Option(help="Directory for progress. An audit that was interrupted resumes from it.")
     ] = None,
     master: Master = "local[*]",
     json: Json = None,
     report: Report = None,
 ) -> None:
-    """Prove or refute from brokers' logs and clients' ledgers that promises were kept.
+    """Check from the brokers' logs and the clients' ledgers whether the guarantees were kept.
 
-    Ends with 0 if all of them are proven, with 1 if one is refuted, with 3 if none is, but not all could be judged.
+    The exit status is 0 if all guarantees are proven, 1 if one is refuted, and 3 if none is refuted but some could
+    not be judged.
     """
     from pandomq.cli.pipeline import audit_job
 

@@ -8,32 +8,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
-from pandomq.cli.failures import Refused, WrongUse
+from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.output import say
-from pandomq.cli.pipeline.running import finish, insist_on_broker, on_interruption, progress, session_for
-from pandomq.pipeline.archive import Archive, Wish
+from pandomq.cli.pipeline.running import asking, finish, insist_on_broker, on_interruption, progress, session_for
+from pandomq.pipeline.archive import Archive, ArchiveOptions
 from pandomq.pipeline.compaction import compact, groups_of
 from pandomq.pipeline.lake import Lake, LakeFault
-from pandomq.pipeline.replay import replay, selected
-from pandomq.pipeline.replay_plan import MICROS, Pace, Selection, draw_up, load, save
+from pandomq.pipeline.replay import insist_on_known, replay, selected
+from pandomq.pipeline.replay_plan import (
+    MICROS,
+    Pace,
+    ReplayPlan,
+    Selection,
+    draw_up,
+    insist_on_same,
+    load,
+    place_of,
+    save,
+)
+
+UNROUTABLE: Final = ("fail", "count", "ignore")
 
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What is wrong with a lake, in a line."""
+    """Reports a problem of a lake in one line."""
     try:
         yield
     except LakeFault as fault:
-        raise Refused(str(fault)) from fault
+        raise RequestRejected(str(fault)) from fault
 
 
-def run_archive(wish: Wish, directory: Path, delta: bool, master: str, json: Path | None, report: Path | None) -> None:
+def run_archive(
+    options: ArchiveOptions, directory: Path, delta: bool, master: str, json: Path | None, report: Path | None
+) -> None:
     with refusing():
         lake = Lake(directory.resolve(), delta=delta)
-    insist_on_broker(wish.url)
+    insist_on_broker(options.url)
     with refusing(), session_for("archive", master) as session:
-        archive = Archive(session, lake, wish)
+        archive = Archive(session, lake, options)
         on_interruption(archive.stop)
         with progress("rows", None) as advance:
             summary = archive.run(advance)
@@ -61,9 +76,13 @@ def run_replay(
     report: Path | None,
 ) -> None:
     if ("exchange" in target) == ("stream" in target):
-        raise WrongUse("say where rows go: --exchange, or --to-stream")
+        raise WrongUse("give the target of the replay: either --exchange or --to-stream")
+    if (rule := target.get("unroutable")) is not None and ("stream" in target or rule not in UNROUTABLE):
+        raise WrongUse(
+            f"--unroutable {rule!r} is not possible: it needs --exchange, and must be one of {', '.join(UNROUTABLE)}"
+        )
     if pace.rate and pace.factor:
-        raise WrongUse("--rate and --factor exclude each other")
+        raise WrongUse(f"--rate {pace.rate:g} and --factor {pace.factor:g} cannot be combined: give one of them")
     interrupted = threading.Event()
 
     def interrupt() -> None:
@@ -73,28 +92,46 @@ def run_replay(
 
     with refusing():
         lake = Lake.existing(directory.resolve())
+        known = None if name is None else _known(lake, name, selection, pace, target)
         insist_on_broker(target["url"])
-        known = None if name is None else load(lake, name)
-        plan = known or draw_up(name or f"replay-{uuid.uuid4().hex[:12]}", lake.files(), selection, pace)
+        plan = known or draw_up(name or f"replay-{uuid.uuid4().hex[:12]}", lake.files(), selection, pace, target)
         if not plan.files:
-            raise LakeFault("nothing in the lake is meant by this")
-        say(f"this is replay {plan.name}: with --name {plan.name} it goes on if it is broken off")
+            raise LakeFault(
+                "no row in the lake matches the selection: widen --streams, the offsets, the times or --where"
+            )
+        if known is None:
+            say(f"this is replay {plan.name}: if it is interrupted, --name {plan.name} resumes it")
+        else:
+            say(f"resuming replay {plan.name}: {plan.progress}")
         with session_for("replay", master) as session, progress("slices", len(plan.slices) - plan.done) as advance:
             on_interruption(interrupt)
             if known is None:
-                # Not before Spark knows what is meant: a condition that cannot be is not to be gone on with.
+                # Only when Spark has accepted the condition: an invalid one must not be stored.
                 selected(session, lake, plan)
                 save(lake, plan)
             summary = replay(session, lake, plan, target, advance, interrupted.wait)
     finish(summary, json, report)
 
 
+def _known(lake: Lake, name: str, selection: Selection, pace: Pace, target: dict[str, str]) -> ReplayPlan | None:
+    """The replay of this name, if there is one. Raises LakeFault if it differs from the requested one, or was published
+    elsewhere."""
+    plan = load(lake, name)
+    if plan is not None:
+        insist_on_same(plan, selection, pace, target)
+        with asking(target["url"]) as client:
+            insist_on_known(plan, target, client.last_own_batch)
+        # Version 0.1 did not record it.
+        plan.target = place_of(target)
+    return plan
+
+
 def micros(text: str | None) -> int | None:
-    """A time as people write it, in UTC unless it says otherwise."""
+    """A time in ISO form, in UTC unless it has a zone."""
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise WrongUse(f"times are given as 2026-11-16T04:30:00, not as {text!r}") from None
+        raise WrongUse(f"{text!r} is not a time: expected, for example, 2026-11-16T04:30:00") from None
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * MICROS)

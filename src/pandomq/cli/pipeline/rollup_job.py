@@ -7,16 +7,18 @@ from pathlib import Path
 from pandomq.cli.pipeline.lake_jobs import refusing
 from pandomq.cli.pipeline.running import finish, insist_on_broker, on_interruption, progress, session_for
 from pandomq.pipeline.lake import Lake
-from pandomq.pipeline.rollup.job import Rollup, Wish
+from pandomq.pipeline.rollup.job import Rollup, RollupOptions
 
 
-def run(directory: Path, wish: Wish, window: str, master: str, json: Path | None, report: Path | None) -> None:
+def run(
+    directory: Path, options: RollupOptions, window: str, master: str, json: Path | None, report: Path | None
+) -> None:
     with refusing():
         Lake(directory.resolve())
-    for url in wish.urls:
+    for url in options.urls:
         insist_on_broker(url)
     with refusing(), session_for("rollup", master) as session:
-        rollup = Rollup(session, directory.resolve(), wish)
+        rollup = Rollup(session, directory.resolve(), options)
         on_interruption(rollup.stop)
         with progress("events", None) as advance:
             rollup.run(advance)

@@ -1,4 +1,4 @@
-"""What the jobs have in common: brokers that answer, a session, a bar that moves, and the summary at the end."""
+"""The common parts of the jobs: the check of brokers, a session, a progress bar, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pandomq.cli.failures import NoBroker, Refused, WrongUse
+from pandomq.cli.failures import NoBroker, RequestRejected, WrongUse
 from pandomq.cli.output import cell, print_table, say
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import BadUrl, DataFailure, Unreachable
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from pandomq.pipeline.summary import Summary
 
 REACH_S: Final = 30.0
-"""A failover is over by then."""
+"""A failover is finished by then."""
 _console = Console(stderr=True)
 _OWN_WORDS: Final = re.compile(r"\bpandomq\.[\w.]+: (.+)")
-"""In what Spark makes of an error that one of its Python processes met."""
+"""In Spark's text for an error in one of its Python processes."""
 _CALL: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
-"""How what Java says begins."""
+"""The start of Java's messages."""
 
 
 @contextmanager
 def _in_plain_words() -> Iterator[None]:
-    """What went wrong with brokers. Raises WrongUse for a bad url, NoBroker, Refused."""
+    """Turns errors of brokers into messages. Raises WrongUse for a bad url, NoBroker, Refused."""
     try:
         yield
     except BadUrl as bad:
@@ -46,14 +46,15 @@ def _in_plain_words() -> Iterator[None]:
     except Unreachable as none:
         raise NoBroker(str(none)) from none
     except DataFailure as failure:
-        raise Refused(str(failure)) from failure
+        raise RequestRejected(str(failure)) from failure
 
 
 @contextmanager
 def session_for(job: str, master: str) -> Iterator[SparkSession]:
-    """Raises Refused if Spark or Java is missing, or for what a job died of; of brokers as `_in_plain_words` does."""
+    """Raises Refused if Spark or Java is missing, or for a job's failure; for brokers' errors as `_in_plain_words`
+    does."""
     if importlib.util.find_spec("pyspark") is None:
-        raise Refused("this needs Spark: pip install 'pandomq[spark]'")
+        raise RequestRejected("this needs Spark: pip install 'pandomq[spark]'")
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -61,32 +62,39 @@ def session_for(job: str, master: str) -> Iterator[SparkSession]:
         with _in_plain_words(), spark_session(job, master) as session:
             yield session
     except JavaMissing as missing:
-        raise Refused(str(missing)) from missing
+        raise RequestRejected(str(missing)) from missing
     except (PySparkException, Py4JError) as failure:
-        raise Refused(reason_of(str(failure))) from failure
+        raise RequestRejected(reason_of(str(failure))) from failure
 
 
 def reason_of(text: str) -> str:
-    """What went wrong, without the way it went through Spark."""
+    """The cause of an error, without Spark's wrapping."""
     own = _OWN_WORDS.findall(text)
     return own[-1] if own else _CALL.sub("", text).strip().partition("\n")[0]
 
 
 def insist_on_broker(url: str) -> None:
     """Before Spark is started, which would try for minutes. Raises NoBroker, Refused, WrongUse."""
-    with _in_plain_words(), DataClient(url, timeout_s=REACH_S) as client:
+    with asking(url) as client:
         client.streams("-")
 
 
+@contextmanager
+def asking(url: str) -> Iterator[DataClient]:
+    """Raises NoBroker, Refused, WrongUse."""
+    with _in_plain_words(), DataClient(url, timeout_s=REACH_S) as client:
+        yield client
+
+
 def on_interruption(stop: Callable[[], None]) -> None:
-    """From now on, whoever interrupts the job asks it to end."""
+    """From now on an interruption asks the job to end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop())
 
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar for a person, nothing for a file."""
+    """A bar at a terminal, nothing in a file."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar: AbstractContextManager[Progress] = Progress(*columns, console=_console, transient=True)
     with bar as display:
@@ -95,7 +103,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def finish(summary: Summary, json: Path | None, report: Path | None) -> None:
-    """Shows the summary, writes what was asked for, and ends with 1 if it is not good."""
+    """Shows the summary, writes the requested files, and ends with 1 if it is not good."""
     print_table(("", summary.job), [(name, cell(value)) for name, value in summary.facts.items()])
     for table in summary.tables:
         typer.echo(f"\n{table.title}")
@@ -104,7 +112,7 @@ def finish(summary: Summary, json: Path | None, report: Path | None) -> None:
         json.write_text(summary.to_json() + "\n")
     if report is not None:
         report.write_text(render(f"PandoMQ: {summary.job}", [summary]))
-        say(f"the report is in {report}")
+        say(f"wrote the report to {report}")
     say(summary.verdict)
     if not summary.good:
         raise typer.Exit(1)

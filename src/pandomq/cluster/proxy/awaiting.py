@@ -1,16 +1,17 @@
-"""What a front waits for, and for how long: a root, the next attempt to reach it, the feed.
-
-A client that has asked something and finds no root is told so after a time (R15); one that asks nothing never is. An
-answer of the root that speaks of what the front does not know yet waits until it does, so that whatever the client
-does next finds it (R16); after a time it is given all the same, since the root's word is enough.
-"""
+"""The waiting of a front, with its time limits: for a root, for the next attempt to reach it, for the feed."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pandomq.cluster.proxy.call import Call
-from pandomq.cluster.proxy.limits import FEED_WAIT_MS_MAX, GOODBYE_MS_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN
+from pandomq.cluster.proxy.limits import (
+    CLOSE_WAIT_MS_MAX,
+    FEED_WAIT_MS_MAX,
+    REDIAL_MS_MAX,
+    REDIAL_MS_MIN,
+    REPEAT_MS_MAX,
+)
 from pandomq.errors import ConnectionFault, connection_forced
 from pandomq.kernel import NEVER_MS
 from pandomq.methods import ChannelOpenOk
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 
 def no_root(root_wait_ms: int) -> ConnectionFault:
-    return connection_forced(f"no root for {root_wait_ms} ms. Nothing that was confirmed is lost; try again later")
+    return connection_forced(
+        f"no root was elected for {root_wait_ms} ms. Confirmed messages are not lost; try again later"
+    )
 
 
 class Dialing(Protocol):
     attempt_count: int
-    """In a row, without success."""
+    """Failed attempts in a row."""
 
     def dial(self) -> None: ...
 
@@ -40,11 +43,12 @@ class _Unknown(NamedTuple):
 
 class Awaiting:
     __slots__ = (
+        "_closing",
         "_dial_count",
         "_dial_times",
         "_dials",
         "_front",
-        "_goodbyes",
+        "_repeats",
         "_root_wait_ms",
         "_since_ms",
         "_unknown",
@@ -55,24 +59,32 @@ class Awaiting:
         self._root_wait_ms = root_wait_ms
         self._since_ms: dict[FrontClient, int] = {}
         """Clients that wait for a root, the one that has waited longest first."""
+        self._repeats: dict[FrontClient, int] = {}
+        """Clients with unconfirmed publishes and without a root, and until when these are sent again; in the order of
+        that time."""
         self._dials: dict[Dialing, int] = {}
-        """Who will try again, and when."""
+        """When each dialing is tried again."""
         self._dial_times: list[tuple[int, int, Dialing]] = []
-        """The same in order of time; a number tells equal ones apart. Some no longer hold."""
+        """All scheduled attempts in order of time; a number distinguishes equal times. Some entries are out of date."""
         self._dial_count = 0
         self._unknown: list[_Unknown] = []
-        self._goodbyes: dict[FrontClient, int] = {}
-        """Clients that have left, and until when the root may take to notice."""
+        self._closing: dict[FrontClient, int] = {}
+        """Clients that close their connections, and until when the front waits for the root."""
 
-    # A root.
+    # Waiting for a root.
 
     def kept_waiting(self, client: "FrontClient") -> None:
-        """It has asked something that is not handled, or not answered."""
+        """The client has sent a request that is not handled, or not answered."""
         if client.lacks_root and not client.failed:
             self._since_ms.setdefault(client, self._front.now_ms)
 
+    def keeps_publishes(self, client: "FrontClient") -> None:
+        """The client has lost its root, which has not confirmed all publishes."""
+        self._repeats.setdefault(client, self._front.now_ms + REPEAT_MS_MAX)
+
     def has_root(self, client: "FrontClient") -> None:
         self._since_ms.pop(client, None)
+        self._repeats.pop(client, None)
 
     def _give_up(self, now_ms: int) -> None:
         while self._since_ms:
@@ -84,17 +96,27 @@ class Awaiting:
             if waits:
                 self._front.faults.close_client(client, no_root(self._root_wait_ms))
 
-    # The next attempt to reach it.
+    def _give_up_publishes(self, now_ms: int) -> None:
+        while self._repeats:
+            client, until_ms = next(iter(self._repeats.items()))
+            if until_ms > now_ms:
+                return
+            del self._repeats[client]
+            if not client.gone and not client.failed:
+                self._front.faults.close_client(client, no_root(REPEAT_MS_MAX))
 
-    def dial_later(self, dialing: Dialing, attempt_count: int) -> None:
-        """Sooner after the first attempts than after many."""
-        wait_ms = min(REDIAL_MS_MIN << min(attempt_count, 16), REDIAL_MS_MAX) if attempt_count else 0
+    # Waiting for the next attempt to reach the root.
+
+    def dial_later(self, dialing: Dialing, attempt_count: int, first_ms: int = 0) -> None:
+        """Schedules another attempt: sooner after the first attempts than after many. `first_ms` is the wait if no
+        attempt is counted."""
+        wait_ms = min(REDIAL_MS_MIN << min(attempt_count, 16), REDIAL_MS_MAX) if attempt_count else first_ms
         at_ms = self._dials[dialing] = self._front.now_ms + wait_ms
         self._dial_count += 1
         heappush(self._dial_times, (at_ms, self._dial_count, dialing))
 
-    def root_changed(self) -> None:
-        """It has refused nobody yet: what others did is no reason to let it wait."""
+    def dial_all(self) -> None:
+        """Dials all attempts at once: the root has refused none of them yet, or it serves since then."""
         for dialing in list(self._dials):
             dialing.attempt_count = 0
             self.dial_later(dialing, 0)
@@ -112,10 +134,10 @@ class Awaiting:
                 del self._dials[dialing]
                 dialing.dial()
 
-    # The feed.
+    # Waiting for the feed.
 
     def know(self, channel: "FrontChannel", known: Callable[[], bool], then: Callable[[], None]) -> None:
-        """Now, if it is known, or as soon as it is; the client waits."""
+        """Calls `then` now, if `known`, or as soon as it is; the client waits."""
         if known():
             then()
             return
@@ -124,7 +146,7 @@ class Awaiting:
         self._unknown.append(_Unknown(known, call, self._front.now_ms + FEED_WAIT_MS_MAX))
 
     def fed(self) -> None:
-        """Something is known that was not."""
+        """The feed has brought something new."""
         if self._unknown:
             self._learn(self._front.now_ms)
 
@@ -138,22 +160,24 @@ class Awaiting:
             else:
                 self._unknown.append(unknown)
 
-    # Goodbyes.
+    # Clients that close their connections.
 
-    def goodbye(self, client: "FrontClient") -> None:
-        """It waits for the root, but not for ever."""
-        self._goodbyes[client] = self._front.now_ms + GOODBYE_MS_MAX
+    def closing_client(self, client: "FrontClient") -> None:
+        """The client waits for the root, for a limited time."""
+        self._closing[client] = self._front.now_ms + CLOSE_WAIT_MS_MAX
 
     def _let_go(self, now_ms: int) -> None:
-        for client, until_ms in list(self._goodbyes.items()):
-            if client.gone or client.parted or until_ms <= now_ms:
-                del self._goodbyes[client]
-                if client.goodbye is not None and not client.gone:
-                    client.goodbye.give_up()
+        for client, until_ms in list(self._closing.items()):
+            if client.gone or client.closed_at_root or until_ms <= now_ms:
+                del self._closing[client]
+                if client.closing_client is not None and not client.gone:
+                    client.closing_client.give_up()
 
     # Time.
 
     def tick(self, now_ms: int) -> None:
+        # This comes first: publishes that are too old must not be sent again.
+        self._give_up_publishes(now_ms)
         self._dial(now_ms)
         self._learn(now_ms)
         self._give_up(now_ms)
@@ -166,6 +190,8 @@ class Awaiting:
             next_ms = min(next_ms, self._unknown[0].until_ms)
         if self._since_ms:
             next_ms = min(next_ms, next(iter(self._since_ms.values())) + self._root_wait_ms)
-        if self._goodbyes:
-            next_ms = min(next_ms, next(iter(self._goodbyes.values())))
+        if self._repeats:
+            next_ms = min(next_ms, next(iter(self._repeats.values())))
+        if self._closing:
+            next_ms = min(next_ms, next(iter(self._closing.values())))
         return next_ms

@@ -1,4 +1,5 @@
-"""What a client has asked and waits for. It says nothing else until that is answered: one call at a time."""
+"""A client's request that is not answered yet. A client has one call at a time, and sends nothing else until the
+answer."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,13 +11,13 @@ if TYPE_CHECKING:
     from pandomq import kernel
     from pandomq.cluster.proxy.front_channel import FrontChannel
     from pandomq.cluster.proxy.lane import Then
-    from pandomq.cluster.proxy.trunk import Trunk
+    from pandomq.cluster.proxy.private.trunk import Trunk
     from pandomq.methods import Method
 
 
 class Call:
-    """By the client's own tunnel (then `method` is asked again should the tunnel break), by the trunk of its vhost, or
-    by neither: then it waits for the feed."""
+    """The request of the client's own tunnel (then `method` is sent again if the tunnel breaks), of the trunk of its
+    vhost, or of neither: then the call waits for the feed."""
 
     __slots__ = ("_then", "channel", "method", "on_abandoned", "trunk")
 
@@ -28,10 +29,10 @@ class Call:
         self.trunk = trunk
         self._then = then
         self.on_abandoned: Callable[[], None] | None = None
-        """What is to be undone if nobody waits for it any more."""
+        """Undoes what has to be undone if the client no longer waits."""
 
     def abandon(self) -> None:
-        """Its client, or its channel, is gone."""
+        """The client, or its channel, has closed."""
         if self.alive:
             self.channel.client.call = None
             if self.on_abandoned is not None:
@@ -47,14 +48,14 @@ class Call:
 
     @property
     def alive(self) -> bool:
-        """Its client still waits for it."""
+        """The client still waits for the answer."""
         return self.channel.client.call is self
 
     def answer(self, method: "Method", message: "kernel.Message | None" = None) -> None:
         self.end(lambda: self._then(method, message))
 
     def end(self, then: Callable[[], None]) -> None:
-        """By what happens here. Does nothing if nobody waits any more."""
+        """Ends the call by running `then`. Does nothing if the client no longer waits."""
         if not self.alive:
             return
         client = self.channel.client

@@ -1,13 +1,13 @@
-"""What makes one configuration out of another: commands that undo, then commands that add.
+"""Computes the commands that turn one configuration into another: commands that undo, then commands that add.
 
-Both are given as the commands that make them of a fresh state (`state_commands`). Queues and exchanges that were
-deleted and declared anew are others, though the name is the same.
+Both configurations are given as the commands that build them from a fresh state (`state_commands`). A queue or exchange
+that was deleted and declared again is a different one, although the name is the same.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pandomq.broker.commands import (
+from pandomq.broker.log.commands import (
     BindExchange,
     BindQueue,
     Command,
@@ -30,28 +30,28 @@ from pandomq.broker.commands import (
     UnbindExchange,
     UnbindQueue,
 )
-from pandomq.broker.state_commands import commands_of
+from pandomq.broker.log.state_commands import commands_of
 
 if TYPE_CHECKING:
-    from pandomq.broker.state import State
+    from pandomq.broker.state import ReplicatedState
 
 _SETTINGS = PutUser | PutVhost | PutTracing | PutPermissions | PutTopicPermissions | PutPolicy | PutLimits
-"""What may be said again, to change it."""
+"""Commands that may be repeated, to change the value."""
 
 
-def commands_to_undo(state: "State", wanted: Sequence[Command]) -> Iterator[Command]:
-    """To be applied to the state while they are taken; in the order in which nothing hangs in the air."""
+def commands_to_undo(state: "ReplicatedState", wanted: Sequence[Command]) -> Iterator[Command]:
+    """Each command is to be applied to the state as it is taken; the order leaves no reference to a missing object."""
     kept = {_identity(command) for command in wanted}
     for command in reversed(list(commands_of(state))):
         if _identity(command) not in kept:
             yield from _undo(command)
 
 
-def commands_to_add(state: "State", wanted: Sequence[Command]) -> Iterator[Command]:
-    """After what had to go has gone."""
+def commands_to_add(state: "ReplicatedState", wanted: Sequence[Command]) -> Iterator[Command]:
+    """The commands to apply after those that undo."""
     present = {_identity(command) for command in commands_of(state)}
     for command in wanted:
-        # That there is no such vhost has been seen to.
+        # The commands that undo have deleted such a vhost.
         if not isinstance(command, DeleteVhost) and (
             isinstance(command, _SETTINGS) or _identity(command) not in present
         ):
@@ -108,5 +108,5 @@ def _undo(command: Command) -> Iterator[Command]:
         case PutLimits(scope=scope, name=name, values=values):
             yield PutLimits(scope, name, dict.fromkeys(values))
         case _:
-            # That there is no such vhost: whether there shall be one is said by what is wanted.
+            # There must be no such vhost; `wanted` determines whether it is created.
             assert isinstance(command, DeleteVhost), command

@@ -1,13 +1,13 @@
 """The front's configuration: a snapshot of it, then each command of the log.
 
-A second snapshot comes when commands were missed: the front then finds out what is different, so that its clients can
+A second snapshot comes when commands were missed: the front then computes the differences, so that its clients can
 stay.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pandomq.broker.commands import (
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     Command,
     DeclareQueue,
@@ -19,8 +19,8 @@ from pandomq.broker.commands import (
     decode_command,
     is_inner,
 )
-from pandomq.broker.removal import delete_queue, tell_cancelled
-from pandomq.broker.snapshot import CommandPart, Head, read_parts
+from pandomq.broker.log.snapshot import BrokerSnapshotHead, CommandPart, read_parts
+from pandomq.broker.queues.removal import delete_queue, tell_cancelled
 from pandomq.cluster.proxy.differences import commands_to_add, commands_to_undo
 from pandomq.errors import connection_forced
 
@@ -41,7 +41,7 @@ class Feed:
         commands: list[Command] = []
         state = self._front.state
         for part in read_parts(bytearray(b"".join(configuration))):
-            if isinstance(part, Head):
+            if isinstance(part, BrokerSnapshotHead):
                 state.next_queue_id = max(state.next_queue_id, part.next_queue_id)
                 state.had_users = part.had_users
             elif isinstance(part, CommandPart):
@@ -71,7 +71,7 @@ class Feed:
             self._make_way(vhost, command)
         front.change(command)
         if vhost is not None:
-            # Which exchanges go with their last binding is decided by the root.
+            # The root decides which exchanges are deleted with their last binding.
             vhost.orphans.clear()
         if isinstance(command, PutVhost):
             front.arrange(front.state.vhosts[command.vhost])
@@ -79,13 +79,13 @@ class Feed:
             self._close_clients(lambda user, _: user == command.name, f"user '{command.name}' is deleted")
 
     def _make_way(self, vhost: "Vhost", command: Command) -> None:
-        """For what the command is about to do, among what is private here."""
+        """Removes private objects that conflict with the command."""
         front = self._front
         trunk = front.trunks.get(vhost)
         if isinstance(command, DeclareQueue):
             private = vhost.queues.get(command.name)
             if private is not None and private.owner is not None:
-                # Its name was not held when the root changed, and somebody was faster.
+                # The name was not held when the root changed, and another broker took it first.
                 if trunk is not None:
                     trunk.claims.forget(command.name)
                 tell_cancelled(delete_queue(front, private))

@@ -1,51 +1,42 @@
-"""The broker for clients that are not the root's: a `Broker` that has no log and asks the root instead.
+"""The broker for clients of brokers that are not the root: a `Broker` that has no log and sends requests to the root.
 
-Driven like any broker (`handle`, `tick`, `take_dirty`, `next_deadline_ms`, `active`), with three differences. It never
-has a proposal, and needs neither `sealed` nor `committed`. It has its configuration from elsewhere: `begin` once, and
-again whenever a gap makes it necessary, then `follow` for each entry with commands that is committed. And it wants
-`tunnels`: see there. Clients that have said goodbye are parted from by `part`.
+It is driven like any broker (`handle`, `tick`, `take_dirty`, `next_deadline_ms`, `active`), with three differences. It
+never has a proposal, and needs neither `sealed` nor `committed`. It gets its configuration from outside: `begin` once,
+and again whenever a gap requires it, then `follow` for each committed entry with commands. And it needs `tunnels`, see
+there. `part` ends clients that have closed their connection.
 """
 
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pandomq import kernel
-from pandomq.broker.broker import Broker, Input, Outcome
-from pandomq.broker.dead_letters import send_dead
+from pandomq.broker.broker import BatchOutcome, Broker, Input
 from pandomq.broker.deadlines import watch_changed
-from pandomq.broker.places import PLACE
-from pandomq.broker.queue import Queue
-from pandomq.broker.removal import leave_client
-from pandomq.cluster.proxy import dispatch
+from pandomq.broker.queues.dead_letters import send_dead
+from pandomq.broker.queues.queue import Queue
+from pandomq.broker.queues.removal import release_client
 from pandomq.cluster.proxy.awaiting import Awaiting
 from pandomq.cluster.proxy.feed import Feed
-from pandomq.cluster.proxy.front_channel import FrontChannel
+from pandomq.cluster.proxy.front_channel import FrontChannel, FrontFaults
 from pandomq.cluster.proxy.front_client import FrontClient
-from pandomq.cluster.proxy.front_faults import FrontFaults
-from pandomq.cluster.proxy.front_hooks import FrontHooks
-from pandomq.cluster.proxy.letters import Letters, goes_round
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
-from pandomq.cluster.proxy.numbers_seen import NumbersSeen
-from pandomq.cluster.proxy.trunk import Trunk
-from pandomq.kernel.constants import BASIC, GET_OK
-from pandomq.methods import BasicReturn, MethodInput
-from pandomq.wire.codec import decode_method
+from pandomq.cluster.proxy.methods import dispatch
+from pandomq.cluster.proxy.private.dead_letter_uplink import DeadLetterUplink, goes_round
+from pandomq.cluster.proxy.private.numbers_seen import NumbersSeen
+from pandomq.cluster.proxy.private.trunk import Trunk
+from pandomq.cluster.proxy.publishing import FrontHooks
 
 if TYPE_CHECKING:
     from random import Random
 
     from pandomq.broker.client import Client
-    from pandomq.broker.commands import Command
-    from pandomq.broker.dispatch import Handler
     from pandomq.broker.exchanges.exchange import QueueDestination
     from pandomq.broker.limits import BrokerLimits
+    from pandomq.broker.log.commands import Command
+    from pandomq.broker.methods.dispatch import Handler
     from pandomq.broker.vhost import Vhost
     from pandomq.cluster.proxy.tunnel import Tunnel
     from pandomq.methods import Method
-
-
-_GET_OK: Final = struct.pack(">HH", BASIC, GET_OK)
 
 
 class Front(Broker):
@@ -74,15 +65,18 @@ class Front(Broker):
         self.awaiting = Awaiting(self, root_wait_ms)
         self.trunks: dict[Vhost, Trunk] = {}
         self.seen: dict[int, int] = {}
-        """By producer, on other brokers: the number of the last message that came from it."""
+        """The number of the last message that came from each producer on another broker. The producer that published
+        last is the last one."""
         self.numbers_seen = NumbersSeen()
-        """The same of publishers that number their messages themselves."""
+        """The last numbers that came from publishers that number their messages themselves."""
         self.wanted: list[Tunnel] = []
-        """To be dialed now; the driver takes them off. Some may be `gone` by the time it looks."""
+        """Tunnels to be dialed now; the driver removes them. Some may be over by then."""
         self.ended: list[Tunnel] = []
-        """To be hung up; the driver takes them off."""
+        """Tunnels to be closed; the driver removes them."""
         self.unsettled: dict[FrontChannel, None] = {}
-        """Channels with settlements of which the root that is there now may not know."""
+        """Channels with settlements that the current root may not know."""
+        self.indebted: dict[FrontChannel, None] = {}
+        """Channels whose clients have not settled everything that earlier roots delivered."""
         self._noted: list[tuple[Tunnel, Callable[[], None]]] = []
 
     def make_hooks(self) -> kernel.Hooks:
@@ -92,57 +86,57 @@ class Front(Broker):
 
     @property
     def ready(self) -> bool:
-        """It has a configuration: clients may come."""
+        """The front has a configuration: it can accept clients."""
         return self.feed.begun
 
     @property
     def applied_index(self) -> int:
-        """Of the last entry that it knows."""
+        """The index of the last entry that the front knows."""
         return self.feed.index
 
     def begin(self, configuration: Iterable[bytes], index: int = 0) -> None:
-        """As `Broker.configuration` gives it, of the broker that has applied the log up to this index. If it is not the
-        first one, clients and their private queues stay, as far as their vhost does."""
+        """Takes a configuration as `Broker.configuration` returns it, of the broker that has applied the log up to this
+        index. If it is not the first one, clients and their private queues stay where their vhost does."""
         self.feed.begin(configuration, index)
         self._unsealed = True
 
     def follow(self, index: int, commands: Sequence[bytes]) -> None:
-        """The commands of the committed entry with this index; entries without any may be passed over."""
+        """Applies the commands of the committed entry with this index; entries without any may be skipped."""
         self.feed.follow(index, commands)
         self._unsealed = True
 
     def change(self, command: "Command") -> None:
         self.state.apply(command)
-        # What time does to shared queues is the root's matter.
+        # The root handles the deadlines of shared queues.
         self.state.changed_queues = [queue for queue in self.state.changed_queues if queue.owner is not None]
         if self.state.changed_queues:
             for vhost in {queue.vhost: None for queue in self.state.changed_queues}:
-                # Those that may refuse messages now must be asked.
+                # Some exchanges may refuse messages now, so their cached routes are withdrawn.
                 for exchange in vhost.router.exchanges.values():
                     vhost.router.changed(exchange, None)
             watch_changed(self)
 
     def issue(self, command: "Command") -> None:
-        """Shared state is changed by the root alone: it is told what private queues no longer need, and finds out by
-        itself which exchanges have nobody left."""
+        """Only the root changes shared state: the front sends it what private queues no longer need, and the root
+        itself finds out which exchanges have no bindings left."""
 
     def arrange(self, vhost: "Vhost") -> None:
-        """Messages go to private queues only: the root sees to the others."""
+        """Routes messages to private queues only: the root routes to the others."""
         vhost.router.leads_to = _is_private
 
     # Clients and their private queues.
 
-    def part(self, client: "Client", now_ms: int) -> bool:
-        """The client has said goodbye. True: `disconnect` it, and answer; otherwise that comes when `client.parted`.
-        May be asked again."""
+    def may_release(self, client: "Client", now_ms: int) -> bool:
+        """The client has closed its connection. True: call `disconnect` and answer; otherwise do so when
+        `client.closed_at_root`. May be called again."""
         assert isinstance(client, FrontClient)
         self.now_ms = now_ms
-        return client.part()
+        return client.may_release()
 
     def leave(self, client: FrontClient) -> None:
-        """Nothing that it says counts any more."""
+        """To be called when nothing that the client sends counts any more."""
         client.failed = True
-        leave_client(self, client)
+        release_client(self, client)
         self._unsealed = True
 
     def disconnect(self, client: "Client", now_ms: int) -> None:
@@ -170,7 +164,7 @@ class Front(Broker):
             trunk.claims.release(queue.name)
 
     def publish_dead(self, now_ms: int) -> None:
-        """As if a client had published them: to private queues here, and to the root."""
+        """Publishes dead letters as if a client had published them: to private queues here, and to the root."""
         dead = list(self.engine.dead)
         self.engine.dead.clear()
         send_dead(self, dead, self._post, now_ms)
@@ -179,15 +173,15 @@ class Front(Broker):
         if queues:
             self.engine.enqueue(None, letter, queues, 0, self.now_ms)
         if not goes_round(vhost, letter):
-            self.trunk_of(vhost).letters.send(letter)
+            self.trunk_of(vhost).dead_letters.send(letter)
 
     # Batches.
 
     def note_event(self, tunnel: "Tunnel", event: Callable[[], None]) -> None:
-        """Something has happened to a tunnel, for the next batch."""
+        """Records an event of a tunnel for the next batch."""
         self._noted.append((tunnel, event))
 
-    def handle(self, batch: Sequence[tuple["Client", Sequence[Input]]], now_ms: int) -> Outcome:
+    def handle(self, batch: Sequence[tuple["Client", Sequence[Input]]], now_ms: int) -> BatchOutcome:
         self.now_ms = now_ms
         self._take_noted()
         outcome = super().handle(batch, now_ms)
@@ -201,7 +195,7 @@ class Front(Broker):
             self.awaiting.kept_waiting(client)
         return outcome
 
-    def tick(self, now_ms: int) -> Outcome:
+    def tick(self, now_ms: int) -> BatchOutcome:
         self.now_ms = now_ms
         self._take_noted()
         self.awaiting.tick(now_ms)
@@ -211,44 +205,17 @@ class Front(Broker):
         while self._noted:
             noted, self._noted = self._noted, []
             for tunnel, event in noted:
-                if not tunnel.gone:
+                if not tunnel.is_over:
                     event()
                     self.faults.finish()
 
-    def take(self, tunnel: "Tunnel", inputs: Sequence[Any]) -> None:
-        """What the root has said."""
-        for item in inputs:
-            if tunnel.gone:
-                return
-            if isinstance(item, MethodInput):
-                lane = tunnel.lanes.get(item.channel)
-                if lane is not None:
-                    lane.hear(item.method)
-            elif isinstance(item, kernel.Content):
-                self._take_content(tunnel, item)
-            else:
-                tunnel.holder.take_run(item)
-            self.faults.finish()
-
-    def _take_content(self, tunnel: "Tunnel", content: "kernel.Content") -> None:
-        lane = tunnel.lanes.get(content.channel)
-        payload, message = content.payload, content.message
-        queue_id = 0
-        if payload.startswith(_GET_OK):
-            queue_id, message.number, message.producer = PLACE.unpack(payload[-PLACE.size :])
-            payload = payload[: -PLACE.size]
-        method = decode_method(payload)
-        if isinstance(method, BasicReturn):
-            tunnel.holder.take_return(content.channel, payload, message)
-        elif lane is not None:
-            lane.taken_from = queue_id
-            lane.hear(method, message)
-
-    def _finish(self, now_ms: int) -> Outcome:
+    def _finish(self, now_ms: int) -> BatchOutcome:
         self.faults.finish()
         outcome = super()._finish(now_ms)
         for trunk in self.trunks.values():
             trunk.give_receipt()
+        for channel in list(self.indebted):
+            channel.earlier.tell()
         assert outcome.proposal is None, "a front has no log"
         self.sealed(0)
         return outcome
@@ -262,10 +229,21 @@ class Front(Broker):
         return super()._is_behind(client, item)
 
     def root_changed(self) -> None:
-        """Another broker is root, or the same in another term: attempts to reach the last one count no more."""
+        """Another broker is root, or the same one in another term: attempts to reach the last one no longer count."""
         for trunk in self.trunks.values():
             trunk.attempt_count = 0
-        self.awaiting.root_changed()
+        for client in self.clients:
+            if isinstance(client, FrontClient):
+                client.attempt_count = 0
+        for tunnel in self.wanted:
+            # These are the first attempts to reach the new root; the others end, and are counted anew.
+            if tunnel.client is not None:
+                tunnel.client.attempt_count = 1
+        self.awaiting.dial_all()
+
+    def root_serves(self) -> None:
+        """The root serves from now on, and refuses no attempt any more for the reason that it does not serve yet."""
+        self.awaiting.dial_all()
 
     @property
     def next_deadline_ms(self) -> int:
@@ -276,9 +254,9 @@ class Front(Broker):
         return bool(self._noted) or super().active
 
     def take_dirty(self) -> list[Any]:
-        """Clients and tunnels whose session has octets to write, each once."""
+        """Clients and tunnels whose session has bytes to write, each once."""
         dirty: list[Any] = super().take_dirty()
-        return [owner for owner in dirty if not isinstance(owner, Letters)]
+        return [owner for owner in dirty if not isinstance(owner, DeadLetterUplink)]
 
 
 def _is_private(destination: "QueueDestination") -> bool:

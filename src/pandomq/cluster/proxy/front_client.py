@@ -1,4 +1,4 @@
-"""A client of a front, and the tunnel that stands for it at the root, once it needs one."""
+"""A client of a front, and the tunnel that represents it at the root, once the client needs one."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -7,10 +7,10 @@ from pandomq import kernel
 from pandomq.broker.client import Client
 from pandomq.cluster.limits import VOUCHED_PROPERTIES_BYTES_MAX
 from pandomq.cluster.proxy.call import Call
-from pandomq.cluster.proxy.goodbye import Goodbye, Stage
+from pandomq.cluster.proxy.closing_client import ClosingClient, ClosingStage
 from pandomq.cluster.proxy.limits import ASKED_MAX, KEPT_BYTES_MAX, SETTLED_KEPT_MAX, UPLINK_BYTES_MAX
-from pandomq.cluster.proxy.refusals import with_refusals
-from pandomq.cluster.proxy.stream_places import note_offsets
+from pandomq.cluster.proxy.mailbox import note_offsets
+from pandomq.cluster.proxy.private.refusals import with_refusals
 from pandomq.cluster.proxy.tunnel import TUNNEL, Tunnel
 from pandomq.fieldtable import encode_table
 from pandomq.methods import ChannelCloseOk
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pandomq.cluster.proxy.front import Front
     from pandomq.cluster.proxy.front_channel import FrontChannel
     from pandomq.cluster.proxy.lane import Then
-    from pandomq.cluster.proxy.trunk import Trunk
+    from pandomq.cluster.proxy.private.trunk import Trunk
     from pandomq.errors import ConnectionFault
     from pandomq.methods import Method
 
 _CAPABILITIES: Final = {"consumer_cancel_notify": True}
-"""What the front itself has to be told, whether the client wants to or not."""
+"""Notifications that the front itself needs, whether the client wants them or not."""
 
 
 class FrontClient(Client):
@@ -36,8 +36,8 @@ class FrontClient(Client):
         "attached",
         "attempt_count",
         "call",
+        "closing_client",
         "closing_count",
-        "goodbye",
         "has_refusals",
         "reads_streams",
         "tunnel",
@@ -51,19 +51,19 @@ class FrontClient(Client):
         super().__init__(broker, number, **facts)
         self.tunnel: Tunnel | None = None
         self.attached = False
-        """The tunnel is open, and the root knows all that it has to know of the client."""
+        """The tunnel is open, and the root has everything that it needs to know of the client."""
         self.wants_root = False
-        """What it says next needs the root."""
+        """The client's next request needs the root."""
         self.attempt_count = 0
-        """To get a tunnel, since the last one was open."""
+        """Attempts to get a tunnel since the last one was open."""
         self.call: Call | None = None
         self.closing_count = 0
-        """Channels that the front has closed for a fault, and the root has not yet."""
-        self.goodbye: Goodbye | None = None
+        """Channels that the front has closed for a fault, and the root has not closed yet."""
+        self.closing_client: ClosingClient | None = None
         self.has_refusals = False
         """A private queue has refused a publish whose confirm has not come yet."""
         self.reads_streams = False
-        """One of its consumers does, or did."""
+        """One of its consumers reads a stream, or did."""
         self._ages = 0
         self._crowded = False
 
@@ -87,6 +87,8 @@ class FrontClient(Client):
         return (
             self.call is not None
             or self.wants_root
+            # The next root gets again what was published before a waiting answer, and nothing published after it.
+            or self.held_bytes > 0
             or self.closing_count > 0
             or (self._crowded and self.is_crowded())
             or super().waits
@@ -94,23 +96,27 @@ class FrontClient(Client):
 
     @property
     def lacks_root(self) -> bool:
-        """It waits for nothing but a root."""
+        """The client waits for nothing but a root."""
         call = self.call
         if call is not None and call.trunk is not None:
             return not call.trunk.attached
         return self.wants_root or (call is not None and call.method is not None and not self.attached)
 
     def may_publish(self) -> bool:
-        """False: not now, there is no way to the root. Then it waits."""
+        """False: there is no connection to the root now, and the client waits."""
         if not self.reach():
             return False
         for channel in self.front_channels:
             if channel.lane is None and not channel.closing:
                 channel.reach()
+            if channel.lane is not None:
+                # Only the kernel knows which channels the publishes belong to: each channel has to ask the root once
+                # more.
+                channel.lane.has_published = True
         return True
 
     def is_crowded(self) -> bool:
-        """Too much is under way to the root, or waits for its word. Then the client waits, too."""
+        """Too much is under way to the root, or waits for its answer. Then the client waits, too."""
         tunnel = self.tunnel
         self._crowded = tunnel is not None and (
             tunnel.session.pending_bytes > UPLINK_BYTES_MAX
@@ -128,14 +134,14 @@ class FrontClient(Client):
         channel.lane.ask(method, self.call.answer)
 
     def call_trunk(self, channel: "FrontChannel", trunk: "Trunk", then: "Callable[[], None]") -> Call:
-        """The caller asks the trunk; whoever answers does it by `answered`."""
+        """The caller sends the request to the trunk; the answering code calls `answered`."""
         assert self.call is None
         self.call = Call(channel, then=lambda _method, _message: then(), trunk=trunk)
         self.broker.awaiting.kept_waiting(self)
         return self.call
 
     def drop_call(self, channel: "FrontChannel") -> None:
-        """The channel is closed: what was asked on it is answered by that."""
+        """The channel is closed, which answers its request."""
         if self.call is not None and self.call.channel is channel:
             self.call.abandon()
 
@@ -146,7 +152,7 @@ class FrontClient(Client):
     # The tunnel.
 
     def reach(self) -> bool:
-        """False: there is no way to the root now. It is looked for, and the client waits."""
+        """False: there is no connection to the root now. The front looks for one, and the client waits."""
         if self.attached:
             return True
         self.wants_root = True
@@ -212,11 +218,13 @@ class FrontClient(Client):
         self._detach()
         needed = self.wants_root or any(channel.reached for channel in self.front_channels)
         if needed and not self.gone and not self.failed:
-            # Whatever it says next was meant to come after what the root has not heard, or has forgotten.
+            # The client's next request belongs after publishes that the root has not received, or has forgotten.
             self.wants_root = True
             self.broker.awaiting.dial_later(self, self.attempt_count)
-            if self.call is not None:
+            if self.call is not None or self.held_bytes:
                 self.broker.awaiting.kept_waiting(self)
+            if any(channel.kernel.kept_count for channel in self.front_channels):
+                self.broker.awaiting.keeps_publishes(self)
 
     def tunnel_refused(self, fault: "ConnectionFault") -> None:
         self._detach()
@@ -231,12 +239,12 @@ class FrontClient(Client):
             channel.detach()
         call = self.call
         if call is not None and call.is_close:
-            # With the tunnel the channel has gone.
+            # The channel has closed with the tunnel.
             call.answer(ChannelCloseOk())
         elif call is not None and call.is_commit:
             call.channel.in_doubt = call
-        if self.goodbye is not None:
-            self.goodbye.tunnel_lost()
+        if self.closing_client is not None:
+            self.closing_client.tunnel_lost()
 
     def hang_up(self) -> None:
         if self.tunnel is not None:
@@ -245,7 +253,7 @@ class FrontClient(Client):
             self.attached = False
             self.session.uplink = None
 
-    # What comes down the tunnel.
+    # Input from the tunnel.
 
     @property
     def congested(self) -> bool:
@@ -262,35 +270,42 @@ class FrontClient(Client):
 
     def take_return(self, number: int, payload: bytes, message: kernel.Message) -> None:
         channel = self.channels.get(number)
-        if channel is not None and not channel.closing:
+        # A channel that was closed for a fault found here stays unreported until everything has come back.
+        if channel is not None and (not channel.closing or channel.held_count):
+            channel.kernel.come_back(message)
             self.session.write_content(number, payload, message)
 
     # Closing a channel for a fault found here.
 
     def close_above(self, channel: "FrontChannel") -> None:
-        """The root is told; until it knows, nothing else is said of this client."""
+        """Closes the channel at the root, too; until the root has done so, nothing else of this client is sent. The
+        client gets the fault after everything that the root had to send on the channel."""
         lane, channel.lane = channel.lane, None
         channel.reached = False
         self.drop_call(channel)
-        if lane is not None:
+        if lane is None:
+            channel.answers.give_all()
+        else:
             self.closing_count += 1
-            lane.close(self._closed_above)
+            lane.close(lambda _method, _message: self._closed_above(channel))
 
-    def _closed_above(self, _method: "Method", _message: kernel.Message | None) -> None:
+    def _closed_above(self, channel: "FrontChannel") -> None:
         self.closing_count -= 1
+        channel.answers.give_all()
 
-    # Goodbye.
+    # The client closes its connection.
 
-    def part(self) -> bool:
-        """It has said goodbye. True when it may go, see `Goodbye`."""
-        if self.goodbye is None:
+    def may_release(self) -> bool:
+        """Called when the client has closed its connection. Returns True when the client may be released, see
+        `ClosingClient`."""
+        if self.closing_client is None:
             if self.failed:
                 return True
-            self.goodbye = Goodbye(self)
-            self.broker.awaiting.goodbye(self)
-        return self.goodbye.go_on()
+            self.closing_client = ClosingClient(self)
+            self.broker.awaiting.closing_client(self)
+        return self.closing_client.go_on()
 
     @property
-    def parted(self) -> bool:
-        """The root knows all that it said before its goodbye, and that it is gone."""
-        return self.goodbye is not None and self.goodbye.stage is Stage.NOTHING
+    def closed_at_root(self) -> bool:
+        """The root has everything that the client sent before it closed its connection, and has closed the client."""
+        return self.closing_client is not None and self.closing_client.stage is ClosingStage.NOTHING

@@ -1,9 +1,9 @@
-"""What the clients have settled stays known until the root's log has it: the kernel keeps it by the places of the
-messages, and the next root is told again (R29).
+"""The clients' settlements are kept until the root's log has them: the kernel keeps them by the places of the messages,
+and the next root gets them again (R29).
 
-So a message that was acked does not come back because the root died with the ack; and a later confirm on the channel
-proves what it should (P3). The root is asked now and then how far its log is. Until it answers no more than so much is
-kept: then the client is not read from.
+So a message that was acked does not come back because the root crashed with the ack; and a later confirm on the channel
+proves what it should (P3). From time to time the front asks the root which settlements its log has. Until the root
+answers only a limited number is kept: at the limit the client is not read from.
 """
 
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ class Proofs:
         self._is_asking = False
 
     def settled(self) -> None:
-        """The client has settled something, perhaps of the root's."""
+        """To be called when the client has settled something, perhaps messages of the root."""
         if not self._is_asking and self._channel.kernel.unproven_count >= SETTLED_ASK_COUNT:
             self._ask()
 
@@ -34,13 +34,13 @@ class Proofs:
         self.settled()
 
     def lost(self) -> None:
-        """The way to the root is lost, and with it perhaps the last settlements."""
+        """To be called when the connection to the root is lost: the last settlements may not have reached the root."""
         self._is_asking = False
         if self._channel.kernel.unproven_count:
             self._unsettled[self._channel] = None
 
     def end(self) -> None:
-        """The channel is closed."""
+        """To be called when the channel is closed."""
         self._unsettled.pop(self._channel, None)
 
     @property
@@ -48,7 +48,8 @@ class Proofs:
         return self._channel.client.broker.unsettled
 
     def resume(self) -> None:
-        """There is another root, or another way to the same one. It hears of them before it delivers anything."""
+        """To be called when there is another root, or another connection to the same one: sends the settlements, which
+        the root gets before it delivers anything."""
         if self._channel.kernel.unproven_count:
             self._channel.kernel.settle_again()
             self._ask()

@@ -1,13 +1,19 @@
-"""What happens to a publish on a front that has no plan: to private queues here, and always to the root."""
+"""A publish on a front that has no plan goes to private queues here, and always to the root.
+
+The kernel asks for it in the middle of a run, through `FrontHooks`.
+"""
 
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.copies import routing_keys_of, without_bcc
-from pandomq.broker.publishing import checked, route
-from pandomq.cluster.proxy.refusals import may_refuse, note_refusal
+from pandomq.broker.hooks import BASIC, PUBLISH, BrokerHooks
+from pandomq.broker.publishing.copies import routing_keys_of, without_bcc
+from pandomq.broker.publishing.producer_marks import unmarked
+from pandomq.broker.publishing.publishing import checked, route
+from pandomq.cluster.proxy.private.numbers_seen import is_publish
+from pandomq.cluster.proxy.private.refusals import may_refuse, note_refusal
 from pandomq.cluster.proxy.transactions import FrontTransaction
-from pandomq.errors import Fault
+from pandomq.errors import ChannelFault, ConnectionFault, Fault
 from pandomq.properties import read_headers
 
 if TYPE_CHECKING:
@@ -17,16 +23,39 @@ if TYPE_CHECKING:
     from pandomq.broker.vhost import Vhost
     from pandomq.cluster.proxy.front import Front
     from pandomq.cluster.proxy.front_channel import FrontChannel
-    from pandomq.cluster.proxy.trunk import Trunk
+    from pandomq.cluster.proxy.private.trunk import Trunk
+
+
+class FrontHooks(BrokerHooks):
+    __slots__ = ("_front",)
+
+    def __init__(self, front: "Front") -> None:
+        super().__init__(front)
+        self._front = front
+
+    def publish(self, channel: kernel.Channel, message: kernel.Message, flags: int) -> None:
+        owner: FrontChannel = channel.owner
+        try:
+            publish(self._front, owner, message, flags)
+        except ChannelFault as fault:
+            fault.at(BASIC, PUBLISH)
+            self._front.faults.close_channel(owner, fault)
+        except ConnectionFault as fault:
+            fault.at(BASIC, PUBLISH)
+            self._front.faults.close_client(owner.client, fault)
+
+    def fan_out(self, owner: "Trunk", message: kernel.Message) -> None:
+        fan_out(self._front, owner, message)
 
 
 def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, flags: int) -> None:
-    """Raises ChannelFault or ConnectionFault. The root makes the same checks: here they are made so that private queues
-    get nothing that the root refuses.
+    """Raises ChannelFault or ConnectionFault. The root makes the same checks: the front makes them so that private
+    queues get nothing that the root refuses.
 
-    Which private queues are to get the message may depend on bindings of other brokers' (`Router.certain`). Then the
-    root is told (by a bit that clients may not set) that it is undecided, and sends it back by the outlet. The same for
-    what is numbered by its publisher: only the root knows whether it came before."""
+    Which private queues are to get the message may depend on bindings of other brokers (`Router.certain`). Then the
+    front marks the message as undecided (by a bit that clients may not set), and the root sends it back through the
+    outlet. The same applies to messages that the publisher numbers: only the root knows whether such a message came
+    before."""
     exchange, message, routing_keys = checked(front, channel, message, flags)
     flags &= kernel.MANDATORY
     numbered = bool(message.special & kernel.SPECIAL_PRODUCER)
@@ -38,7 +67,7 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
         if numbered:
             names, flags = (), flags | kernel.IMMEDIATE
         elif exchange.name == "":
-            # As at the root: whether there are such queues is a question for the commit.
+            # As at the root: the commit determines whether such queues exist.
             names = (message.routing_key,) if routing_keys is None else tuple(dict.fromkeys(routing_keys))
         else:
             names = tuple(queue.owner.name for queue in _private(vhost, exchange, message, routing_keys))
@@ -55,7 +84,7 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
         flags |= kernel.IMMEDIATE
     elif queues:
         accepted = front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
-        # It was taken here: it need not come back, even if the root has no queue for it.
+        # The message was taken here: it need not come back, even if the root has no queue for it.
         flags = 0
     front.engine.forward(channel.kernel, message, flags)
     if not accepted:
@@ -63,7 +92,7 @@ def publish(front: "Front", channel: "FrontChannel", message: kernel.Message, fl
 
 
 def fan_out(front: "Front", trunk: "Trunk", message: kernel.Message) -> None:
-    """A message from another broker, or of nobody: to private queues here."""
+    """Delivers a message from another broker, or one without a publisher, to private queues here."""
     vhost = trunk.vhost
     exchange = vhost.router.exchanges.get(message.exchange)
     if exchange is None:
@@ -73,14 +102,19 @@ def fan_out(front: "Front", trunk: "Trunk", message: kernel.Message) -> None:
         try:
             routing_keys = routing_keys_of(message, read_headers(message.header))
         except Fault:
-            # The root let it pass, with other eyes.
+            # The root read the keys differently, and let the message pass.
             return
     plan = vhost.router.plan(exchange, message.routing_key) if routing_keys is None else None
     if plan is not None and not message.special:
         trunk.routes.put(message.routing, plan)
     queues = _private(vhost, exchange, message, routing_keys) if plan is None else plan.queues
-    if queues and front.numbers_seen.is_new(vhost.name, message, front.now_ms):
-        front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
+    if not queues:
+        return
+    if is_publish(message):
+        user, message = unmarked(message)
+        if not front.numbers_seen.is_new(vhost.name, user, message, front.now_ms):
+            return
+    front.engine.enqueue(None, _shown(message), queues, 0, front.now_ms)
 
 
 def _private(
@@ -90,5 +124,5 @@ def _private(
 
 
 def _shown(message: kernel.Message) -> kernel.Message:
-    """As consumers may see it."""
+    """The message as consumers may see it."""
     return without_bcc(message) if message.special & kernel.SPECIAL_COPIES else message

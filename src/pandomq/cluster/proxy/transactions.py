@@ -1,24 +1,25 @@
-"""A transaction on a front. It is the root's: publishes go there at once and wait there, settlements go with the
-commit; private queues get their part when the root has done its own (R24, P5).
+"""A transaction on a front. The root runs it: publishes go there at once and wait there, settlements go with the
+commit; private queues get their part when the root has committed (R24, P5).
 
-All of it is kept here, too. When the root changes before the commit, the next one is given the publishes again. What
-the root did when it went away in the middle of a commit is asked of the next one, which knows by a number in the log
-(see `FrontChannel.in_doubt`). A transaction that settles what an earlier root had delivered is rolled back: that comes
-again, and the rest must not count twice.
+The front keeps all of it, too. When the root changes before the commit, the next one gets the publishes again. If the
+root fails in the middle of a commit, the front asks the next one for the result, which it knows by a number in the log
+(see `FrontChannel.in_doubt`). A transaction that settles what an earlier root had delivered is rolled back: those
+messages come again, and the rest must not count twice.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pandomq import kernel
-from pandomq.broker.copies import without_bcc
-from pandomq.broker.transactions import Target, Transaction
-from pandomq.cluster.proxy.front_channel import ROLLED_BACK, unheeded
+from pandomq.broker.publishing.copies import without_bcc
+from pandomq.broker.publishing.transactions import Target, Transaction
+from pandomq.cluster.proxy.front_channel import ROLLED_BACK, ignore_reply
 from pandomq.errors import precondition_failed
 from pandomq.kernel.constants import ACK, NACK
 from pandomq.methods import BasicAck, BasicNack, BasicReject, TxCommit, TxCommitOk, TxRollback
 
 if TYPE_CHECKING:
+    from pandomq.broker.client import Client
     from pandomq.broker.vhost import Vhost
     from pandomq.cluster.proxy.front import Front
     from pandomq.cluster.proxy.front_channel import FrontChannel
@@ -31,10 +32,10 @@ Settlement = tuple[int, int, bool]
 class FrontTransaction(Transaction):
     __slots__ = ("_told",)
 
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(bytes_max)
+    def __init__(self, client: "Client") -> None:
+        super().__init__(client)
         self._told: set[int] = set()
-        """Tags whose settlement the root has heard of before the commit."""
+        """Tags whose settlement was sent to the root before the commit."""
 
     def forward(self, channel: "FrontChannel", message: kernel.Message, targets: Sequence[Target], flags: int) -> None:
         """Raises ChannelFault (406) if the transaction becomes too large."""
@@ -42,13 +43,13 @@ class FrontTransaction(Transaction):
         _forward(channel, message, targets, flags)
 
     def resume(self, channel: "FrontChannel") -> None:
-        """Another root knows nothing of it."""
+        """Another root does not know the transaction."""
         self._told.clear()
         for message, targets, flags in self._publishes:
             _forward(channel, message, targets, flags)
 
     def tell_settlements(self, channel: "FrontChannel") -> None:
-        """The root is about to take back all that the transaction has not settled."""
+        """The root is about to take back everything that the transaction has not settled."""
         assert channel.lane is not None
         held = channel.held_rows()
         for method_id, tag, requeue in self._shared(channel):
@@ -70,7 +71,7 @@ class FrontTransaction(Transaction):
         return [(method_id, tag, requeue) for method_id, tags, requeue in self._settlements for tag in tags]
 
     def commit_at_root(self, front: "Front", channel: "FrontChannel") -> None:
-        """The root is in reach. Raises ChannelFault."""
+        """Commits at the root, which is in reach. Raises ChannelFault."""
         held = channel.held_rows()
         is_void = any(channel.is_void(held[tag][0]) for _, tag, _ in self._each())
         shared = [] if is_void else self._shared(channel)
@@ -91,7 +92,7 @@ class FrontTransaction(Transaction):
     def rollback_at_root(self, channel: "FrontChannel") -> None:
         self.rollback()
         if channel.lane is not None:
-            channel.lane.ask(TxRollback(), unheeded)
+            channel.lane.ask(TxRollback(), ignore_reply)
 
     def rollback(self) -> None:
         super().rollback()

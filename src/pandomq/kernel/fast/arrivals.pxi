@@ -8,7 +8,7 @@ cdef enum:
 
 cdef size_t whole_delivery(Scanner scanner, const octet* data, size_t size, uint16_t number,
                            size_t method_size) except? 0:
-    # As Scanner.whole_publish.
+    # Like Scanner.whole_publish.
     cdef const octet* method = data + 7
     cdef const octet* end = data + size
     cdef size_t routing, routing_end
@@ -46,12 +46,12 @@ cdef inline int add_delivery(Scanner scanner, uint16_t number, Message message, 
 
 
 cdef int arrive(Scanner scanner, uint16_t number, uint16_t method_id, const octet* payload, size_t size) except -1:
-    # The method came; its content will follow.
+    # The method was read; its content follows.
     cdef Incoming content
-    cdef size_t routing = 13  # where that begins
-    cdef size_t end  # and ends
-    cdef size_t least = 0  # so many octets follow
-    cdef size_t more = 0  # or so many more
+    cdef size_t routing = 13  # start of the routing
+    cdef size_t end  # end of the routing
+    cdef size_t least = 0  # octets that follow at least
+    cdef size_t more = 0  # or this many more
     if method_id == C_RETURN:
         routing = 7 + payload[6] if size > 6 else size
     elif method_id == C_DELIVER:
@@ -94,7 +94,7 @@ cdef int arrived(Scanner scanner, uint16_t number, Incoming content, Message mes
 
 
 cdef inline size_t end_of_routing(const octet* payload, size_t start, size_t size) noexcept nogil:
-    # Where the second of two short strings ends; beyond the payload if one of them does.
+    # End of the second of two short strings; beyond the payload if one of them is.
     cdef size_t key
     if start >= size:
         return size + 1

@@ -1,5 +1,5 @@
 # A list of consumers that any of them can leave in one step: the links are in the consumers themselves.
-# Links do not own: whoever is in a chain is registered with its queue.
+# Links do not own: each consumer in a chain is registered with its queue.
 
 cdef struct Chain:
     PyObject* first

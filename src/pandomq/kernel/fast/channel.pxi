@@ -75,7 +75,7 @@ cdef class Channel:
     # --- publishes
 
     cdef inline bint count_publish(self, Message message) except -1:
-        # In CONFIRM mode. Whether it is one of those that were sent before.
+        # In CONFIRM mode. True if it is one of the publishes that were sent before.
         self.confirms.published += 1
         if not self.is_touched:
             self.touch()
@@ -110,7 +110,7 @@ cdef class Channel:
         return self.depend_on_batch(self.confirms.published or 1)
 
     cdef int bar(self) except -1:
-        # An ack, or a reply that waits: whatever is published from now on is confirmed after this batch is committed.
+        # An ack, or a reply that waits: later publishes are confirmed after this batch is committed.
         if self.session.engine.replicated:
             early_bar(early_of(self), self.confirms.published)
         return self.depend_on_batch(self.confirms.published + 1)
@@ -131,6 +131,9 @@ cdef class Channel:
     @property
     def first_kept(self):
         return kept_first(self.kept) if self.kept != NULL else 1
+
+    def come_back(self, Message message not None):
+        kept_come_back(self, message)
 
     def resend(self):
         relay_resend(self)
@@ -153,7 +156,7 @@ cdef class Channel:
     # --- deliveries
 
     cdef inline bint is_shut(self) noexcept:
-        # Nothing is delivered on it.
+        # Nothing is delivered on the channel.
         return self.is_held or not self.open
 
     cdef inline int keep_unacked(self, uint64_t tag, Queue queue, Entry* entry, PyObject* consumer,
@@ -209,7 +212,7 @@ cdef class Channel:
         return window_at(&self.window, position).entry.sequence, window_at(&self.window, position).entry.term
 
     cdef int settle(self, int method_id, uint64_t tag, bint multiple, bint requeue) except -1:
-        # 0, and nothing happened, if the tag is unknown.
+        # Returns 0 and does nothing if the tag is unknown.
         cdef Window* window = &self.window
         cdef size_t position
         if multiple:
@@ -275,17 +278,13 @@ cdef class Channel:
         slot = window_at(&other.window, position)
         unacked = slot[0]
         queue = <Queue>unacked.queue
-        # It takes over the slot's references; the slot gets others.
+        # Takes over the slot's references; the slot gets others.
         Py_DECREF(queue)
         Py_INCREF(nowhere)
         Py_INCREF(<object>unacked.entry.message)
         slot.queue = <PyObject*>nowhere
-        slot.consumer = NULL
         nowhere.unacked_count += 1
         engine.hold(<Message>unacked.entry.message)
-        if unacked.consumer != NULL:
-            (<Consumer>unacked.consumer).settled()
-            Py_DECREF(<object>unacked.consumer)
         if method_id == C_ACK:
             engine.acked += 1
             queue.acknowledge(&unacked.entry)
@@ -309,7 +308,7 @@ cdef class Channel:
                 at += 1
             else:
                 self.forget_at(at)
-                # Behind the first one others move up.
+                # Slots behind the first one move up.
                 at += at > 0
         window_compact(&self.window)
 
@@ -340,6 +339,15 @@ cdef class Channel:
         self.prefetch_max = prefetch_max
         self.wake_later()
 
+    def owe(self, Consumer consumer, int64_t count):
+        self.credit_used += <uint32_t>count
+        if consumer is not None:
+            consumer.unacked_count += <uint32_t>count
+            if count < 0:
+                consumer.wake_if_idle()
+        if count < 0:
+            self.wake_later()
+
     def hold(self):
         self.is_held = True
         self.bar()
@@ -348,13 +356,17 @@ cdef class Channel:
         self.is_held = False
         self.wake_later()
 
+    def hold_confirms(self, uint64_t number):
+        self.confirms.held_from = number
+        confirms_committed(self, self.session.engine.commit_index)
+
     cdef void wake_later(self) noexcept:
         if self.resting.first != NULL and not self.is_waking:
             self.is_waking = True
             self.session.engine.waking_channels.append(self)
 
     cdef bint wake(self) noexcept:
-        # Wakes as many as there is credit for. True if more of them should wake in case these do not use it up.
+        # Wakes as many consumers as there is credit for. True if more should wake in case these do not use it up.
         cdef int64_t free_credit = <int64_t>self.prefetch_max - self.credit_used
         cdef bint woken = False
         cdef Consumer consumer

@@ -1,10 +1,10 @@
-# Messages of a stream in columns, open or sealed; `pandomq.chunk_form` has the form.
+# Messages of a stream in columns, open or sealed; `pandomq.chunk_form` defines the form.
 #
-# Offsets, times and the ends of values grow together, by rows; the bytes of values each for themselves.
+# Offsets, times and the ends of values grow together, by rows; the bytes of values grow separately.
 
 cdef struct Column:
     octet* data
-    size_t size  # of the bytes of values alone: for the others the number of messages tells
+    size_t size  # size of the bytes of values only: for the other columns the number of messages is enough
     size_t capacity
 
 
@@ -45,10 +45,10 @@ cdef inline size_t chunk_aligned(size_t size) noexcept nogil:
 @cython.final
 cdef class Chunk:
     cdef Column columns[CHUNK_COLUMNS]
-    cdef bytes sealed_bytes  # None while it is open; then the columns are in there
+    cdef bytes sealed_bytes  # None while the chunk is open; afterwards it contains the columns
     cdef readonly uint32_t count
     cdef uint32_t rows_capacity
-    cdef size_t content_bytes  # what decides whether it is full
+    cdef size_t content_bytes  # decides whether the chunk is full
 
     def __dealloc__(self):
         if self.sealed_bytes is None:
@@ -69,14 +69,14 @@ cdef class Chunk:
         return <int64_t>from_little64(self.columns[column].data + 8 * <size_t>position)
 
     cdef inline const octet* value(self, int column, uint32_t position, size_t* size) noexcept:
-        # One of the exchanges, keys, headers or bodies; the column is that of the ends.
+        # One of the exchanges, keys, headers or bodies; `column` is the one with the ends.
         cdef const octet* ends = self.columns[column].data + 4 * <size_t>position
         cdef size_t start = from_little32(ends)
         size[0] = from_little32(ends + 4) - start
         return self.columns[column + 1].data + start
 
     cdef inline size_t column_size(self, int column, uint32_t count) noexcept:
-        # Of the first messages, so many; there must be some.
+        # Of the first `count` messages; there must be at least one.
         if column < CHUNK_VALUES:
             return 8 * <size_t>count
         if not is_values(column):
@@ -238,7 +238,7 @@ cdef class Chunk:
 
 
 cdef Chunk chunk_after(Chunk before):
-    # An empty chunk with room for as much as the one before it has: it need not move while it grows.
+    # An empty chunk with the capacity of the one before it, so that it need not move while it grows.
     cdef Chunk chunk = Chunk.__new__(Chunk)
     cdef int at
     chunk.grow_rows(before.count + before.count / 8 + 1)

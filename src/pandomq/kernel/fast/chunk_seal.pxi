@@ -1,7 +1,7 @@
-# From open chunks to sealed ones, and back.
+# Seals open chunks, and opens sealed ones.
 
 cdef bytes chunk_sealed(Chunk chunk, uint32_t count):
-    # The first messages, so many, as sealed bytes; there must be some.
+    # The first `count` messages as sealed bytes; there must be at least one.
     cdef size_t place = chunk_aligned(CHUNK_HEAD_SIZE + CHUNK_TABLE_SIZE)
     cdef size_t size = place
     cdef size_t column_size
@@ -30,7 +30,7 @@ cdef bytes chunk_sealed(Chunk chunk, uint32_t count):
 
 
 cdef int chunk_turn_to(Chunk chunk, bytes data) except -1:
-    # From now on it is read from these sealed bytes; its own columns are gone.
+    # From now on it is read from these sealed bytes; its own columns are freed.
     cdef const octet* table = octets_of(data) + CHUNK_HEAD_SIZE
     cdef int at
     for at in range(CHUNK_COLUMNS):
@@ -50,7 +50,7 @@ cdef Chunk chunk_opened(bytes data):
 
 
 cdef int chunk_verify(bytes data, size_t count) except -1:
-    # Raises BadChunk; what passes can be read without a look at its bounds.
+    # Raises BadChunk; a chunk that passes can be read without bounds checks.
     cdef const octet* table = octets_of(data) + CHUNK_HEAD_SIZE
     cdef int at
     for at in range(CHUNK_VALUES, CHUNK_COLUMNS, 2):

@@ -1,6 +1,6 @@
-# What waits in queues and streams for the log: what left a queue unseen must be known to it before more is delivered, and
-# of a stream nobody reads what is not committed. Confirms go out when their entry is committed, or, if they need no more,
-# received.
+# State of queues and streams that waits for the log: a queue delivers nothing more after a message left it unseen until
+# the log has recorded that, and readers of a stream get only committed messages. Confirms go out when their entry is
+# committed, or, if they need no more, received.
 
 cdef int seal_queues(Engine engine) except -1:
     cdef Queue queue

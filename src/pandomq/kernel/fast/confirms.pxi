@@ -3,7 +3,7 @@
 cdef struct Step:
     uint64_t number  # confirm up to this number
     uint64_t index  # once this index is committed
-    uint64_t batch  # and what batches up to this one put into outlets has come out of them
+    uint64_t batch  # and once everything that batches up to this one put into outlets has come out
 
 
 cdef struct Confirms:
@@ -12,8 +12,9 @@ cdef struct Confirms:
     uint64_t settled  # numbers up to this one were confirmed or refused on the wire
     uint64_t last_index  # the latest entry that holds something of this channel
     uint64_t last_batch  # the latest batch in which it had something for outlets
-    bint awaits_receipt  # this batch is one
+    bint awaits_receipt  # this batch has publishes that await receipt
     uint64_t depends_from  # the first number that waits for this batch's entry; 0 if none does
+    uint64_t held_from  # numbers from this one on wait for the next call of hold_confirms; 0 if none does
     Step* steps
     size_t steps_count
     size_t steps_capacity
@@ -67,17 +68,18 @@ cdef int confirms_choose(Channel channel, bint needs_commit) except -1:
 
 
 cdef int confirms_repeat(Channel channel) except -1:
-    # The last publish so far has had its effect before, maybe in an entry that is not committed.
+    # The last publish so far took effect before, possibly in an entry that is not committed.
     if channel.session.engine.replicated:
         early_needs_commit(early_of(channel), channel.confirms.published)
     return channel.publish_waits()
 
 
 cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
-    # The batch ended; this is its entry's index, or the last one before it if it has none.
+    # The batch ended; `index` is its entry's index, or the last one before it if it has none.
     cdef Confirms* confirms = &channel.confirms
     cdef Engine engine = channel.session.engine
     cdef uint64_t planned = confirms.planned
+    cdef bint held = confirms_is_held(confirms, planned + 1)
     if confirms.depends_from:
         confirms_plan(channel, confirms.depends_from - 1)
         confirms.depends_from = 0
@@ -91,7 +93,7 @@ cdef int confirms_sealed(Channel channel, uint64_t index) except -1:
                 engine.confirms_waiting.append((index, channel))
     confirms_plan(channel, confirms.published)
     if engine.replicated and early_sealed(early_of(channel), max(planned, confirms.settled), confirms.published,
-                                          index, engine.commit_index):
+                                          index, engine.commit_index, held):
         if index <= engine.received_index:
             return confirms_received(channel, engine.received_index)
         engine.receipts_waiting.append((index, channel))
@@ -106,7 +108,7 @@ cdef int confirms_plan(Channel channel, uint64_t number) except -1:
         return 0
     confirms.planned = number
     if confirms.steps_count == 0:
-        if (confirms.last_index <= channel.session.engine.commit_index
+        if (not confirms_is_held(confirms, number) and confirms.last_index <= channel.session.engine.commit_index
                 and confirms.last_batch <= channel.session.engine.outlets_batch):
             return confirms_settle(channel, number)
     else:
@@ -125,20 +127,26 @@ cdef int confirms_committed(Channel channel, uint64_t index) except -1:
     cdef Confirms* confirms = &channel.confirms
     cdef uint64_t batch = channel.session.engine.outlets_batch
     cdef size_t passed = 0
-    cdef uint64_t number
+    cdef uint64_t number = 0
     while (passed < confirms.steps_count and confirms.steps[passed].index <= index
             and confirms.steps[passed].batch <= batch):
+        if confirms_is_held(confirms, confirms.steps[passed].number):
+            number = confirms.held_from - 1
+            break
+        number = confirms.steps[passed].number
         passed += 1
-    if passed == 0:
-        return 0
-    number = confirms.steps[passed - 1].number
-    confirms.steps_count -= passed
-    memmove(confirms.steps, confirms.steps + passed, confirms.steps_count * sizeof(Step))
-    if confirms.steps_count == 0:
-        free(confirms.steps)
-        confirms.steps = NULL
-        confirms.steps_capacity = 0
-    return confirms_settle(channel, number)
+    if passed:
+        confirms.steps_count -= passed
+        memmove(confirms.steps, confirms.steps + passed, confirms.steps_count * sizeof(Step))
+        if confirms.steps_count == 0:
+            free(confirms.steps)
+            confirms.steps = NULL
+            confirms.steps_capacity = 0
+    return confirms_settle(channel, number) if number > confirms.settled else 0
+
+
+cdef inline bint confirms_is_held(Confirms* confirms, uint64_t number) noexcept:
+    return confirms.held_from and confirms.held_from <= number
 
 
 cdef int confirms_received(Channel channel, uint64_t index) except -1:

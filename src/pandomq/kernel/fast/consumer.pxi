@@ -12,11 +12,11 @@ cdef class Consumer:
     cdef readonly uint32_t unacked_count
     cdef readonly bint no_ack
     cdef readonly bint active
-    cdef Reader reader  # None but of streams
+    cdef Reader reader  # None unless it reads a stream
     cdef bint registered
     cdef bint is_labelled
     cdef public bint identified
-    cdef bint served  # it got something since it was last woken
+    cdef bint served  # it got a message since it was last woken
     cdef Turn* turn
     cdef Chain* chain  # the one it is in, or NULL
     cdef PyObject* before
@@ -57,19 +57,20 @@ cdef class Consumer:
         )
 
     cdef void rest(self) noexcept:
-        # Goes where its obstacle's end will wake it.
+        # Moves to the chain that the end of its obstacle wakes.
         cdef Channel channel = self.channel
         cdef Session session = channel.session
         if channel.is_shut():
             chain_append(&channel.resting, self)
         elif session.is_full():
-            # Those that got nothing come first next time: else the same one could fill the session again and again.
+            # Consumers that got nothing come first next time: otherwise the same one could fill the session again and
+            # again.
             chain_append(&session.served if self.served else &session.starved, self)
         elif not (self.prefetch_max and self.unacked_count >= self.prefetch_max):
             chain_append(&channel.resting, self)
 
     cdef void wake(self) noexcept:
-        # Waits for its turn again, unless it does so already or must not.
+        # Waits for its turn again, unless it already waits or must not.
         if not self.registered or not self.active or self.chain == &self.turn.ready:
             return
         if self.chain != NULL:
@@ -108,6 +109,10 @@ cdef class Consumer:
         self.channel.credit_used -= 1
         if self.channel.resting.first != NULL:
             self.channel.wake_later()
+        self.wake_if_idle()
+
+    cdef inline void wake_if_idle(self) noexcept:
+        # It may have credit again.
         if self.chain == NULL and (self.prefetch_max == 0 or self.unacked_count < self.prefetch_max):
             self.wake()
 

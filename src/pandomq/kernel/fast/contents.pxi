@@ -1,14 +1,14 @@
-# A publish, or what another broker sends, whose header or body has not come yet.
+# A publish, or a method of another broker, whose header or body is not complete yet.
 
 cdef enum:
-    BODY_AT_ONCE_MAX = 1 << 20  # a larger body gets room as it comes: a peer can announce much and send nothing
+    BODY_AT_ONCE_MAX = 1 << 20  # a larger body gets memory as it arrives: a peer can announce much and send nothing
 
 
 @cython.final
 cdef class Incoming:
-    cdef bytes method  # the payload of what another broker sends, or the consumer tag of its delivery; None for a publish
+    cdef bytes method  # the payload of another broker's method, or the consumer tag of its delivery; None for a publish
     cdef bytes routing
-    cdef bytes header  # None before it came
+    cdef bytes header  # None before it arrived
     cdef Traits traits
     cdef PyObject* body  # an owned bytes object of `capacity`, filled up to `size`
     cdef size_t size
@@ -16,11 +16,11 @@ cdef class Incoming:
     cdef uint64_t missing
     cdef uint64_t body_size
     cdef uint64_t delivery_tag
-    cdef uint64_t place[2]  # sequence and term of a delivery, if it says so
+    cdef uint64_t place[2]  # sequence and term of a delivery, if it has them
     cdef bint redelivered
     cdef bint is_delivery
     cdef uint16_t flags
-    cdef bint skipped  # too large: already reported, its body is thrown away
+    cdef bint skipped  # too large: already reported, its body is discarded
 
     def __dealloc__(self):
         Py_XDECREF(self.body)
@@ -50,7 +50,7 @@ cdef class Incoming:
         return 0
 
     cdef bytes take_body(self):
-        # Room never exceeds the announced size, so a complete body fills it.
+        # The capacity never exceeds the announced size, so a complete body fills it.
         body = <bytes>self.body
         Py_DECREF(body)
         self.body = NULL

@@ -1,10 +1,10 @@
-# One message for many queues. Where a consumer waits that need not ack, its copy is written at once: nothing of it has to
-# be remembered. What follows the delivery tag is the same in all copies, but for the channel's number: it is made once,
-# and copied.
+# One message for many queues. If a waiting consumer of a queue needs no ack, its copy is written at once, and nothing
+# has to be remembered. The bytes after the delivery tag are the same in all copies except for the channel number: they
+# are encoded once, and copied.
 
 cdef enum:
-    MANY_QUEUES = 4  # for fewer it is not worth it
-    PATTERN_SIZE_MAX = 16384  # of larger ones the body is most of the work
+    MANY_QUEUES = 4  # with fewer queues it does not pay
+    PATTERN_SIZE_MAX = 16384  # in larger messages the body is most of the work
     STEP_MANY_QUEUE = 8
     STEP_MANY_TURN = 6
     STEP_MANY_CONSUMER = 4
@@ -14,11 +14,11 @@ cdef enum:
 
 
 cdef struct Pattern:
-    PyObject* message  # the one it was made for, while that goes to its queues; else NULL
+    PyObject* message  # the message it was made for, while that goes to its queues; else NULL
     octet* data
     size_t size
     size_t capacity
-    size_t header_at  # where the number of the channel is, in the header frame and in the body frame
+    size_t header_at  # where the channel number is, in the header frame and in the body frame
     size_t body_at  # 0 if there is none
 
 
@@ -44,7 +44,7 @@ cdef int pattern_make(Pattern* pattern, Message message) except -1:
 
 
 cdef int insert_into_many(Engine engine, Message message, tuple queues, int64_t now_ms) except -1:
-    # Into those that are not deleted.
+    # Into the queues that are not deleted.
     cdef Py_ssize_t size = PyTuple_GET_SIZE(queues)
     cdef Py_ssize_t at
     cdef PyObject* queue
@@ -60,7 +60,7 @@ cdef int insert_into_many(Engine engine, Message message, tuple queues, int64_t 
 
 
 cdef inline bint copied_at_once(Engine engine, Queue queue, Message message) except -1:
-    # As Queue.insert, if all is simple; else False, and nothing has happened.
+    # Does what Queue.insert does, if the case is simple; else returns False and does nothing.
     cdef Turn* turn
     cdef PyObject* consumer
     cdef PyObject* channel
@@ -92,7 +92,7 @@ cdef inline bint copied_at_once(Engine engine, Queue queue, Message message) exc
 
 
 cdef inline int write_copy(Channel channel, bytes consumer_tag, size_t routing_size, Pattern* pattern) except -1:
-    # As Session.write_delivery; never redelivered.
+    # Like Session.write_delivery; never redelivered.
     cdef size_t tag_size = PyBytes_GET_SIZE(consumer_tag)
     cdef octet* p = channel.session.room(21 + tag_size + pattern.size)
     p = store32(store16(store8(p, C_METHOD), channel.number), <uint32_t>(14 + tag_size + routing_size))
@@ -107,7 +107,7 @@ cdef inline int write_copy(Channel channel, bytes consumer_tag, size_t routing_s
 
 
 cdef inline PyObject* first_consumer(tuple queues, Py_ssize_t at, Py_ssize_t size) noexcept:
-    # NULL if nobody waits there.
+    # NULL if no consumer waits.
     cdef Turn* turn
     if at >= size:
         return NULL
@@ -116,7 +116,7 @@ cdef inline PyObject* first_consumer(tuple queues, Py_ssize_t at, Py_ssize_t siz
 
 
 cdef inline void look_ahead(tuple queues, Py_ssize_t at, Py_ssize_t size) noexcept:
-    # As in outlook.pxi: what the next queues need is asked for while this one is dealt with.
+    # As in outlook.pxi: the memory for the next queues is prefetched while this queue is handled.
     cdef PyObject* ahead
     cdef Output* output
     if at + STEP_MANY_QUEUE < size:

@@ -1,9 +1,9 @@
-# CRC-32 as zlib has it, many times as fast where the processor can multiply without carries: what is on disk is checked
-# whenever it is written or read, and that is a part of the cost of each message.
+# The CRC-32 of zlib, many times as fast where the processor has carry-less multiplication: everything on disk is
+# checked whenever it is written or read, and that is a part of the cost of each message.
 #
-# Sixteen octets are a polynomial over two elements; what is n bits before others counts as it times x^n, modulo the
-# CRC's polynomial. So four blocks are moved along the data, each time multiplied by x^512 (FOLD_FOUR), and put onto the
-# next ones; then they are put onto each other (FOLD_ONE), and what is left is reduced after Barrett.
+# Sixteen octets are a polynomial over two elements; a block that is n bits before others counts as itself times x^n,
+# modulo the CRC's polynomial. So four blocks are moved along the data, each time multiplied by x^512 (FOLD_FOUR), and
+# added to the next ones; then they are added to each other (FOLD_ONE), and the rest is reduced with Barrett's method.
 
 cdef extern from *:
     """
@@ -79,7 +79,7 @@ crc_fill_table()
 
 
 cdef uint32_t crc_of(const octet* data, size_t size, uint32_t value) noexcept nogil:
-    # Of processors that fold.
+    # For processors that can fold.
     cdef uint32_t state = ~value
     cdef size_t folded = size & ~<size_t>15 if size >= CRC_FOLDED_MIN else 0
     cdef size_t at

@@ -1,4 +1,4 @@
-# Which publishes of a channel are confirmed before those ahead of them in its line; see plain/early.py for why.
+# Which publishes of a channel are confirmed before earlier ones; see plain/early.py for why.
 
 cdef struct Range:
     uint64_t first
@@ -8,13 +8,13 @@ cdef struct Range:
 
 cdef struct Early:
     uint64_t classified  # numbers of this batch up to this one are in ranges, or need the commit
-    uint64_t barrier_index  # later batches need it until this index is committed
-    bint barred  # so do the numbers that follow in this batch
-    Range* waiting  # those of this batch are the last ones
+    uint64_t barrier_index  # publishes of later batches need the commit until this index is committed
+    bint barred  # the following publishes of this batch need it, too
+    Range* waiting  # the ranges of this batch are the last ones
     size_t waiting_count
     size_t waiting_capacity
     size_t unsealed_count
-    Range* ahead  # confirmed, while one before them is not; in order
+    Range* ahead  # confirmed, while an earlier one is not; in order
     size_t ahead_count
     size_t ahead_capacity
 
@@ -40,7 +40,7 @@ cdef bint early_barred(Early* early, uint64_t commit_index) noexcept:
 
 
 cdef int early_needs_commit(Early* early, uint64_t number) except -1:
-    # The last one so far.
+    # The last publish so far needs the commit.
     cdef Range* last
     if early.unsealed_count:
         last = &early.waiting[early.waiting_count - 1]
@@ -75,12 +75,13 @@ cdef int early_classify(Early* early, uint64_t number) except -1:
 
 
 cdef bint early_sealed(Early* early, uint64_t after, uint64_t published, uint64_t index,
-                       uint64_t commit_index) except -1:
-    # The batch's numbers that are not settled are those after `after`; True if some wait for the receipt.
+                       uint64_t commit_index, bint held) except -1:
+    # The batch's numbers that are not settled are those after `after`; True if some wait for the receipt. `held`: none
+    # of them may go out yet.
     cdef size_t at, first, kept
     early_classify(early, published)
     first = kept = early.waiting_count - early.unsealed_count
-    if early.barrier_index <= commit_index:
+    if early.barrier_index <= commit_index and not held:
         for at in range(first, early.waiting_count):
             if early.waiting[at].last > after:
                 early.waiting[kept] = Range(max(early.waiting[at].first, after + 1), early.waiting[at].last, index)
@@ -122,7 +123,7 @@ cdef uint64_t early_left_of(Early* early, uint64_t after, uint64_t* number) noex
 
 
 cdef uint64_t early_settled(Early* early, uint64_t number) noexcept:
-    # Numbers up to this one are; says up to which they really are.
+    # Numbers up to this one are confirmed; returns the number up to which all are.
     cdef size_t passed = 0
     while passed < early.ahead_count and early.ahead[passed].first <= number + 1:
         number = max(number, early.ahead[passed].last)
@@ -134,7 +135,7 @@ cdef uint64_t early_settled(Early* early, uint64_t number) noexcept:
 
 
 cdef uint64_t early_ahead(Early* early) noexcept:
-    # How many are confirmed while one before them is not.
+    # Number of publishes that are confirmed while an earlier one is not.
     cdef uint64_t count = 0
     cdef size_t at
     if early != NULL:

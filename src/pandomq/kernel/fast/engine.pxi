@@ -19,25 +19,26 @@ cdef class Engine:
     cdef list dequeuing  # queues with an unwritten range of dequeues, in the order in which those began
     cdef object confirms_waiting  # (index, channel) in order of the index
     cdef object outlets_waiting  # (batch, channel): those that wait for outlets
-    cdef object receipts_waiting  # the same for those that wait until it is received
-    cdef list unsealed_queues  # those that messages left unseen in this batch
-    cdef object queues_waiting  # (index, queue): those that wait for the log to know
+    cdef object receipts_waiting  # the same for channels that wait until the entry is received
+    cdef list unsealed_queues  # queues that messages left unseen in this batch
+    cdef object queues_waiting  # (index, queue): queues that wait until the log has recorded that
     cdef list unsealed_streams  # those to which something was added in this batch
-    cdef object streams_waiting  # (index, queue, end): where they end when that is committed
+    cdef object streams_waiting  # (index, queue, end): the end of the stream when that index is committed
     cdef list active_queues  # those to run, from `active_next` on
     cdef Py_ssize_t active_next
     cdef LogBatch log
     cdef Queue nowhere  # see engine_nowhere
     cdef Pattern pattern
-    cdef uint64_t round  # counts the messages for which queues were asked whether they are willing
+    cdef uint64_t round  # counts the messages for which queues were asked whether they accept them
     cdef public uint64_t term
     cdef public uint64_t commit_index
     cdef uint64_t received_index
     cdef uint64_t sealed_index
     cdef readonly uint64_t batch
-    cdef uint64_t outlets_batch  # what batches up to this one put into outlets has come out of them
+    cdef uint64_t outlets_batch  # everything that batches up to this one put into outlets has come out
     cdef readonly uint64_t held_bytes
     cdef readonly uint64_t held_messages
+    cdef uint64_t moves  # counts changes of who holds messages, and consumers that came and went
     cdef public uint64_t paging_bytes
     cdef public uint64_t page_bytes
     cdef public uint64_t page_messages
@@ -50,7 +51,7 @@ cdef class Engine:
     cdef readonly uint64_t confirmed
     cdef public bint replicated
     cdef readonly bint prompt
-    cdef public int64_t time_us  # of events in traces
+    cdef public int64_t time_us  # the time of events in traces
     cdef PyObject* publishing  # the channel of a traced session, while its message goes to queues
 
     def __init__(self, hooks):
@@ -115,7 +116,7 @@ cdef class Engine:
             if channel.mode == C_CONFIRM and channel.count_publish(message):
                 slot = NULL
             if slot == NULL or message.special or item.flags > C_MANDATORY or channel.mode == C_TRANSACTION:
-                # After a hook nothing is as it was: it may have closed channels, opened others, changed routes.
+                # A hook may have closed channels, opened others, and changed routes: cached state is invalid after it.
                 self.publishing = NULL
                 self.hooks.publish(channel, run.routed_message(item), item.flags)
                 channel = None
@@ -150,7 +151,7 @@ cdef class Engine:
             if flags & C_MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
                 if channel.is_held:
-                    # The return waits behind the replies, and the confirm comes after the return.
+                    # The return is sent behind the replies, and the confirm after the return.
                     channel.publish_waits()
             return True
         for at in range(size):
@@ -168,9 +169,12 @@ cdef class Engine:
         return True
 
     cdef inline int distribute_to_one(self, Channel channel, Message message, Plan plan, int64_t now_ms) except -1:
-        # As distribute, to the only queue of a plan.
+        # Like distribute, to the only queue of a plan.
         cdef Queue queue = <Queue>plan.only
         if queue.is_asked:
+            if queue.local and self.replicated and not (queue.may_refuse or queue.deleted or message.holders):
+                message.kept = False
+                return queue.insert(message, now_ms)
             distribute_to_willing(self, channel, message, plan.queues, now_ms)
             return 0
         if (message.kept or self.replicated) and log_enqueue(&self.log, message, plan.queues, 0):
@@ -180,51 +184,29 @@ cdef class Engine:
         return 0 if queue.deleted else queue.insert(message, now_ms)
 
     cdef int log_message(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
-        if log_enqueue(&self.log, message, queues, round):
-            if channel is not None:
-                channel.publish_logged()
-            if self.replicated:
-                self.replicate(channel, message, queues, round)
-        return 0
+        # 1 if one of the queues logs it.
+        if not log_enqueue(&self.log, message, queues, round):
+            return 0
+        if channel is not None:
+            channel.publish_logged()
+        if self.replicated:
+            self.replicate(channel, message, queues, round)
+        return 1
 
     cdef int replicate(self, Channel channel, Message message, tuple queues, uint64_t round) except -1:
-        # The message is in the batch's entry, and others keep the log, too.
+        # The message is in the batch's entry, and other brokers keep the log, too.
         message.kept = True
         if channel is not None:
             confirms_choose(channel, message.persistent or log_is_synced(queues, round))
         return 0
 
     def prepare(self, Channel channel, Message message not None, queues, int flags, int64_t now_ms, bint keep):
-        cdef tuple wanted = queue_tuple(queues)
-        cdef Queue queue
-        cdef bint accepted = True
-        cdef bint has_streams = False
-        cdef list places = []
-        if PyTuple_GET_SIZE(wanted) == 0:
-            return self.distribute(channel, message, wanted, flags, now_ms), places
-        self.round += 1
-        for queue in wanted:
-            if not queue.deleted:
-                if queue.is_asked and queue.refuses(message, now_ms):
-                    accepted = False
-                else:
-                    queue.willing_in = self.round
-                    has_streams = has_streams or queue.stream is not None
-        if keep:
-            message.kept = True
-        if message.kept or self.replicated:
-            self.log_message(channel, message, wanted, self.round)
-        elif has_streams:
-            log_for_streams(self, channel, message, wanted)
-        for queue in wanted:
-            if queue.willing_in == self.round:
-                places.append((queue, queue.await_message(message, now_ms), self.term))
-        return accepted, places
+        return prepare_places(self, channel, message, queue_tuple(queues), flags, now_ms, keep)
 
-    def admit(self, Message message not None, places, int64_t now_ms):
+    def admit(self, Message message not None, places):
         cdef Queue queue
-        for queue, sequence, term in places:
-            queue.admit(message, sequence, term, now_ms)
+        for queue, sequence, term, deadline_ms in places:
+            queue.admit(message, sequence, term, deadline_ms)
 
     def forward(self, Channel channel not None, Message message not None, int flags):
         relay_forward(channel, message, <uint16_t>flags)
@@ -261,14 +243,20 @@ cdef class Engine:
 
     # --- what is held
 
+    @property
+    def changes(self):
+        return self.moves + self.log.total
+
     cdef inline void hold(self, Message message) noexcept:
         if message.holders == 0:
             self.held_messages += 1
             self.held_bytes += message.held_bytes
         message.holders += 1
+        self.moves += 1
 
     cdef inline void let_go(self, Message message) noexcept:
         message.holders -= 1
+        self.moves += 1
         if message.holders == 0:
             self.held_messages -= 1
             self.held_bytes -= message.held_bytes
@@ -345,6 +333,7 @@ cdef class Engine:
         replay_entry(entry, term, hooks)
 
     cdef inline int log_dequeue(self, Queue queue, uint64_t sequence) except -1:
+        self.moves += 1
         if queue.gone_count == 0:
             self.dequeuing.append(queue)
         elif sequence == queue.gone_first + queue.gone_count:
@@ -356,20 +345,12 @@ cdef class Engine:
         queue.gone_count = 1
         return 0
 
-    cdef int write_ranges(self) except -1:
-        cdef Queue queue
-        for queue in self.dequeuing:
-            log_range(&self.log, queue)
-            queue.gone_count = 0
-        self.dequeuing.clear()
-        return 0
-
     def log_command(self, bytes command not None):
-        self.write_ranges()
+        log_ranges(&self.log, self.dequeuing)
         log_command(&self.log, command)
 
     def seal(self, uint64_t now_ms):
-        self.write_ranges()
+        log_ranges(&self.log, self.dequeuing)
         return log_seal(&self.log, now_ms)
 
     def sealed(self, uint64_t index):

@@ -1,7 +1,7 @@
-# What is left of a log entry without its messages.
+# A log entry without its messages.
 
 def without_messages(bytes entry not None):
-    # Nothing is copied of an entry that has none.
+    # An entry without messages is not copied.
     cdef EntryReader reader
     cdef const octet* start
     cdef const octet* p
@@ -36,7 +36,7 @@ def without_messages(bytes entry not None):
 
 
 cdef size_t excerpt_take(EntryReader* reader, uint32_t* kept) except? 0:
-    # The size of the next record if it is a command, otherwise 0. They are known to be whole.
+    # The size of the next record if it is a command, otherwise 0. The records are known to be complete.
     cdef const octet* p = reader.p
     cdef octet kind = entry_take(reader, 1)[0]
     if kind == C_RECORD_ENQUEUE:

@@ -1,4 +1,4 @@
-# What the root sends once for all private queues of this broker goes to each of them; see plain/fan_out.py.
+# Puts a message that the root sends once for all private queues of this broker into each of them; see plain/fan_out.py.
 
 cdef enum:
     LABEL_SIZE = 8
@@ -10,7 +10,7 @@ cdef int fan_out_run(Engine engine, Routes routes, owner, DeliveryRun run, dict 
     cdef Message message
     cdef RouteSlot* slot
     cdef uint64_t producer
-    # Those of one publisher come together mostly: the dictionary hears of the last one.
+    # The messages of one publisher mostly arrive together: only the last one is noted in the dictionary.
     cdef uint64_t last_producer = 0
     cdef uint64_t last_number = 0
     for at in range(run.size):
@@ -39,6 +39,8 @@ cdef int fan_out_run(Engine engine, Routes routes, owner, DeliveryRun run, dict 
 
 cdef inline int note_seen(dict seen, uint64_t producer, uint64_t number) except -1:
     if producer and number:
+        # At the end: the first entries are the producers that have not published for the longest time.
+        seen.pop(producer, None)
         seen[producer] = number
     return 0
 

@@ -1,6 +1,6 @@
-# Reads just enough of a content header. An offset of 0 means malformed: properties never begin there.
-# Headers are walked through to their innermost tables, though only the outermost names count: what one client garbled
-# must never reach the decoder of another.
+# Reads just enough of a content header. An offset of 0 means malformed: properties never begin there. Headers are
+# walked through to their innermost tables, though only the outermost names count: headers that one client garbled must
+# never reach the decoder of another.
 
 cdef struct Traits:
     int64_t expiration_ms
@@ -43,14 +43,14 @@ cdef inline size_t after_short_string(const octet* header, size_t size, size_t o
 
 
 cdef inline size_t after_long(const octet* header, size_t limit, size_t offset) noexcept nogil:
-    # The end of anything that begins with its length in four octets.
+    # The end of a value that begins with its length in four octets.
     if offset == 0 or offset + 4 > limit or load32(header + offset) > limit - offset - 4:
         return 0
     return offset + 4 + load32(header + offset)
 
 
 cdef inline size_t after_value(const octet* header, size_t limit, size_t offset) noexcept nogil:
-    # Offset is that of the type octet, which lies within the limit.
+    # `offset` is that of the type octet, which lies within the limit.
     cdef octet kind = header[offset]
     cdef size_t size
     if kind == c'S' or kind == c'x' or kind == c'A' or kind == c'F':
@@ -95,7 +95,7 @@ cdef bint nested_is_sound(const octet* header, size_t start, int depth) noexcept
 
 
 cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept nogil:
-    # What is special about the table at offset; SPECIAL_MALFORMED if it cannot be walked through.
+    # The special features of the table at offset; SPECIAL_MALFORMED if it cannot be walked through.
     cdef size_t end = after_long(header, size, offset)
     cdef size_t start
     cdef octet length
@@ -127,7 +127,7 @@ cdef int scan_headers(const octet* header, size_t size, size_t offset) noexcept 
 
 
 cdef int64_t read_milliseconds(const octet* digits, size_t size) noexcept nogil:
-    # -1 for whatever is not a number in plain digits, or larger than any time we count.
+    # -1 for a value that is not a number in plain digits, or is larger than any time the kernel can represent.
     cdef int64_t value = 0
     cdef size_t at
     if size == 0:
@@ -201,7 +201,8 @@ cdef void read_traits(const octet* header, size_t size, Traits* traits) noexcept
 
 cdef bint find_field(const octet* header, size_t size, const octet* name, size_t name_size,
                      size_t* value_start, size_t* value_end) noexcept nogil:
-    # Where the raw value of the first entry of that name lies; False if there is none or the way to it is malformed.
+    # The position of the raw value of the first entry of that name; False if there is none or the way to it is
+    # malformed.
     cdef size_t offset = PROPERTIES_OFFSET
     cdef size_t end, start
     cdef uint16_t flags

@@ -1,6 +1,5 @@
-# One fast hash of octets for all tables of the kernel. Tables are only ways to find things: nothing that can be seen from
-# outside depends on the hash, so it may differ from one process to the next, and does, lest a client could choose names
-# that collide.
+# One fast hash of octets for all tables of the kernel. Nothing that is visible from outside depends on the hash, so it
+# may differ from one process to the next; it does, so that a client cannot choose names that collide.
 
 cdef extern from *:
     """
@@ -32,6 +31,6 @@ cdef extern from *:
     uint64_t hash_seed_second
     uint64_t hash_octets(const octet* p, size_t size) nogil
 
-# Python has chosen its own at the start of the process.
+# Python has chosen its own seed at the start of the process.
 hash_seed_first ^= <uint64_t><Py_ssize_t>hash(b"first")
 hash_seed_second ^= <uint64_t><Py_ssize_t>hash(b"second")

@@ -1,4 +1,4 @@
-# What a channel has forwarded to the root and the root has not confirmed; see plain/kept.py.
+# Publishes that a channel has forwarded to the root and that the root has not confirmed; see plain/kept.py.
 
 cdef struct Forwarded:
     PyObject* message  # owned
@@ -11,14 +11,15 @@ cdef struct Kept:
     size_t mask  # capacity is a power of two; mask + 1 if there are slots
     size_t head
     size_t used
-    size_t confirmed  # of those used
+    size_t confirmed  # number of used slots that are confirmed
     uint64_t published
     uint64_t bytes
+    uint64_t returned  # the number of the last one that this root has returned
 
 
 cdef enum:
     KEPT_CAPACITY_MIN = 8
-    KEPT_CAPACITY_EMPTY = 64  # an empty one keeps so many slots at most
+    KEPT_CAPACITY_EMPTY = 64  # an empty one keeps at most this many slots
 
 
 cdef inline Forwarded* kept_at(Kept* kept, size_t position) noexcept nogil:
@@ -63,12 +64,12 @@ cdef inline int kept_add(Channel channel, Message message, uint16_t flags) excep
 
 
 cdef inline uint64_t kept_first(Kept* kept) noexcept nogil:
-    # The number of the first that is kept, or of the next one.
+    # The number of the first kept publish, or of the next one.
     return kept.published - kept.used + 1
 
 
 cdef uint64_t kept_confirm(Channel channel, uint64_t number, bint multiple, uint64_t* last) except? 0:
-    # How many are confirmed by this that were not; `last` becomes the number of the last one of them.
+    # Number of publishes that this confirms for the first time; `last` becomes the number of the last one of them.
     cdef Kept* kept = channel.kept
     cdef uint64_t first = kept_first(kept)
     cdef uint64_t count = 0
@@ -78,6 +79,8 @@ cdef uint64_t kept_confirm(Channel channel, uint64_t number, bint multiple, uint
         forwarded = kept_at(kept, one - first)
         if not forwarded.confirmed:
             forwarded.confirmed = True
+            # A return precedes the confirm: this one can no longer come back.
+            forwarded.flags &= ~<uint16_t>C_MANDATORY
             count += 1
             last[0] = one
     kept.confirmed += count
@@ -85,6 +88,27 @@ cdef uint64_t kept_confirm(Channel channel, uint64_t number, bint multiple, uint
         kept.confirmed -= 1
         kept_drop_first(channel)
     return count
+
+
+cdef int kept_come_back(Channel channel, Message message) except -1:
+    cdef Kept* kept = channel.kept
+    cdef uint64_t first, one
+    cdef Forwarded* forwarded
+    if kept == NULL:
+        return 0
+    first = kept_first(kept)
+    for one in range(max(first, kept.returned + 1), kept.published + 1):
+        forwarded = kept_at(kept, one - first)
+        # The headers differ where the root adds or removes some.
+        if (
+            forwarded.flags & C_MANDATORY
+            and (<Message>forwarded.message).routing == message.routing
+            and (<Message>forwarded.message).body == message.body
+        ):
+            forwarded.flags &= ~<uint16_t>C_MANDATORY
+            kept.returned = one
+            return 0
+    return 0
 
 
 cdef inline int kept_drop_first(Channel channel) except -1:

@@ -1,5 +1,5 @@
-# Routings that came before, as bytes objects that all messages and connections share. Only a matter of memory: whatever is
-# not here is made, and what was in its place is forgotten.
+# Recently used routings, as bytes objects that all messages and connections share. This only saves memory: a routing
+# that is not in the table is created, and replaces the one in its place.
 
 cdef enum:
     KNOWN_ROUTINGS = 4096

@@ -1,6 +1,7 @@
 # Which message is the newest of its key, for queues that keep one message per key.
 #
-# An open hash table in C: each message is looked up when it comes and when it goes, so both have to be cheap.
+# An open-addressing hash table in C: each message is looked up when it arrives and when it leaves, so both have to be
+# cheap.
 
 cdef enum:
     VALUE_SLOTS_MIN = 16
@@ -27,14 +28,14 @@ cdef class LastValues:
             free(self.slots)
 
     cdef inline bytes key_of(self, Message message):
-        # Wanted twice, when the message comes and when it goes: it is read once.
+        # The key is needed twice, when the message arrives and when it leaves: it is read once.
         if message.key_name is not self.header:
             message.key_name = self.header
             message.key = self.read_key(message.header)
         return message.key
 
     cdef bytes read_key(self, bytes header):
-        # None if there is none; an object that is there already if it is a known one.
+        # Returns None if there is none, and an existing object if the key is known.
         cdef size_t start, end
         cdef const octet* octets = octets_of(header)
         cdef ValueSlot* slot
@@ -48,7 +49,7 @@ cdef class LastValues:
         return copied(octets + start, end - start)
 
     cdef inline ValueSlot* slot_of(self, const octet* key, size_t size, uint64_t hashed) noexcept:
-        # Where the key is, or would be put.
+        # The slot of the key, or the one where it would be put.
         cdef size_t at = hashed & self.mask
         while self.slots[at].key != NULL:
             if self.slots[at].hashed == hashed and same_bytes(<bytes>self.slots[at].key, key, size):
@@ -57,7 +58,7 @@ cdef class LastValues:
         return &self.slots[at]
 
     cdef int arrive(self, bytes key, uint64_t sequence, uint64_t* outdated) except -1:
-        # 1 if there is an outdated message: an older one, which need not be ready, or the one that came.
+        # 1 if a message is out of date: an older one, which need not be ready, or the one that arrived.
         cdef uint64_t hashed
         cdef ValueSlot* slot
         if key is None:
@@ -96,7 +97,7 @@ cdef class LastValues:
         return 0
 
     cdef void close_gap(self, size_t gap) noexcept:
-        # Keys are found by going on from their place until a free slot: those behind the gap move up where they may.
+        # A key is found by probing from its place to a free slot: the keys behind the gap move up where they may.
         cdef size_t at = gap
         while True:
             at = (at + 1) & self.mask

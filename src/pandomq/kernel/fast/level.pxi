@@ -1,9 +1,10 @@
-# What comes after the head of one priority, in a queue that has pages of it: the pages, strays between them, and the tail.
-# Without pages there is no such object, and all messages are in the head, the ring of that priority.
+# The messages after the head of one priority, in a queue that has pages of it: the pages, strays between them, and the
+# tail. Without pages this object does not exist, and all messages are in the head, the ring of that priority.
 
 cdef enum:
-    PAGES_KEPT = 2  # the head of a long queue keeps as much: what has just been loaded does not leave at once
-    SHORT_PARTS = 16  # a page is worth its while if it is at least this part of a full one
+    # the head of a long queue keeps this many pages' worth: a page that was just loaded does not leave at once
+    PAGES_KEPT = 2
+    SHORT_PARTS = 16  # a page is worthwhile if it is at least one such part of a full one
 
 cdef uint64_t OFFSET_MAX = 0xFFFFFFFF
 
@@ -28,7 +29,7 @@ cdef class PagedLevel:
         return <Page>PyList_GET_ITEM(self.pages, PyList_GET_SIZE(self.pages) - 1)
 
     cdef int merge(self, const Entry* entries, size_t count) except -1:
-        # Entries, sorted by sequence, that go to their places.
+        # Puts entries, sorted by sequence, into their places.
         cdef uint64_t first = self.first_page().first
         cdef uint64_t last = self.last_page().last()
         cdef size_t below = 0
@@ -60,7 +61,7 @@ cdef class PagedLevel:
         return 0
 
     cdef inline int read_ahead(self) except -1:
-        # Pages are wanted: as much as the head's share, while that is used up.
+        # Requests pages: as many as the head's share, while that is being used up.
         cdef size_t ahead = self.head.used - self.head.holes
         cdef Py_ssize_t count = min(PyList_GET_SIZE(self.pages), <Py_ssize_t>C_PAGES_AHEAD)
         cdef Py_ssize_t at
@@ -76,7 +77,7 @@ cdef class PagedLevel:
         return 0
 
     cdef bint is_reading(self) except -1:
-        # What is being loaded would come before what leaves the head now.
+        # The pages being loaded would come before the messages that leave the head now.
         cdef Page page
         for page in self.pages[:C_PAGES_AHEAD]:
             if page.wanted:
@@ -84,8 +85,8 @@ cdef class PagedLevel:
         return False
 
     cdef int settle(self) except -1:
-        # A page is gone: strays that have no page around them any more go to the head or the tail, and without pages all
-        # is head, and this object of no use.
+        # A page is gone: strays without a page around them go to the head or the tail. Without any page all messages go
+        # to the head, and this object is no longer needed.
         if PyList_GET_SIZE(self.pages):
             ring_move(&self.strays, 0, ring_find(&self.strays, self.first_page().first), self.head)
             ring_move(&self.strays, ring_find(&self.strays, self.last_page().last() + 1), self.strays.used, &self.tail)
@@ -102,15 +103,15 @@ cdef class PagedLevel:
         return 0
 
     cdef int64_t next_deadline_ms(self) noexcept:
-        # Of a level whose head is empty: when the first message may have to expire; 0 means: to find out, load it. Once
-        # that is under way it is NEVER.
+        # For a level whose head is empty: when the first message may have to expire; 0 means that its page has to be
+        # loaded to find out. While the page is being loaded it is NEVER.
         cdef PyObject* page = PyList_GET_ITEM(self.pages, 0)
         if (<Page>page).wanted:
             return NEVER
         return 0 if (<Page>page).is_gone(0) else (<Page>page).first_deadline_ms
 
     cdef Page find_page(self, uint64_t sequence):
-        # The first one whose last is not lower; None if there is none.
+        # The first page whose last sequence is not lower; None if there is none.
         cdef Py_ssize_t low = 0
         cdef Py_ssize_t high = PyList_GET_SIZE(self.pages)
         cdef Py_ssize_t middle
@@ -124,7 +125,7 @@ cdef class PagedLevel:
 
 
 cdef Entry* ready_peek(Ready* ready, uint64_t sequence) except? NULL:
-    # Where it is, if it is in memory.
+    # The position of the message, if it is in memory.
     cdef int level
     cdef Ring* ring
     cdef Entry* entry
@@ -156,7 +157,7 @@ cdef inline Entry* ring_peek(Ring* ring, uint64_t sequence) noexcept nogil:
 
 
 cdef PagedLevel queue_level(Queue queue, int number):
-    # That of the priority; made if there was none.
+    # The level of the priority; created if there was none.
     cdef Ring* head
     cdef PagedLevel level
     if queue.ready.priority_max and queue.ready.rings == NULL:
@@ -177,6 +178,6 @@ cdef PagedLevel queue_level(Queue queue, int number):
 
 
 cdef bint ring_gives_page(Ring* ring, size_t parts, size_t of, Engine engine) noexcept:
-    # Whether it holds so many parts of a page that has `of` parts.
+    # Whether the ring holds `parts` parts of a page, of which a full one has `of`.
     cdef size_t count = ring.used - ring.holes
     return count > 0 and (count * of >= parts * engine.page_messages or ring.held_bytes * of >= parts * engine.page_bytes)

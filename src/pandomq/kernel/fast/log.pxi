@@ -3,6 +3,7 @@
 cdef struct LogBatch:
     Output output
     uint32_t count
+    uint64_t total  # since start
 
 
 cdef enum:
@@ -11,16 +12,17 @@ cdef enum:
 
 
 cdef octet* log_record(LogBatch* log, size_t size) except NULL:
-    # Where the caller writes a record of this size. The first one leaves room for the entry's start.
+    # The place where the caller writes a record of this size. The first one leaves room for the entry's start.
     if log.count == 0:
         output_reserve(&log.output, ENTRY_START_SIZE)
     log.count += 1
+    log.total += 1
     return output_reserve(&log.output, size)
 
 
 cdef int log_enqueue(LogBatch* log, Message message, tuple queues, uint64_t round) except -1:
-    # One record for the logged queues among these (only those willing in this round, unless it is 0), each under its
-    # next sequence. 1 if there is any.
+    # Writes one record for the logged queues among these (only those that accept the message in this round, unless it
+    # is 0), each under its next sequence. 1 if there is any.
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t size = PyTuple_GET_SIZE(queues)
     cdef Py_ssize_t first
@@ -39,7 +41,7 @@ cdef int log_enqueue(LogBatch* log, Message message, tuple queues, uint64_t roun
 
 
 cdef bint log_is_synced(tuple queues, uint64_t round) noexcept:
-    # Whether one of the logged queues among these wants what it takes on the disks of enough brokers.
+    # Whether one of the logged queues among these requires its messages on the disks of enough brokers.
     cdef Py_ssize_t at
     cdef Queue queue
     for at in range(PyTuple_GET_SIZE(queues)):
@@ -50,7 +52,9 @@ cdef bint log_is_synced(tuple queues, uint64_t round) noexcept:
 
 
 cdef inline bint is_logging(Queue queue, uint64_t round) noexcept:
-    return queue.logged and not queue.deleted and (round == 0 or queue.willing_in == round)
+    if not queue.logged or queue.deleted or (queue.local and queue.engine.replicated):
+        return False
+    return round == 0 or queue.willing_in == round
 
 
 cdef int log_places(LogBatch* log, Message message, tuple queues, Py_ssize_t first, Py_ssize_t end, size_t count,
@@ -78,6 +82,15 @@ cdef int log_range(LogBatch* log, Queue queue) except -1:
     cdef octet* p = log_record(log, DEQUEUE_SIZE)
     p = little64(store8(p, C_RECORD_DEQUEUE), queue.queue_id)
     little32(little64(p, queue.gone_first), queue.gone_count)
+    return 0
+
+
+cdef int log_ranges(LogBatch* log, list dequeuing) except -1:
+    cdef Queue queue
+    for queue in dequeuing:
+        log_range(log, queue)
+        queue.gone_count = 0
+    dequeuing.clear()
     return 0
 
 

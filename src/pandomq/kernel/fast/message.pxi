@@ -1,23 +1,23 @@
-# A published message: the bytes a consumer gets, and what was read out of them once.
+# A published message: the bytes a consumer gets, and the fields that were read out of them once.
 
 @cython.final
 cdef class Message:
     cdef readonly bytes routing
     cdef readonly bytes header
     cdef readonly bytes body
-    # The raw value of a header that a queue has asked for, and that header's name; None before.
+    # The raw value of a header that a queue has requested, and that header's name; None before.
     cdef bytes key
     cdef bytes key_name
     cdef readonly uint64_t body_size
     cdef readonly int64_t expiration_ms
     cdef public uint64_t producer
     cdef public uint64_t number
-    cdef int64_t traced_us  # when it was published, if a trace has seen it; else 0
-    cdef size_t held_bytes  # what a holder keeps in memory
+    cdef int64_t traced_us  # when it was published, if a trace has recorded it; else 0
+    cdef size_t held_bytes  # memory that a holder keeps alive
     cdef uint32_t holders  # queues and windows that hold it
     cdef uint16_t body_room  # octets that fit into `body`, if it was made for this; else 0
     cdef uint8_t slab_place
-    cdef Slab* slab  # where it is used again; NULL for those that are not
+    cdef Slab* slab  # for reuse; NULL for messages that are not reused
     cdef readonly int special
     cdef readonly int priority
     cdef readonly bint persistent
@@ -35,7 +35,7 @@ cdef class Message:
 
     def __dealloc__(self):
         if self.slab != NULL:
-            # Somebody else had it last: its place is for a new one.
+            # This was the last reference: the message's place can be used for a new one.
             self.slab.messages[self.slab_place] = NULL
             slab_give_back(self.slab, self.slab_place)
 
@@ -57,6 +57,15 @@ cdef class Message:
 
     def find_header(self, bytes name not None):
         return message_field(self, name)
+
+    def unkept_copy(self):
+        cdef Message copy = Message(self.routing, self.header, self.body)
+        copy.producer = self.producer
+        copy.number = self.number
+        copy.suspect = self.suspect
+        copy.traced_us = self.traced_us
+        copy.kept = False
+        return copy
 
 
 cdef bytes message_field(Message message, bytes name):

@@ -1,26 +1,26 @@
-# Deliveries that the root made to a channel of this broker, and what is said to it about them; see plain/mirrors.py.
+# Deliveries that the root made to a channel of this broker, and their settlements to the root; see plain/mirrors.py.
 #
-# Tags that are not settled are bits. Those before the lowest one are shifted out now and then.
+# Unsettled tags are bits. The bits before the lowest one are shifted out now and then.
 
 cdef struct Mirrors:
-    PyObject* uplink  # owned; that for which all this holds
+    PyObject* uplink  # owned; the uplink for which the other fields hold
     uint64_t era
     uint64_t base  # the tag of the first bit
     uint64_t low  # the lowest tag that is not settled
-    uint64_t high  # the highest that ever came
+    uint64_t high  # the highest that was delivered
     uint64_t count  # not settled
     uint64_t* words
     size_t words_count
     uint64_t joined_tag
     uint64_t joined_count
     Unproven unproven
-    size_t late_count  # the last so many of those are to be written by place
+    size_t late_count  # the last `late_count` of those are written by place
     bint lost
 
 
 cdef enum:
     MIRROR_WORDS_MIN = 4
-    MIRROR_WORDS_KEPT = 64  # an empty one has so many at most
+    MIRROR_WORDS_KEPT = 64  # an empty one keeps at most this many
 
 
 cdef void mirrors_free(Mirrors* mirrors) noexcept:
@@ -32,7 +32,7 @@ cdef void mirrors_free(Mirrors* mirrors) noexcept:
 
 
 cdef inline Mirrors* mirrors_of(Channel channel) except NULL:
-    # For the uplink that there is now.
+    # For the current uplink.
     cdef PyObject* uplink = <PyObject*>channel.session.uplink
     if channel.mirrors == NULL or channel.mirrors.uplink != uplink:
         mirrors_turn_to_uplink(channel)
@@ -97,7 +97,7 @@ cdef int mirrors_came(Mirrors* mirrors, uint64_t tag) except -1:
 
 
 cdef int mirrors_make_room(Mirrors* mirrors, uint64_t tag) except -1:
-    # First those before the lowest leave; if that is not enough, there is more room.
+    # First the words before the lowest tag are removed; if that is not enough, the array grows.
     cdef size_t passed = min((mirrors.low - mirrors.base) >> 6, mirrors.words_count)
     cdef size_t wanted, capacity
     cdef uint64_t* words
@@ -106,7 +106,7 @@ cdef int mirrors_make_room(Mirrors* mirrors, uint64_t tag) except -1:
         memset(mirrors.words + mirrors.words_count - passed, 0, passed * sizeof(uint64_t))
         mirrors.base += passed << 6
     wanted = ((tag - mirrors.base) >> 6) + 1
-    # Half of it free, else the next one would move all of it again.
+    # Half of it is free, otherwise the next one would move all of it again.
     if wanted * 2 > mirrors.words_count:
         capacity = max(mirrors.words_count, <size_t>MIRROR_WORDS_MIN)
         while capacity < wanted * 2:
@@ -121,7 +121,7 @@ cdef int mirrors_make_room(Mirrors* mirrors, uint64_t tag) except -1:
 
 
 cdef bint mirrors_leave(Mirrors* mirrors, uint64_t tag) noexcept nogil:
-    # Whether it was the lowest of those that were not settled.
+    # True if it was the lowest unsettled tag.
     cdef size_t place
     cdef uint64_t left
     if not mirrors_has(mirrors, tag):
@@ -226,7 +226,7 @@ cdef size_t mirrors_give_back(Channel channel, Queue queue) except? 0:
 
 
 cdef int mirrors_took(Channel channel, Entry* entry) except -1:
-    # By basic.get.
+    # Delivered by basic.get.
     cdef Mirrors* mirrors = mirrors_of(channel)
     entry.term = mirrors.era
     return mirrors_came(mirrors, entry.sequence)
@@ -235,7 +235,7 @@ cdef int mirrors_took(Channel channel, Entry* entry) except -1:
 cdef int mirror_run(Engine engine, Session session, DeliveryRun run, int64_t now_ms) except -1:
     cdef size_t at
     cdef Delivery* item
-    cdef Delivery* before = NULL  # whose channel and consumer are those at hand
+    cdef Delivery* before = NULL  # whose channel and consumer are the current ones
     cdef Channel channel = None
     cdef Consumer consumer = None
     for at in range(run.size):
@@ -259,13 +259,13 @@ cdef int mirror_run(Engine engine, Session session, DeliveryRun run, int64_t now
 
 
 cdef inline bint same_destination(Delivery* one, Delivery* other) noexcept nogil:
-    # Whether the octets of their consumer tags are the same ones, too. None have no place of their own.
+    # Whether the octets of their consumer tags are equal, too. An empty tag has no place of its own.
     return (one.channel == other.channel and one.consumer_at == other.consumer_at
             and one.consumer_size == other.consumer_size)
 
 
 cdef inline int mirror_message(Queue queue, Message message, Delivery* item, uint64_t era, int64_t now_ms) except -1:
-    # The time that it has left is the root's matter.
+    # The root enforces the message's TTL.
     cdef Entry entry
     cdef PyObject* consumer
     cdef bint follows = item.tag >= queue.next_sequence

@@ -61,7 +61,7 @@ cdef extern from *:
     uint32_t from_little32(const octet* p) nogil
     uint64_t from_little64(const octet* p) nogil
     int highest_bit(uint64_t v) nogil  # of a number that is not 0
-    void fetch_ahead(const void* p) nogil  # two cache lines that will be wanted soon
+    void fetch_ahead(const void* p) nogil  # two cache lines that will be used soon
     void fetch_line(const void* p) nogil
     void fetch_lines(const void* first, const void* last) nogil  # all lines between these addresses
 

@@ -1,4 +1,4 @@
-# What a delivery from a stream says in its headers beside what was published: the message's offset.
+# Adds the message's offset to the headers of a delivery from a stream.
 
 cdef enum:
     OFFSET_NAME_SIZE = 15
@@ -8,8 +8,8 @@ cdef const char* OFFSET_ENTRY_START = b"\x0fx-stream-offsetl"  # with the length
 
 
 cdef struct Splice:
-    size_t place  # of the headers, where there are any or would be; 0: the content header stays as it is
-    size_t start  # of what is in the table
+    size_t place  # position of the headers, or where they would be; 0: the content header stays unchanged
+    size_t start  # start of the table's contents
     size_t cut_start  # an older entry of that name
     size_t cut_end
     size_t end  # of the table
@@ -41,7 +41,7 @@ cdef inline void splice_find(const octet* header, size_t size, Splice* splice) n
 
 
 cdef void splice_into_table(const octet* header, size_t size, size_t place, Splice* splice) noexcept nogil:
-    # All of the table is looked at; if somebody put the name in twice, only the first one goes.
+    # The whole table is searched; if a client put the name in twice, only the first one is removed.
     cdef size_t end = after_long(header, size, place)
     cdef size_t offset = place + 4
     cdef size_t start, after

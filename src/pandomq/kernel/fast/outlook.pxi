@@ -1,6 +1,6 @@
-# Looks ahead in a run of publishes. With many keys and queues in use, what one message needs is in far memory, at the end
-# of a chain of pointers: slot, plan, queue, turn, consumer, tag. Each message's chain is followed by a step while those
-# before it are dealt with, so that the memory of a dozen messages is under way at once.
+# Prefetches memory for a run of publishes. With many keys and queues in use, the data for one message is in distant
+# memory, at the end of a chain of pointers: slot, plan, queue, turn, consumer, tag. Each message's chain is followed by
+# one step while the messages before it are processed, so that the memory of a dozen messages is being fetched at once.
 
 cdef enum:
     OUTLOOK_SIZE = 32  # a power of two, more than the farthest step
@@ -12,7 +12,7 @@ cdef enum:
     STEP_TAG = 2
     STEP_MESSAGE = 8
     STEP_BODY = 4
-    # In the list of queues to run, the same.
+    # The same for the list of queues to run.
     STEP_NEXT_QUEUE = 12
     STEP_NEXT_ENTRIES = 9
     STEP_NEXT_MESSAGES = 6
@@ -20,10 +20,10 @@ cdef enum:
 
 
 cdef struct Outlook:
-    RouteSlot* slots[OUTLOOK_SIZE]  # by the position in the run; free ones for routings that are not known
+    RouteSlot* slots[OUTLOOK_SIZE]  # by the position in the run; free ones for unknown routings
     size_t reached  # the first position that has none yet
-    PyObject* routes  # of the session then; may be gone
-    uint64_t changed  # what routes_changed was then
+    PyObject* routes  # routes of the session at that time; may be gone
+    uint64_t changed  # value of routes_changed at that time
 
 
 cdef inline void outlook_begin(Outlook* outlook) noexcept:
@@ -32,7 +32,7 @@ cdef inline void outlook_begin(Outlook* outlook) noexcept:
 
 
 cdef inline RouteSlot* outlook_turn_to(Outlook* outlook, Routes routes, PublishRun run, size_t at) noexcept:
-    # The slot of the item's routing if it has a plan that holds; else NULL.
+    # The slot of the item's routing if it has a valid plan; else NULL.
     cdef Publish* item = &run.items[at]
     cdef RouteSlot* slot
     if outlook.changed != routes_changed or outlook.routes != <PyObject*>routes:
@@ -65,7 +65,7 @@ cdef inline void outlook_reach(Outlook* outlook, Routes routes, PublishRun run) 
 
 
 cdef inline PyObject* outlook_queue(Outlook* outlook, size_t at) noexcept:
-    # NULL if there are none, or many, or it is the same as that of the message before: then it is at hand.
+    # NULL if there are none, or many, or it is the queue of the message before: then it is in the cache already.
     cdef RouteSlot* slot = outlook.slots[at % OUTLOOK_SIZE]
     cdef RouteSlot* before = outlook.slots[(at - 1) % OUTLOOK_SIZE]
     if slot == before or slot.routing == NULL:
@@ -98,7 +98,7 @@ cdef inline void outlook_fetch(Outlook* outlook, size_t at) noexcept:
 
 
 cdef inline Ring* outlook_ring(list queues, Py_ssize_t at) noexcept:
-    # Of a queue to run; NULL if there is nothing to be asked for. Long ones look ahead by themselves, see ring.pxi.
+    # For a queue to run; NULL if there is nothing to prefetch. Long queues prefetch by themselves, see ring.pxi.
     cdef Ring* ring
     if at >= PyList_GET_SIZE(queues):
         return NULL

@@ -1,10 +1,11 @@
-# Bytes that grow at the end and are handed out as one bytes object: written once, never copied to be handed out.
+# Bytes that grow at the end and are handed out as one bytes object: they are written once, and never copied to be
+# handed out.
 
 cdef struct Output:
     PyObject* data  # an owned bytes object of `capacity`, filled up to `size`; NULL if empty
     size_t size
     size_t capacity
-    size_t expected  # what was handed out the last time: a guess at how much room will be needed
+    size_t expected  # the size of the last output: a guess at how much room will be needed
 
 
 cdef enum:
@@ -12,7 +13,7 @@ cdef enum:
 
 
 cdef inline octet* output_reserve(Output* output, size_t more) except NULL:
-    # Room for so much more; the caller writes all of it.
+    # Makes room for `size` more octets; the caller writes all of them.
     if output.size + more > output.capacity:
         output_grow(output, output.size + more)
     output.size += more

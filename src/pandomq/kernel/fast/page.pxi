@@ -1,5 +1,5 @@
-# What stays in memory of a page: which messages it holds, how large they are, and which of them have left the queue.
-# The forms of layout and state are those of plain/page.py.
+# The index of a page, which stays in memory: which messages the page holds, how large they are, and which of them have
+# left the queue. The forms of layout and state are those of plain/page.py.
 
 cdef enum:
     LAYOUT_VERSION = 1
@@ -23,20 +23,20 @@ cdef class Page:
     cdef public object owner
     cdef readonly Queue queue
     cdef bytes layout
-    cdef bytes data  # it is loaded, but one before it is not
+    cdef bytes data  # the page is loaded, but one before it is not
     cdef list keys  # in a last-value queue
-    cdef octet* gone  # a bit for each message, if any is
-    cdef const octet* offsets  # in the layout; NULL if the sequences follow each other
+    cdef octet* gone  # a bit for each message that is gone; NULL if none is
+    cdef const octet* offsets  # in the layout; NULL if the sequences are consecutive
     cdef const octet* sizes  # in the layout
     cdef uint64_t first
-    cdef uint64_t term  # that of all its messages; 0 if it is not known
+    cdef uint64_t term  # the term of all its messages; 0 if it is unknown
     cdef int64_t first_deadline_ms
     cdef readonly uint64_t size_bytes
     cdef uint32_t slots
     cdef readonly uint32_t count
     cdef uint32_t kept_count
     cdef uint32_t deadline_count
-    cdef uint8_t size_step  # 0 if there is one size for all
+    cdef uint8_t size_step  # 0 if all have the same size
     cdef uint8_t level
     cdef bint suspect
     cdef bint wanted
@@ -45,7 +45,7 @@ cdef class Page:
         free(self.gone)
 
     cdef int take_layout(self, bytes layout) except -1:
-        # Counts are those of a page from which nothing is gone.
+        # The counts are those of a page from which no message is gone.
         cdef size_t size = PyBytes_GET_SIZE(layout)
         cdef const octet* p = octets_of(layout)
         cdef size_t numbers
@@ -160,7 +160,7 @@ cdef class Page:
         return bytes(bits)
 
     cdef int take_state(self, bytes state) except -1:
-        # As index gave it.
+        # As `index` returned it.
         cdef size_t size = PyBytes_GET_SIZE(state)
         cdef const octet* p = octets_of(state)
         cdef size_t bits_size = (<size_t>self.slots + 7) / 8
@@ -188,7 +188,7 @@ cdef class Page:
         return 0
 
     cdef size_t take_keys(self, const octet* p, size_t at, size_t size) except 0:
-        # Where they end.
+        # The end of the keys.
         cdef uint32_t key_size
         self.keys = []
         for _ in range(self.slots):
@@ -215,7 +215,7 @@ cdef Page new_page(Queue queue, bytes layout, object owner):
 
 
 cdef bytes page_layout(Ring* ring, size_t start, size_t end, uint32_t count, int number):
-    # That of the messages in these slots, so many.
+    # The size of the messages in these `count` slots.
     cdef uint32_t* numbers = <uint32_t*>malloc(2 * <size_t>count * 4)
     cdef uint32_t* sizes = numbers + count
     cdef size_t kept = 0

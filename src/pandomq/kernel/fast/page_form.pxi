@@ -4,7 +4,7 @@ cdef enum:
     PAGE_VERSION = 1
     PAGE_START_SIZE = 13
     PAGE_MESSAGE_SIZE = 9
-    PAGE_MESSAGE_SIZE_MAX = PAGE_MESSAGE_SIZE + 44  # with all that the flags can add, but for routing, header and body
+    PAGE_MESSAGE_SIZE_MAX = PAGE_MESSAGE_SIZE + 44  # the maximum with all flags, without routing, header and body
     PAGE_REDELIVERED = 1
     PAGE_DEADLINE = 2
     PAGE_DELIVERY_COUNT = 4
@@ -15,7 +15,7 @@ cdef enum:
 
 
 cdef bytes page_encode(Ring* ring, size_t start, size_t end, uint32_t count, size_t size_max):
-    # The messages of these slots, so many and not larger than that.
+    # Writes the messages of these `count` slots, which are not larger than that.
     cdef bytes data = PyBytes_FromStringAndSize(NULL, size_max)
     cdef PyObject* shrunk
     cdef octet* p = <octet*>PyBytes_AS_STRING(data)
@@ -87,7 +87,7 @@ cdef inline bint equal_bytes(bytes one, bytes other) noexcept:
 
 
 cdef struct PageReader:
-    # Where it is in the bytes, and what the messages that follow share with the last one.
+    # The position in the bytes, and the fields that the next messages share with the last one.
     const octet* p
     const octet* end
     uint64_t term
@@ -167,7 +167,7 @@ cdef inline int reader_next(PageReader* reader, Page page, uint32_t position) ex
 
 
 cdef const octet* reader_sized(PageReader* reader, const octet* p, size_t* size) except NULL:
-    # The end of what begins with its size.
+    # The end of a field that begins with its size.
     if reader.end - p < 4:
         raise ValueError("the bytes of the page end too early")
     size[0] = from_little32(p)
@@ -189,7 +189,8 @@ cdef int page_verify(Page page, bytes data) except -1:
 
 
 cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) except -1:
-    # Appends those that are still in the queue to the ring. If these are not the bytes of the page nothing has changed.
+    # Appends the messages that are still in the queue to the ring. Changes nothing if these are not the bytes of the
+    # page.
     cdef PageReader reader
     cdef Traits traits
     cdef bytes routing = NO_BYTES
@@ -242,7 +243,7 @@ cdef int page_decode(Page page, bytes data, Ring* ring, uint64_t* held_bytes) ex
 
 cdef inline Message stored_message(bytes routing, bytes header, const octet* body, size_t body_size,
                                    const Traits* traits):
-    # One that comes from the disk.
+    # A message that is read from disk.
     cdef Message message = blank_message()
     message.routing = routing
     message.header = header

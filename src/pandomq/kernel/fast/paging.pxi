@@ -1,4 +1,4 @@
-# How much of all queues is in memory, and what leaves it when that is too much; see plain/paging.py.
+# How much of all queues is in memory, and which messages leave it when that is too much; see plain/paging.py.
 
 cdef object paging_list(Engine engine, int rank):
     if rank == RANK_LONG:
@@ -7,7 +7,7 @@ cdef object paging_list(Engine engine, int rank):
 
 
 cdef int paging_rank(Engine engine, Queue queue, int rank) except -1:
-    # Puts the queue at the end of that list.
+    # Puts the queue at the end of the list of that rank.
     if queue.rank != RANK_NONE:
         del paging_list(engine, queue.rank)[queue]
     queue.rank = rank
@@ -29,7 +29,7 @@ cdef list paging_out(Engine engine, uint64_t bytes_max):
         queues.move_to_end(queue)
         evicted = queue_evict(queue)
         if evicted is None:
-            # It has enough, but not in one place; it will be looked at again when it has been run.
+            # The queue has enough messages, but not in one place; it is checked again after its next run.
             paging_rank(engine, queue, queue.rank - 1)
         else:
             pages.append(evicted)

@@ -1,18 +1,18 @@
-# A queue: messages in order of priority and sequence, and who may have them.
+# A queue: messages in order of priority and sequence, and the consumers that read them.
 #
-# Whatever leaves for good goes through `gone`, which logs it and drops the reference.
+# Each message that leaves for good goes through `gone`, which logs it and drops the reference.
 
 @cython.final
 cdef class Queue:
     cdef Engine engine
     cdef public object owner
     cdef Trace gathered_by  # None if it is not traced
-    cdef uint64_t threshold  # of that; else 0
+    cdef uint64_t threshold  # that of the trace; else 0
     cdef public bytes label
     cdef list members  # consumers by priority and age; None if there are none
-    cdef LastValues last_values  # None but for queues that keep one message per key
-    cdef StreamEnd stream  # None but of streams
-    cdef list paged_levels  # one for each priority of which there are pages; None if there are none
+    cdef LastValues last_values  # None unless the queue keeps one message per key
+    cdef StreamEnd stream  # None unless it is a stream
+    cdef list paged_levels  # one for each priority that has pages; None if there are none
     cdef public uint64_t queue_id
     cdef public uint64_t next_sequence
     cdef readonly uint64_t published
@@ -25,10 +25,10 @@ cdef class Queue:
     cdef Turn* rotation
     cdef uint64_t gone_first  # a range of dequeued sequences that the log batch has not written yet
     cdef uint32_t gone_count
-    cdef uint64_t unseen_index  # the entry that says that a message left unseen; of this batch: UNSEALED
-    cdef size_t awaited_count  # messages that have a place here, and come when the log has them
+    cdef uint64_t unseen_index  # the entry that records that a message left unseen; UNSEALED if it is this batch's
+    cdef size_t awaited_count  # messages that have a place here, and enter once they are committed
     cdef uint64_t awaited_bytes
-    cdef uint64_t willing_in  # the last round in which it would take the message
+    cdef uint64_t willing_in  # the last round in which it would accept the message
     cdef int64_t armed_for_ms
     cdef uint64_t weighed_bytes  # its part of Engine.ready_bytes
     cdef int64_t ttl_ms
@@ -39,17 +39,19 @@ cdef class Queue:
     cdef int rank  # which of the engine's lists it is in
     cdef bint dead_letters
     cdef bint counts_deliveries
-    cdef bint rewrites  # it did so once, or a consumer has labels: deliveries are looked at
+    cdef bint rewrites  # it did so once, or a consumer has labels: deliveries are inspected
     cdef bint single_active
-    cdef bint is_asked  # it has a limit, and keeps messages out; or it is an outlet, or a stream
-    cdef bint is_outlet  # what it takes is confirmed when it has come out at the other end
+    cdef bint is_asked  # it has a limit and rejects messages, or it is an outlet, a stream, or local
+    cdef bint may_refuse  # it has a limit and rejects messages
+    cdef readonly bint local  # while several brokers keep the log, it has no record of the messages that enter
+    cdef bint is_outlet  # its messages are confirmed when they have come out at the other end
     cdef bint may_drop  # it has a limit, and drops from its head
     cdef bint is_active  # in the engine's list of queues to run
     cdef bint withdrawable  # its messages stay in memory
-    cdef bint mirror  # what is here came from the root, under its delivery tags
-    cdef bint is_apart  # a mirror or a stream: settlements mean something else
+    cdef bint mirror  # its messages come from the root, under the root's delivery tags
+    cdef bint is_apart  # a mirror or a stream: settlements have another meaning
     cdef public bint logged
-    cdef bint synced  # what it takes is confirmed when it is on the disks of enough brokers
+    cdef bint synced  # its messages are confirmed when they are on the disks of enough brokers
     cdef readonly bint deleted
 
     def __init__(self, Engine engine not None, owner, uint64_t queue_id, bint logged):
@@ -69,20 +71,20 @@ cdef class Queue:
     def configure(self, *, int64_t ttl_ms=-1, int64_t length_max=-1, int64_t bytes_max=-1, int overflow=C_DROP_HEAD,
                   bint dead_letters=False, int priority_max=0, int64_t delivery_limit=-1,
                   bint counts_deliveries=False, bytes last_value_key=None, bint single_active=False,
-                  bint withdrawable=False, bint synced=False, bint mirror=False, bint outlet=False,
+                  bint withdrawable=False, bint synced=False, bint local=False, bint mirror=False, bint outlet=False,
                   bint stream=False, int64_t chunk_bytes=C_CHUNK_BYTES, int64_t chunk_age_ms=C_CHUNK_AGE_MS):
         cdef bint limited = length_max >= 0 or bytes_max >= 0
         if queue_becomes_stream(self, stream, chunk_bytes, chunk_age_ms):
             return
         self.ttl_ms = ttl_ms
-        self.length_max = length_max
-        self.bytes_max = bytes_max
+        self.length_max, self.bytes_max = length_max, bytes_max
         self.overflow = overflow
-        self.is_asked = outlet or (limited and overflow != C_DROP_HEAD)
+        self.may_refuse = limited and overflow != C_DROP_HEAD
+        self.local = local
+        self.is_asked = outlet or local or self.may_refuse
         self.is_outlet = outlet
         self.may_drop = limited and overflow == C_DROP_HEAD
-        self.dead_letters = dead_letters
-        self.synced = synced
+        self.dead_letters, self.synced = dead_letters, synced
         self.delivery_limit = delivery_limit
         self.counts_deliveries = counts_deliveries
         self.rewrites = self.rewrites or counts_deliveries
@@ -155,11 +157,11 @@ cdef class Queue:
         if queue_samples(self, entry.sequence):
             trace_published(self, message, entry.sequence)
         if self.ready.count == 0 and self.rotation != NULL and not queue_waits_for_log(self):
-            # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
+            # No message waits before it: a ready consumer gets the message at once, without a place in the queue.
             consumer = rotation_next(self.rotation)
             if consumer != NULL:
                 if self.last_values is not None and not (<Consumer>consumer).no_ack:
-                    # It makes none that waits out of date; but it may come back.
+                    # It makes no waiting message out of date; but it may come back.
                     self.last_values.arrive(self.last_values.key_of(message), entry.sequence, &outdated)
                 return (<Consumer>consumer).deliver(&entry, now_ms)
         ready_push(&self.ready, &entry)
@@ -182,18 +184,21 @@ cdef class Queue:
         entry.term = term
         entry.delivery_count = 0
         entry.redelivered = message.suspect
-        entry.deadline_ms = NEVER
+        entry.deadline_ms = self.deadline_of(message, now_ms)
+
+    cdef inline int64_t deadline_of(self, Message message, int64_t now_ms) noexcept:
+        cdef int64_t deadline_ms = NEVER
         if self.ttl_ms >= 0:
-            entry.deadline_ms = now_ms + self.ttl_ms
+            deadline_ms = now_ms + self.ttl_ms
         if message.expiration_ms >= 0:
-            entry.deadline_ms = min(entry.deadline_ms, now_ms + message.expiration_ms)
+            deadline_ms = min(deadline_ms, now_ms + message.expiration_ms)
+        return deadline_ms
 
     cdef int restore(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
         cdef Entry entry
         if self.stream is not None:
             return stream_restore(self, message, sequence, now_ms)
-        if self.logged:
-            message.kept = True
+        message.kept = message.kept or self.logged
         self.engine.hold(message)
         self.fill(&entry, message, sequence, term, now_ms)
         if sequence >= self.next_sequence:
@@ -210,7 +215,7 @@ cdef class Queue:
     cdef uint64_t await_message(self, Message message, int64_t now_ms) except 0:
         # Gives the message a sequence, under which it is admitted later.
         if self.stream is not None:
-            # It is there, and nobody sees it before the log has it.
+            # It has a place, and is invisible until the log has it.
             stream_insert(self, message, now_ms)
             return self.next_sequence - 1
         self.awaited_count += 1
@@ -218,7 +223,7 @@ cdef class Queue:
         self.next_sequence += 1
         return self.next_sequence - 1
 
-    cdef int admit(self, Message message, uint64_t sequence, uint64_t term, int64_t now_ms) except -1:
+    cdef int admit(self, Message message, uint64_t sequence, uint64_t term, int64_t deadline_ms) except -1:
         cdef Entry entry
         if self.stream is not None:
             return 0
@@ -229,7 +234,8 @@ cdef class Queue:
         self.published += 1
         if queue_samples(self, sequence):
             trace_published(self, message, sequence)
-        self.fill(&entry, message, sequence, term, now_ms)
+        self.fill(&entry, message, sequence, term, 0)
+        entry.deadline_ms = deadline_ms
         return self.come_back(&entry, True)
 
     def reinstate(self, Message message not None, uint64_t sequence, uint64_t term, int64_t deadline_ms,
@@ -239,8 +245,7 @@ cdef class Queue:
         entry.deadline_ms = deadline_ms
         entry.delivery_count = delivery_count
         entry.redelivered = redelivered
-        if self.logged:
-            message.kept = True
+        message.kept = message.kept or self.logged
         self.next_sequence = max(self.next_sequence, sequence + 1)
         self.come_back(&entry, False)
         queue_watch_time(self)
@@ -260,7 +265,7 @@ cdef class Queue:
         queue_suspect(self)
 
     cdef int requeue(self, Entry* entry) except -1:
-        # An unacked message comes back, if it may; takes over its reference.
+        # Puts an unacked message back, if it may come back; takes over its reference.
         self.unacked_count -= 1
         if self.deleted:
             return queue_forget(self, entry)
@@ -277,7 +282,7 @@ cdef class Queue:
     # --- out
 
     cdef int run(self, int64_t now_ms) except -1:
-        # What a deliver does for one queue.
+        # The part of a deliver for one queue.
         if self.stream is not None:
             return stream_run(self, now_ms)
         self.hand_out(now_ms)
@@ -288,7 +293,7 @@ cdef class Queue:
         return queue_weigh(self)
 
     cdef int hand_out(self, int64_t now_ms) except -1:
-        # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
+        # A message whose deadline is this very moment may still be delivered: that is the meaning of a TTL of 0.
         cdef Entry entry
         cdef PyObject* consumer
         while self.ready.count:

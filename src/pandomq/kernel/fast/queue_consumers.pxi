@@ -1,7 +1,8 @@
-# The consumers of a queue: registered ones in order of priority and age, and those whose turn may come.
+# The consumers of a queue: registered ones in order of priority and age, and those that may take a turn.
 
 cdef int queue_add_consumer(Queue queue, Consumer consumer) except -1:
     cdef Py_ssize_t at
+    queue.engine.moves += 1
     if queue.members is None:
         queue.members = []
     at = PyList_GET_SIZE(queue.members)
@@ -17,6 +18,7 @@ cdef int queue_add_consumer(Queue queue, Consumer consumer) except -1:
 
 cdef int queue_remove_consumer(Queue queue, Consumer consumer) except -1:
     cdef Consumer successor
+    queue.engine.moves += 1
     queue.members.remove(consumer)
     if not queue.members:
         queue.members = None

@@ -1,8 +1,8 @@
-# How messages leave a queue for good. Whatever leaves goes through queue_gone, which logs it, or through queue_forget,
-# if the log knows it anyway; both take over the entry's reference to the message.
+# How messages leave a queue for good. Each of them goes through queue_gone, which logs it, or through queue_forget, if
+# the log has it anyway; both take over the entry's reference to the message.
 
 cdef inline bint queue_samples(Queue queue, uint64_t sequence) noexcept:
-    # Whether what happens to this message is traced.
+    # Whether events of this message are traced.
     return queue.threshold != 0 and ((sequence * SAMPLE_SPREAD) >> 32) < queue.threshold
 
 
@@ -29,8 +29,8 @@ cdef enum:
 
 
 cdef inline bint queue_waits_for_log(Queue queue) noexcept:
-    # Nothing may be delivered: a message left that nobody had, and the log may still forget that. Then it comes back,
-    # and must not follow those that were behind it.
+    # Nothing may be delivered: a message left that no consumer received, and the log may still lose that record. Then
+    # the message comes back, and must not follow those that were behind it.
     return queue.unseen_index > queue.engine.commit_index
 
 
@@ -64,7 +64,7 @@ cdef int queue_die_unseen(Queue queue, Entry* entry, int reason) except -1:
 
 
 cdef int queue_drop_surplus(Queue queue) except -1:
-    # From the head: the message that would be delivered next goes first, even if it has the highest priority.
+    # From the head: the message that would be delivered next is dropped first, even if it has the highest priority.
     cdef Entry entry
     while queue.ready.count and queue_overflows(queue, 0, 0):
         if ready_head_missing(&queue.ready):
@@ -75,7 +75,7 @@ cdef int queue_drop_surplus(Queue queue) except -1:
 
 
 cdef inline bint queue_overflows(Queue queue, size_t count, uint64_t size) noexcept:
-    # Whether the ready messages, and so much more, are beyond a limit.
+    # Whether the ready messages, with this many more, exceed a limit.
     if queue.length_max >= 0 and queue.ready.count + count > <uint64_t>queue.length_max:
         return True
     return queue.bytes_max >= 0 and queue.ready.bytes + size > <uint64_t>queue.bytes_max
@@ -95,14 +95,14 @@ cdef int queue_expire_heads(Queue queue, int64_t now_ms) except -1:
             if ring.level != NULL and ring.used == 0:
                 if (<PagedLevel>ring.level).next_deadline_ms() <= now_ms:
                     (<PagedLevel>ring.level).read_ahead()
-                # Lower ones wait, lest the dead come in another order.
+                # Messages of lower priority wait, so that dead letters keep their order.
                 if (<PagedLevel>ring.level).first_page().wanted:
                     break
     return queue_watch_time(queue)
 
 
 cdef inline int queue_watch_time(Queue queue) except -1:
-    # A timer for a later time than needed is as good as none.
+    # A timer for a later time than needed has no use.
     if queue.ready.with_deadline and ready_next_deadline_ms(&queue.ready) < queue.armed_for_ms:
         queue.armed_for_ms = NEVER
         queue.engine.waiting_for_time.append(queue)

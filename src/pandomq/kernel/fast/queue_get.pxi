@@ -1,4 +1,4 @@
-# One message for who asked for one.
+# One message for a basic.get.
 
 cdef object queue_get(Queue queue, Channel channel, bint no_ack, int64_t now_ms):
     cdef Entry entry

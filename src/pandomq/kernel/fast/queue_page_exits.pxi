@@ -1,4 +1,4 @@
-# How messages leave a queue from within its pages, by what is in memory of those.
+# How messages leave a queue from within its pages, by the index that is in memory.
 
 cdef inline int queue_log_paged(Queue queue, Page page, uint32_t position) except -1:
     queue_left_unseen(queue, page.is_kept(position))
@@ -14,8 +14,8 @@ cdef inline int queue_forget_paged(Queue queue, Page page, uint32_t position) ex
 
 
 cdef int queue_remove_paged(Queue queue, PagedLevel level, Page page, uint32_t position) except -1:
-    # The message is not ready any more. 1 if its page went with it: then, when all are removed, queue_pages_went must
-    # follow.
+    # The message is no longer ready. Returns 1 if its page is gone with it: then, when all are removed,
+    # queue_pages_went must follow.
     cdef Ready* ready = &queue.ready
     ready.count -= 1
     ready.paged_count -= 1
@@ -32,7 +32,7 @@ cdef int queue_remove_paged(Queue queue, PagedLevel level, Page page, uint32_t p
 
 
 cdef int queue_pages_went(Queue queue) except -1:
-    # What was waited for may have been in them: then it is in those after them, which may be loaded already.
+    # The queue may have waited for these pages: then it waits for the next ones, which may be loaded already.
     cdef PagedLevel level
     cdef Ring* head
     cdef int number
@@ -47,7 +47,7 @@ cdef int queue_pages_went(Queue queue) except -1:
 
 
 cdef int queue_drop_range(Queue queue, uint64_t sequence_first, uint64_t count) except -1:
-    # What is ready of these sequences leaves, unlogged.
+    # Ready messages of these sequences leave, unlogged.
     cdef Ready* ready = &queue.ready
     cdef Ring* head
     cdef PagedLevel level
@@ -115,7 +115,7 @@ cdef int queue_drop_from_pages(Queue queue, PagedLevel level, uint64_t sequence_
 
 
 cdef size_t queue_clear(Queue queue, bint log) except? <size_t>-1:
-    # All ready messages leave, in the order of delivery. Says how many they were.
+    # All ready messages leave, in the order of delivery. Returns their number.
     cdef Ready* ready = &queue.ready
     cdef size_t count = ready.count
     cdef Ring* head
@@ -172,7 +172,7 @@ cdef int queue_clear_below(Queue queue, Ring* ring, uint64_t sequence, bint log)
 
 
 cdef int queue_supersede(Queue queue, bytes key, uint64_t sequence, bint log) except -1:
-    # In a last-value queue: a message came, and what it makes out of date goes.
+    # In a last-value queue: a message arrived, and the message that it makes out of date leaves.
     cdef uint64_t outdated
     cdef Entry old
     cdef PagedLevel level
@@ -203,7 +203,7 @@ cdef int queue_supersede(Queue queue, bytes key, uint64_t sequence, bint log) ex
 
 
 cdef Queue engine_nowhere(Engine engine):
-    # Where unacked messages are that were settled by place. Most engines never need it.
+    # The places of unacked messages that were settled by place. Most engines never need it.
     if engine.nowhere is None:
         engine.nowhere = Queue(engine, None, 0, False)
         engine.nowhere.delete()

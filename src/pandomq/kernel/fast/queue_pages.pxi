@@ -1,4 +1,4 @@
-# What a queue has in memory and what in pages, and how much that is; plain/queue_pages.py says which queues are long.
+# The division of a queue between memory and pages; plain/queue_pages.py defines which queues are long.
 
 cdef enum:
     RANK_NONE = 0
@@ -7,7 +7,7 @@ cdef enum:
 
 
 cdef int queue_weigh(Queue queue) except -1:
-    # Tells the engine how much of this queue is in memory, and whether that is much.
+    # Reports to the engine how much of this queue is in memory, and whether that is much.
     cdef Engine engine = queue.engine
     cdef size_t present = queue.ready.count - queue.ready.paged_count
     cdef uint64_t weight
@@ -32,8 +32,8 @@ cdef int queue_weigh(Queue queue) except -1:
 # --- out of memory
 
 cdef tuple queue_evict(Queue queue):
-    # Takes one page out of memory, if there is enough for the queue's rank: the lowest priority first, and of that first
-    # the tail, then the end of the head. The page and its bytes, or None.
+    # Takes one page out of memory, if there is enough for the queue's rank: the lowest priority first, and of that
+    # first the tail, then the end of the head. Returns the page and its bytes, or None.
     cdef bint long = queue.rank == RANK_LONG
     cdef size_t of = 1 if long else SHORT_PARTS
     cdef Ring* head
@@ -64,8 +64,8 @@ cdef tuple queue_evict_from(Queue queue, int number, Ring* ring, bint from_front
     cdef size_t start, end, at
     cdef size_t size_max = PAGE_START_SIZE
     cdef uint64_t held_bytes = 0
-    cdef uint64_t begun = 0  # the sequence it began with
-    cdef uint64_t term = 0  # all of them have it
+    cdef uint64_t begun = 0  # the first sequence
+    cdef uint64_t term = 0  # the term of all of them
     cdef uint32_t count = 0
     cdef Entry* entry
     cdef Page page
@@ -117,7 +117,8 @@ cdef list queue_keys(Queue queue, Ring* ring, size_t start, size_t end):
 # --- into memory
 
 cdef int queue_load(Queue queue, Page page, bytes data) except -1:
-    # Here are the bytes of a page. It comes into the head if it is the first, with those after it that waited for that.
+    # Takes the bytes of a page. The page goes into the head if it is the first, with the loaded pages after it that
+    # waited for it.
     cdef PagedLevel level = queue_level(queue, page.level)
     if level.first_page() is not page:
         page_verify(page, data)
@@ -128,7 +129,7 @@ cdef int queue_load(Queue queue, Page page, bytes data) except -1:
 
 
 cdef int queue_load_waiting(Queue queue, PagedLevel level) except -1:
-    # Pages whose bytes came before those of others before them.
+    # Pages that are loaded while an earlier one is not.
     cdef Page page
     cdef bytes data
     while PyList_GET_SIZE(level.pages):
@@ -154,12 +155,12 @@ cdef int queue_load_first(Queue queue, PagedLevel level, Page page, bytes data) 
 
 
 cdef int queue_want_head(Queue queue) except -1:
-    # Somebody waits for the next message, which is in a page.
+    # A consumer waits for the next message, which is in a page.
     return (<PagedLevel>ready_ring(&queue.ready, ready_top(&queue.ready)).level).read_ahead()
 
 
 cdef inline int64_t queue_head_deadline_ms(Queue queue) noexcept:
-    # Of the next message, which is in a page.
+    # For the next message, which is in a page.
     if queue.ready.with_deadline == 0:
         return NEVER
     return (<PagedLevel>ready_ring(&queue.ready, ready_top(&queue.ready)).level).next_deadline_ms()
@@ -226,7 +227,7 @@ cdef list queue_list_pages(Queue queue):
 
 
 cdef list queue_list_messages(Queue queue):
-    # Those in memory, as Queue.snapshot gives them.
+    # Messages in memory, in the form of Queue.snapshot.
     cdef list rows = []
     cdef Ring* ring
     cdef int number

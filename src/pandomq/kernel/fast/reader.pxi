@@ -1,7 +1,7 @@
 # A consumer's way through a stream; see plain/reader.py.
 
 cdef bytes FILTER_NAME = b"x-stream-filter-value"
-# Stands for what was read in the windows of channels: a stream keeps its messages, whatever is said about them.
+# Stands for the delivered messages in the windows of channels: a stream keeps its messages, however they are settled.
 cdef Message BLANK = Message(b"\0\0", b"", b"")
 
 
@@ -74,7 +74,7 @@ cdef int reader_read(Consumer consumer, int64_t now_ms) except -1:
 
 
 cdef inline bint reader_find_row(Consumer consumer, Reader reader) except -1:
-    # Whether there is a message to be delivered; else the consumer has left its turn.
+    # Whether there is a message to deliver; otherwise the consumer has left its turn.
     while reader_turn_to_row(consumer, reader):
         reader.next_offset = reader.chunk.number(CHUNK_OFFSETS, reader.position)
         if reader.filters is None or reader_passes(reader):
@@ -96,7 +96,7 @@ cdef inline bint reader_turn_to_row(Consumer consumer, Reader reader) except -1:
 
 
 cdef inline bint reader_turn_to_chunk(Consumer consumer, Reader reader, StreamEnd stream) except -1:
-    # Whether its chunk has a next message. Else there is none yet, or it has asked for a chunk.
+    # Whether its chunk has a next message. Otherwise there is none yet, or it has requested a chunk.
     cdef Chunk end = stream.chunk
     if reader.chunk is not None and reader.position < reader.chunk.count:
         return True
@@ -156,7 +156,7 @@ cdef inline int reader_deliver(Consumer consumer, Reader reader, int64_t now_ms)
 
 
 cdef inline int write_row(Channel channel, bytes consumer_tag, Chunk chunk, uint32_t position) except -1:
-    # As Session.write_delivery; never redelivered. Its parts are copied once, from their columns into the output.
+    # Like Session.write_delivery; never redelivered. The parts are copied once, from their columns into the output.
     cdef Session session = channel.session
     cdef size_t tag_size = PyBytes_GET_SIZE(consumer_tag)
     cdef size_t exchange_size, key_size, header_size, body_size, method_size
@@ -181,7 +181,7 @@ cdef inline int write_row(Channel channel, bytes consumer_tag, Chunk chunk, uint
 
 
 cdef inline int settle_read(Channel channel, Queue queue, Entry* entry, int method_id) except -1:
-    # It has its credit back already, and that is all: a stream keeps its messages.
+    # The credit has been returned already, and nothing else is to do: a stream keeps its messages.
     Py_DECREF(<object>entry.message)
     queue.unacked_count -= 1
     if method_id == C_ACK:

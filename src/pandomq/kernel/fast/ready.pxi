@@ -1,6 +1,6 @@
-# The messages of a queue that wait for a consumer: one ring per priority, the highest first, and what is in pages.
+# The messages of a queue that wait for a consumer: one ring per priority, the highest first, and pages.
 #
-# Entries that come back are collected and merged into their rings once, when somebody looks.
+# Entries that come back are collected, and merged into their rings once, at the next access.
 
 cdef struct Ready:
     size_t count
@@ -10,8 +10,8 @@ cdef struct Ready:
     Ring single  # the only ring of a queue without priorities
     Ring* rings  # of a queue with priorities, by level; NULL before its first message
     uint64_t filled[4]  # a bit for each level that holds something
-    uint64_t held_bytes  # headers and bodies of those in memory
-    size_t paged_count  # those that are not
+    uint64_t held_bytes  # headers and bodies of the messages in memory
+    size_t paged_count  # number of messages in pages
     Entry* returned
     size_t returned_count
     size_t returned_capacity
@@ -26,7 +26,7 @@ cdef inline int ready_level(Ready* ready, Message message) noexcept:
 
 
 cdef inline int ready_top(Ready* ready) noexcept nogil:
-    # The highest level that holds something; there must be one.
+    # The highest level that is not empty; there must be one.
     cdef int word
     if ready.priority_max == 0:
         return 0
@@ -71,7 +71,7 @@ cdef inline void ready_uncount(Ready* ready, Entry* entry) noexcept:
 
 
 cdef inline int ready_push(Ready* ready, Entry* entry) except -1:
-    # An entry with a higher sequence than all before it. Takes the caller's reference to the message.
+    # Adds an entry with a higher sequence than all before it. Takes the caller's reference to the message.
     cdef int level = ready_level(ready, <Message>entry.message)
     cdef Ring* ring
     if ready.priority_max and ready.rings == NULL:
@@ -88,7 +88,7 @@ cdef inline int ready_push(Ready* ready, Entry* entry) except -1:
 
 
 cdef int ready_give_back(Ready* ready, Entry* entry) except -1:
-    # An entry that goes to its place by its sequence. Takes the caller's reference to the message.
+    # Puts an entry back into its place by its sequence. Takes the caller's reference to the message.
     entry.level = <uint8_t>ready_level(ready, <Message>entry.message)
     if ready.returned_count == ready.returned_capacity:
         ready.returned = <Entry*>grown(ready.returned, &ready.returned_capacity, sizeof(Entry))
@@ -139,14 +139,14 @@ cdef void ready_forget_returned(Ready* ready) noexcept:
 
 
 cdef inline int ready_settle(Ready* ready) except -1:
-    # Before anybody looks into the rings.
+    # Must precede every access to the rings.
     if ready.returned_count:
         ready_merge(ready)
     return 0
 
 
 cdef inline bint ready_head_missing(Ready* ready) except -1:
-    # The next to be delivered is in a page.
+    # The next message to deliver is in a page.
     if ready.paged_count == 0:
         return False
     ready_settle(ready)
@@ -154,7 +154,7 @@ cdef inline bint ready_head_missing(Ready* ready) except -1:
 
 
 cdef inline Entry* ready_first(Ready* ready) except NULL:
-    # The next to be delivered; there must be one, and not in a page.
+    # The next message to deliver; there must be one, and not in a page.
     ready_settle(ready)
     return ring_at(ready_ring(ready, ready_top(ready)), 0)
 
@@ -179,7 +179,7 @@ cdef inline int ready_pop_level(Ready* ready, int level, Entry* entry) except -1
 
 
 cdef int ready_remove(Ready* ready, uint64_t sequence, Entry* entry) except -1:
-    # 1 if it was there, in memory; the caller gets the reference to the message.
+    # Returns 1 if it was ready, in memory; the caller gets the reference to the message.
     cdef int level
     cdef Ring* ring
     ready_settle(ready)
@@ -197,7 +197,7 @@ cdef int ready_remove(Ready* ready, uint64_t sequence, Entry* entry) except -1:
 
 
 cdef int64_t ready_next_deadline_ms(Ready* ready) except? -1:
-    # The earliest of the first entries of all priorities.
+    # The earliest deadline of the first entries of all priorities.
     cdef int64_t earliest = NEVER
     cdef int level
     cdef Ring* ring

@@ -1,7 +1,7 @@
-# What a broker that is not the root does with the messages of its clients; see plain/relay.py.
+# How a broker that is not the root handles the messages of its clients; see plain/relay.py.
 
 cdef int relay_publish(Engine engine, Session session, PublishRun run, int64_t now_ms) except -1:
-    # As Engine.publish, for a session with an uplink.
+    # Like Engine.publish, for a session with an uplink.
     cdef size_t at
     cdef Publish* item
     cdef Message message
@@ -30,7 +30,7 @@ cdef int relay_publish(Engine engine, Session session, PublishRun run, int64_t n
         message.routing = <bytes>slot.routing
         queues = (<Plan>slot.plan).queues
         if PyTuple_GET_SIZE(queues):
-            # It was taken here: it need not come back, even if the root has no queue for it.
+            # A queue of this broker took it: the root must not return it, even if the root has no queue for it.
             engine.distribute(None, message, queues, 0, now_ms)
             relay_forward(channel, message, 0)
         else:
@@ -59,16 +59,21 @@ cdef inline int relay_write(Channel channel, Message message, uint16_t flags) ex
     p = store32(store16(store8(p, C_METHOD), channel.number), <uint32_t>size)
     p = store16(store16(store16(p, C_BASIC), C_PUBLISH), 0)
     p = store_bytes(p, octets_of(message.routing), routing_size)
-    p = store8(store8(p, flags & (C_MANDATORY | C_IMMEDIATE)), C_FRAME_END)
+    p = store8(store8(p, flags & C_PUBLISH_BITS), C_FRAME_END)
     uplink.store_content(p, channel.number, message)
     return 0
 
 
 cdef int relay_resend(Channel channel) except -1:
     cdef size_t at
+    cdef Forwarded* forwarded
+    cdef uint16_t flags
     if channel.kept != NULL:
+        channel.kept.returned = 0
         for at in range(channel.kept.used):
-            relay_write(channel, <Message>kept_at(channel.kept, at).message, kept_at(channel.kept, at).flags)
+            forwarded = kept_at(channel.kept, at)
+            flags = forwarded.flags | C_CONFIRMED_BEFORE if forwarded.confirmed else forwarded.flags
+            relay_write(channel, <Message>forwarded.message, flags)
     return 0
 
 

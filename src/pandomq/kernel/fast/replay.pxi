@@ -6,7 +6,7 @@ cdef struct EntryReader:
 
 
 cdef inline const octet* entry_take(EntryReader* reader, size_t size) except NULL:
-    # The next octets, so many.
+    # The next `size` octets.
     cdef const octet* taken = reader.p
     if <size_t>(reader.end - taken) < size:
         raise BadEntry("ends too early")
@@ -15,7 +15,7 @@ cdef inline const octet* entry_take(EntryReader* reader, size_t size) except NUL
 
 
 cdef int entry_verify(EntryReader reader, uint32_t count) except -1:
-    # Raises BadEntry for anything but whole records, so many and nothing after them.
+    # Raises BadEntry unless the entry has exactly this many complete records and nothing after them.
     cdef const octet* p
     cdef uint32_t at
     cdef octet kind
@@ -39,13 +39,13 @@ cdef int entry_verify(EntryReader reader, uint32_t count) except -1:
 @cython.final
 cdef class Replay:
     cdef object hooks
-    cdef dict queues  # what the hooks said about queue ids
+    cdef dict queues  # the answers of the hooks for queue ids
     cdef Queue queue  # the last one
     cdef uint64_t queue_id
     cdef uint64_t term
     cdef int64_t now_ms
     cdef bytes header  # the last one
-    cdef Traits traits  # and what it says
+    cdef Traits traits  # and its traits
 
     cdef Queue find_queue(self, uint64_t queue_id):
         if queue_id != self.queue_id or self.queue is None:
@@ -99,7 +99,7 @@ cdef class Replay:
     cdef int command(self, EntryReader* reader) except -1:
         cdef size_t size = from_little32(entry_take(reader, 4))
         cdef bytes command = copied(entry_take(reader, size), size)
-        # It may change which queues there are.
+        # A command may change which queues there are.
         self.weigh()
         self.queues.clear()
         self.queue = None

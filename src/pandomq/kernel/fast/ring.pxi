@@ -18,18 +18,18 @@ cdef struct Ring:
     size_t head
     size_t used  # slots from head on, holes included
     size_t holes
-    size_t expected  # slots to begin with, by what was needed before
+    size_t expected  # initial slots, by what was needed before
     uint64_t held_bytes  # headers and bodies
-    PyObject* level  # of a head: the PagedLevel of what comes after it, borrowed from the queue; NULL without pages
+    PyObject* level  # for a head: the PagedLevel after it, borrowed from the queue; NULL without pages
 
 
 cdef enum:
     RING_CAPACITY_MIN = 4
-    RING_CAPACITY_KEPT = 16  # an empty ring keeps so many slots at most
-    RING_CAPACITY_EXPECTED = 4096  # and begins with so many at most when it fills again
+    RING_CAPACITY_KEPT = 16  # an empty ring keeps at most this many slots
+    RING_CAPACITY_EXPECTED = 4096  # and begins with at most this many when it fills again
     RING_HOLES_MIN = 32  # fewer are not worth a move
     FETCH_MESSAGE_AHEAD = 12
-    FETCH_BODY_AHEAD = 6  # by then the message itself is there, and knows its body
+    FETCH_BODY_AHEAD = 6  # by then the message itself is in the cache, and the address of its body is known
 
 
 cdef inline Entry* ring_at(Ring* ring, size_t position) noexcept nogil:
@@ -89,7 +89,7 @@ cdef inline void ring_trim(Ring* ring) noexcept:
     if ring.used == 0:
         ring.head = 0
         if ring.mask >= RING_CAPACITY_KEPT:
-            # Half of it is a guess that errs by one growth at most, and forgets a peak after a few rounds.
+            # Half of it is a guess that is wrong by one growth at most, and forgets a peak after a few rounds.
             ring.expected = min((ring.mask + 1) / 2, <size_t>RING_CAPACITY_EXPECTED)
             free(ring.slots)
             ring.slots = NULL
@@ -97,7 +97,7 @@ cdef inline void ring_trim(Ring* ring) noexcept:
 
 
 cdef inline void ring_fetch_ahead(Ring* ring) noexcept:
-    # Messages that waited lie anywhere in memory: the ones after the next are asked for while this one is dealt with.
+    # Waiting messages are anywhere in memory: later ones are prefetched while this one is processed.
     cdef PyObject* message
     if ring.used > FETCH_MESSAGE_AHEAD:
         message = ring_at(ring, FETCH_MESSAGE_AHEAD).message
@@ -133,7 +133,7 @@ cdef size_t ring_find(Ring* ring, uint64_t sequence) noexcept nogil:
 
 
 cdef int ring_remove(Ring* ring, uint64_t sequence, Entry* entry) except -1:
-    # 1 if there was such an entry; it is moved out.
+    # Returns 1 if there was such an entry; it is moved out.
     cdef size_t position = ring_find(ring, sequence)
     cdef Entry* slot
     if position == ring.used:
@@ -162,7 +162,7 @@ cdef int ring_close_holes(Ring* ring) except -1:
 
 
 cdef int ring_merge(Ring* ring, const Entry* entries, size_t count) except -1:
-    # Puts entries, sorted by sequence, to their places; cheap if those are near the front.
+    # Puts entries, sorted by sequence, into their places; cheap if those are near the front.
     cdef size_t front, taken = 0, merged = 0
     cdef Entry* slot
     ring_reserve(ring, count)
@@ -201,7 +201,7 @@ cdef void ring_free(Ring* ring) noexcept:
 
 
 cdef int ring_cut(Ring* ring, size_t start, size_t end, size_t count, uint64_t held_bytes) except -1:
-    # The slots of this range, at one of the ends, are used up; the entries they held, so many, were moved out.
+    # The slots of this range, at one of the ends, are free; the `count` entries they held were moved out.
     cdef size_t capacity = ring_capacity(ring)
     ring.held_bytes -= held_bytes
     ring.holes -= end - start - count
@@ -209,7 +209,7 @@ cdef int ring_cut(Ring* ring, size_t start, size_t end, size_t count, uint64_t h
     if start == 0:
         ring.head += end
     ring_trim(ring)
-    # Much has left at once, and need not come again.
+    # Many entries left at once, and need not come again.
     while capacity > RING_CAPACITY_KEPT and ring.used * 4 < capacity:
         capacity /= 2
     if ring.slots != NULL and capacity < ring_capacity(ring):
@@ -218,7 +218,7 @@ cdef int ring_cut(Ring* ring, size_t start, size_t end, size_t count, uint64_t h
 
 
 cdef int ring_move(Ring* ring, size_t start, size_t end, Ring* target) except -1:
-    # The entries of this range, at one of the ends, go to their places in another ring.
+    # Moves the entries of this range, at one of the ends, into another ring.
     cdef Entry* moved
     cdef Entry* entry
     cdef uint64_t held_bytes = 0
@@ -252,7 +252,7 @@ cdef void ring_suspect(Ring* ring) noexcept:
 
 
 cdef int ring_list(Ring* ring, list rows) except -1:
-    # Adds its entries, as Queue.snapshot gives them.
+    # Adds its entries, in the form of Queue.snapshot.
     cdef Entry* entry
     cdef size_t at
     for at in range(ring.used):

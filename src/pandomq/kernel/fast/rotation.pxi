@@ -1,7 +1,7 @@
-# Whose turn it is: the consumers of one queue that may take a message, by priority, one message each in turn.
+# The consumers of one queue that may take a message, by priority, one message each in turn.
 
 cdef struct Turn:
-    Chain ready  # must be first: a consumer's chain is compared with its turn's
+    Chain ready  # must be first: the code compares a consumer's chain with its turn's
     int64_t priority
     size_t members  # registered, ready or not
     Turn* lower
@@ -35,7 +35,7 @@ cdef void rotation_leave(Turn** rotation, Turn* turn) noexcept:
 
 
 cdef inline Turn* rotation_turn(Turn* turn) noexcept:
-    # The one whose first consumer may take a message; NULL if nobody may.
+    # The turn whose first consumer may take a message; NULL if none may.
     cdef PyObject* consumer
     while turn != NULL:
         while turn.ready.first != NULL:
@@ -49,7 +49,7 @@ cdef inline Turn* rotation_turn(Turn* turn) noexcept:
 
 
 cdef inline PyObject* rotation_next(Turn* turn) noexcept:
-    # The consumer that gets the next message, already moved to the end of its turn; NULL if nobody may have it.
+    # The consumer that gets the next message, already moved to the end of its turn; NULL if none may have it.
     cdef PyObject* consumer
     turn = rotation_turn(turn)
     if turn == NULL:

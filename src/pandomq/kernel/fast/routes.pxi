@@ -1,7 +1,8 @@
-# Remembered decisions of the broker: where messages of one exchange and key go.
+# Cached decisions of the broker: where messages of one exchange and key go.
 #
-# Routes is an open hash table in C. While a run of publishes is worked on, the way from a routing to its queue, and what
-# an arrival there needs, are asked for ahead: with many keys or queues in use none of it is near the processor.
+# Routes is an open-addressing hash table in C. While a run of publishes is processed, the memory from a routing to its
+# queue, and what an insertion there needs, is prefetched: with many keys or queues in use none of it is in the
+# processor's cache.
 
 cdef enum:
     ROUTE_SLOTS_MIN = 16
@@ -10,11 +11,11 @@ cdef enum:
 cdef struct RouteSlot:
     uint64_t hashed
     PyObject* routing  # owned; NULL if the slot is free
-    PyObject* plan  # in `plans` of the table, which owns it and shows it to the garbage collector
+    PyObject* plan  # in `plans` of the table, which owns it and exposes it to the garbage collector
     size_t position  # there
 
 
-# Counts whatever may make a RouteSlot or a Plan mean something else than before: pointers to them hold until then.
+# Incremented by each change that may give a RouteSlot or a Plan another meaning: pointers to them are valid until then.
 cdef uint64_t routes_changed = 0
 
 
@@ -32,7 +33,7 @@ cdef class Plan:
     def withdraw(self):
         global routes_changed
         routes_changed += 1
-        # It may be remembered for long: the queues must not be.
+        # A plan may be cached for long: the cache must not keep its queues alive.
         self.valid = False
         self.only = NULL
         self.queues = ()
@@ -91,14 +92,14 @@ cdef class Routes:
         free_route_slots(before, count)
 
     cdef inline RouteSlot* slot_of(self, const octet* routing, size_t size, uint64_t hashed) noexcept:
-        # Where the routing is, or would be put.
+        # The slot of the routing, or the one where it would be put.
         cdef RouteSlot* slot = self.first_slot(hashed)
         while slot.routing != NULL and not (slot.hashed == hashed and same_bytes(<bytes>slot.routing, routing, size)):
             slot = slot + 1 if slot != &self.slots[self.mask] else self.slots
         return slot
 
     cdef inline RouteSlot* first_slot(self, uint64_t hashed) noexcept:
-        # The first that has this hash, or a free one.
+        # The first slot that has this hash, or a free one.
         cdef RouteSlot* slot = &self.slots[hashed & self.mask]
         while slot.hashed != hashed and slot.routing != NULL:
             slot = slot + 1 if slot != &self.slots[self.mask] else self.slots
@@ -141,7 +142,7 @@ cdef void free_route_slots(RouteSlot* slots, size_t count) noexcept:
 
 
 cdef tuple queue_tuple(queues):
-    # What comes from Python is checked once, here.
+    # Values from Python are checked once, here.
     cdef tuple checked = queues if type(queues) is tuple else tuple(queues)
     for queue in checked:
         if type(queue) is not Queue:

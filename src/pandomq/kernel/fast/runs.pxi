@@ -2,7 +2,7 @@
 
 cdef struct Publish:
     PyObject* message
-    uint64_t hashed  # its routing
+    uint64_t hashed  # of its routing
     size_t routing_at  # in the run's octets
     uint16_t routing_size
     uint16_t channel
@@ -19,7 +19,7 @@ cdef struct Settlement:
 
 @cython.final
 cdef class PublishRun:
-    # Routings stay octets until somebody wants them: most messages get an object that is remembered with their plan.
+    # Routings stay octets until an object is needed: most messages get an object that is cached with their plan.
     cdef Publish* items
     cdef size_t size
     cdef size_t capacity
@@ -110,7 +110,7 @@ cdef Py_ssize_t run_position(Py_ssize_t position, size_t size) except -1:
 
 
 cdef void* grown(void* items, size_t* capacity, size_t item_size) except NULL:
-    # The array with at least twice the room.
+    # Grows the array to at least twice the room.
     cdef size_t larger = capacity[0] * 2 if capacity[0] else 8
     cdef void* moved = realloc(items, larger * item_size)
     if moved == NULL:

@@ -16,14 +16,14 @@ cdef class Scanner:
     cdef dict contents  # by channel number; None if there are none
     cdef bint failed
     cdef bint inward
-    # These live only during one feed.
+    # These are used only during one call of feed.
     cdef list outputs
     cdef PublishRun publishes  # the last output, if it is a run of this kind
     cdef SettleRun settlements
     cdef DeliveryRun deliveries
     cdef bytes last_header
     cdef Traits last_traits
-    cdef PyObject* recent_headers[RECENT_HEADERS]  # owned; a publisher may take turns between a few
+    cdef PyObject* recent_headers[RECENT_HEADERS]  # owned; a publisher may alternate between a few
     cdef Traits recent_traits[RECENT_HEADERS]
     cdef bint has_recent_headers
     cdef object fault
@@ -149,7 +149,7 @@ cdef class Scanner:
         return 1
 
     cdef inline int too_large(self, octet kind, size_t size) except -1:
-        # RabbitMQ forgives clients that forget the eight octets around the payload.
+        # RabbitMQ tolerates clients that omit the eight octets around the payload.
         if self.frame_max > 0 and size > <size_t>self.frame_max:
             return self.fail(faults.frame_too_large(kind, size, self.frame_max))
         return 0
@@ -171,8 +171,8 @@ cdef class Scanner:
         return self.fail(faults.unknown_frame(kind, copied(payload, size)))
 
     cdef size_t whole_publish(self, const octet* data, size_t size, uint16_t number, size_t method_size) except? 0:
-        # A publish whose frames follow each other in this read, as nearly all do. The octets it takes; 0 if anything
-        # about it is out of the ordinary: then its frames are looked at one by one.
+        # A publish whose frames are adjacent in this read, as nearly all are. Returns the octets it takes; 0 if
+        # anything about it is unusual: then its frames are read one by one.
         cdef const octet* method = data + 7
         cdef const octet* end = data + size
         cdef Message message
@@ -181,12 +181,12 @@ cdef class Scanner:
         message = self.whole_content(method + method_size, number, &end)
         if message is None:
             return 0
-        self.emit(number, message, method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & 3)
+        self.emit(number, message, method + 6, <uint16_t>(method_size - 7), method[method_size - 1] & C_PUBLISH_BITS)
         return end - data
 
     cdef inline Message whole_content(self, const octet* method_end, uint16_t number, const octet** stop):
-        # The header and the body, if it has one, that follow a method's frame before `stop`, which becomes their end;
-        # None if they are not all there.
+        # The header and the body, if there is one, that follow a method's frame before `stop`, which becomes their end;
+        # None if they are not complete.
         cdef const octet* header = method_end + FRAME_OVERHEAD
         cdef const octet* end = stop[0]
         cdef const octet* data
@@ -232,7 +232,7 @@ cdef class Scanner:
         if content is not None:
             if not content.skipped:
                 return self.fail(faults.expected_header() if content.header is None else faults.expected_body())
-            # Who was told that its body is too large need not send the rest of it.
+            # A client that was told that its body is too large need not send the rest of it.
             self.forget_content(number)
         method_id = load16(payload + 2)
         if load16(payload) == C_BASIC:
@@ -253,7 +253,7 @@ cdef class Scanner:
             return self.fail(faults.method_on_channel_0(C_BASIC, C_PUBLISH))
         content = Incoming.__new__(Incoming)
         content.routing = copied(payload + 6, size - 7)
-        content.flags = payload[size - 1] & 3
+        content.flags = payload[size - 1] & C_PUBLISH_BITS
         return self.await_content(number, content)
 
     # --- contents
@@ -350,14 +350,14 @@ cdef class Scanner:
         return self.publishes.add(number, message, routing, routing_size, flags)
 
     cdef inline bytes shared_header(self, const octet* data, size_t size):
-        # Messages of one publisher mostly have equal headers, or a few different ones; each is kept and read once. Sets
-        # last_traits.
+        # Messages of one publisher mostly have equal headers, or a few different ones; each is kept and parsed once.
+        # Sets last_traits.
         if not same_bytes(self.last_header, data, size):
             self.find_header(data, size)
         return self.last_header
 
     cdef int find_header(self, const octet* data, size_t size) except -1:
-        # What differs between headers of one size, such as a priority, is most often in their last octets.
+        # Headers of one size that differ, for example in a priority, most often differ in their last octets.
         cdef size_t slot = (size + data[size - 1] + 7 * data[size - 2]) & (RECENT_HEADERS - 1)
         cdef PyObject* known = self.recent_headers[slot]
         if known != NULL and same_bytes(<bytes>known, data, size):

@@ -12,7 +12,8 @@ cdef class Session:
     cdef Output output
     cdef public int64_t frame_max
     cdef public int64_t out_bytes_max
-    # Consumers that rest because the session is full: those that got something since they were woken, and the rest.
+    # Consumers that rest because the session is full: first those that got a message since they were woken, then the
+    # rest.
     cdef Chain served
     cdef Chain starved
     cdef readonly bint writable
@@ -40,7 +41,7 @@ cdef class Session:
         return self.channels.get(number)
 
     cdef inline bint is_full(self) noexcept:
-        # Its consumers must rest.
+        # The session's consumers must rest.
         return not self.writable or <int64_t>self.output.size > self.out_bytes_max
 
     # --- bytes
@@ -49,7 +50,7 @@ cdef class Session:
         self.put(octets_of(data), PyBytes_GET_SIZE(data))
 
     cdef inline octet* room(self, size_t size) except NULL:
-        # Where the caller writes so many octets; the session must not be closed.
+        # The place where the caller writes `size` octets; the session must not be closed.
         if not self.is_dirty:
             self.is_dirty = True
             self.engine.dirty_sessions.append(self)
@@ -72,7 +73,7 @@ cdef class Session:
 
     cdef inline int write_delivery(self, uint16_t number, bytes consumer_tag, uint64_t tag, bint redelivered,
                                    Message message, Entry* place) except -1:
-        # It ends with the place, if it is given.
+        # Ends with the place, if it is given.
         cdef octet* p
         cdef size_t consumer_tag_size = PyBytes_GET_SIZE(consumer_tag)
         cdef size_t routing_size = PyBytes_GET_SIZE(message.routing)

@@ -17,7 +17,7 @@ cdef int settlement(Scanner scanner, uint16_t number, uint16_t method_id, const 
 
 
 cdef inline bint one_more_settlement(Scanner scanner, uint16_t number, const octet* payload) except -1:
-    # Mostly they come in numbers. Whether this is one after others, and nothing about it is out of the ordinary.
+    # Settlements mostly arrive in series. Whether this one follows another, and nothing about it is unusual.
     cdef uint16_t method_id = load16(payload + 2)
     if scanner.settlements is None or load16(payload) != C_BASIC or scanner.contents is not None or number == 0:
         return False

@@ -1,4 +1,4 @@
-# What clients say about deliveries they got.
+# Settlements by clients of deliveries that they received.
 
 cdef int settle_run(Engine engine, Session session, SettleRun run) except -1:
     cdef size_t at

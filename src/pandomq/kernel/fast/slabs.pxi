@@ -1,10 +1,10 @@
-# Messages that came and went, kept to be used again together with the room of their bodies: publishes take the place of
-# deliveries all the time, and neither needs an allocator.
+# Freed messages, kept to be used again together with the memory of their bodies: publishes replace deliveries all the
+# time, and neither needs an allocator.
 #
-# They are kept in slabs of 64, neighbours in memory, and are used again in the order in which they lie there, whatever
-# the order in which they came back: else a broker whose queues were read criss-cross once would be slower ever after,
-# since each message would have to be fetched from somewhere else. A slab is used again when half of it is spare, so at
-# most half of the room is wasted. A spare message is blank, and nobody else knows it.
+# They are kept in slabs of 64, neighbours in memory, and are used again in the order of their addresses, whatever the
+# order in which they were freed: otherwise a broker whose queues were once read in random order would be slower ever
+# after, since each message would have to be fetched from elsewhere. A slab is used again when half of it is spare, so
+# at most half of the memory is wasted. A spare message is blank, and nothing else refers to it.
 
 cdef extern from *:
     """
@@ -21,7 +21,7 @@ cdef extern from *:
     static inline int lowest_bit(uint64_t v) { return __builtin_ctzll(v); }
     static inline int count_bits(uint64_t v) { return __builtin_popcountll(v); }
     """
-    void refill_bytes(PyObject* bytes, const octet* data, size_t size)  # nobody else may have it
+    void refill_bytes(PyObject* bytes, const octet* data, size_t size)  # nothing else may refer to it
     int lowest_bit(uint64_t v) nogil  # of a number that is not 0
     int count_bits(uint64_t v) nogil
 
@@ -32,23 +32,23 @@ cdef extern from "Python.h":
 
 cdef enum:
     SLAB_MESSAGES = 64
-    SLABS_IDLE_MAX = 512  # beyond so many, those of which all messages are spare are given back
+    SLABS_IDLE_MAX = 512  # slabs with only spare messages beyond this number are freed
     ROOM_STEP = 32
     ROOM_MAX = 511  # larger bodies are not kept
 
 
 cdef struct Slab:
     uint64_t spare  # a bit for each place whose message is spare or missing
-    Slab* newer  # in the line of those that may be used
+    Slab* newer  # in the list of those that may be used
     Slab* older
     bint in_line
     PyObject* messages[SLAB_MESSAGES]  # owned if spare; NULL if missing
 
 
-cdef Slab* slab_newest = NULL  # the line; slabs that were used last are likely to be near the processor
+cdef Slab* slab_newest = NULL  # the list; slabs that were used last are likely to be in the processor's cache
 cdef Slab* slab_in_use = NULL
-cdef uint64_t slab_places = 0  # in that slab, that were spare when it was taken and are not used yet
-cdef size_t slabs_idle = 0  # in line, all messages spare
+cdef uint64_t slab_places = 0  # places in that slab that were spare when it was taken and are not used yet
+cdef size_t slabs_idle = 0  # slabs in the list with only spare messages
 
 
 cdef inline Message blank_message():

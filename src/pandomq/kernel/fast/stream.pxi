@@ -1,4 +1,5 @@
-# The end of a stream: the chunk that grows, how much of it is committed, and who waits for more; see plain/stream.py.
+# The end of a stream: the chunk that grows, how much of it is committed, and which readers wait for more; see
+# plain/stream.py.
 
 @cython.final
 cdef class StreamEnd:
@@ -6,12 +7,12 @@ cdef class StreamEnd:
     cdef int64_t chunk_bytes
     cdef int64_t chunk_age_ms
     cdef int64_t committed_end
-    cdef Chain idle  # readers that have got all there is
+    cdef Chain idle  # readers that have read everything committed
     cdef bint is_unsealed  # messages came in this batch
 
 
 cdef bint queue_becomes_stream(Queue queue, bint stream, int64_t chunk_bytes, int64_t chunk_age_ms) except -1:
-    # Whether it is one; then nothing else of its configuration counts.
+    # Whether the queue is a stream; then nothing else of its configuration applies.
     if queue.next_sequence == 1 and queue.members is None:
         if stream and not queue.logged:
             raise ValueError("a stream is logged")
@@ -51,7 +52,7 @@ cdef inline int stream_insert(Queue queue, Message message, int64_t now_ms) exce
 
 
 cdef int stream_restore(Queue queue, Message message, uint64_t sequence, int64_t now_ms) except -1:
-    # Takes the message at its old place, unless it is there.
+    # Takes the message at its old place, unless it is there already.
     if sequence >= queue.next_sequence:
         stream_append(queue, message, sequence, now_ms)
         stream_commit(queue.stream, <int64_t>sequence)
@@ -96,7 +97,7 @@ cdef int stream_reinstate(Queue queue, uint64_t next_sequence, bytes open_rows) 
 # --- out
 
 cdef void stream_commit(StreamEnd stream, int64_t end) noexcept:
-    # What is before this offset may be read.
+    # Messages before this offset may be read.
     if end > stream.committed_end:
         stream.committed_end = end
     while stream.idle.first != NULL:
@@ -104,7 +105,7 @@ cdef void stream_commit(StreamEnd stream, int64_t end) noexcept:
 
 
 cdef int stream_run(Queue queue, int64_t now_ms) except -1:
-    # Readers get what they may have, some messages each in turn.
+    # Delivers to readers what they may get, a few messages each in turn.
     cdef PyObject* consumer
     while True:
         consumer = rotation_next(queue.rotation)

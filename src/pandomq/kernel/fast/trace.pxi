@@ -1,4 +1,4 @@
-# What happens to messages of traced queues, gathered row by row until somebody takes it in columns; see plain/trace.py.
+# Events of messages of traced queues, collected row by row until the caller takes them in columns; see plain/trace.py.
 
 cdef enum:
     KIND_PUBLISHED = 1
@@ -42,7 +42,7 @@ cdef class Trace:
     cdef TraceRow* rows
     cdef size_t used
     cdef size_t capacity
-    # Places in the tables; 0 stands for none. Those of the last row are remembered: the next often has the same.
+    # Places in the tables; 0 stands for none. The places of the last row are cached: the next row often has the same.
     cdef dict queues
     cdef dict routings
     cdef dict consumers
@@ -157,7 +157,7 @@ cdef int trace_unroutable(Trace trace, Message message) except -1:
 
 
 cdef int trace_refused(Queue queue, Message message) except -1:
-    # It has no sequence, and is known by how many were published.
+    # It has no sequence, and is identified by the number of publishes before it.
     if queue_samples(queue, queue.engine.published):
         trace_add(queue.gathered_by, KIND_REFUSED, REASON_MAXLEN, queue, message.routing, NULL, 0, message.body_size, 0,
                   UNKNOWN)
@@ -170,7 +170,7 @@ cdef int trace_delivered(Queue queue, Entry* entry, PyObject* consumer) except -
 
 
 cdef int trace_read(Consumer consumer, Chunk chunk, uint32_t position) except -1:
-    # Of a stream.
+    # Read from a stream.
     cdef Trace trace = consumer.queue.gathered_by
     cdef uint64_t sequence = <uint64_t>chunk.number(CHUNK_OFFSETS, position) + 1
     cdef size_t exchange_size, key_size, body_size
@@ -189,7 +189,7 @@ cdef int trace_read(Consumer consumer, Chunk chunk, uint32_t position) except -1
 
 
 cdef int trace_settled(Unacked* unacked, int method_id, bint requeue) except -1:
-    # What dies of a rejection is traced as dead; a stream keeps what it has.
+    # A rejection that kills a message is traced as a death; a stream keeps its messages.
     cdef Queue queue = <Queue>unacked.queue
     cdef int64_t held_us = max(0, queue.engine.time_us - unacked.delivered_ms * 1000)
     if queue.deleted:
@@ -211,7 +211,7 @@ cdef int trace_died(Queue queue, Entry* entry, int reason, bint is_letter) excep
 
 
 cdef int trace_confirmed(Channel channel, uint64_t first, uint64_t last, bint confirmed) except -1:
-    # The publisher was told about these numbers.
+    # The publisher was sent the result for these numbers.
     cdef Queue queue
     cdef Trace trace
     cdef uint64_t number

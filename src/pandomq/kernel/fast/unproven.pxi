@@ -17,7 +17,7 @@ cdef struct Unproven:
 
 cdef enum:
     UNPROVEN_CAPACITY_MIN = 16
-    UNPROVEN_CAPACITY_EMPTY = 2048  # an empty one keeps so many slots at most
+    UNPROVEN_CAPACITY_EMPTY = 2048  # an empty one keeps at most this many slots
     ROW_SIZE = 25
     SETTLE_HEAD_SIZE = 16  # of the payload, before the rows
 
@@ -68,7 +68,7 @@ cdef void unproven_clear(Unproven* unproven, size_t capacity_kept) noexcept:
 
 
 cdef int unproven_write(Unproven* unproven, Session uplink, uint16_t number, size_t count) except -1:
-    # The last so many.
+    # Writes the last `count` rows.
     cdef size_t at = unproven.used - count
     cdef size_t rows, size
     cdef octet* p

@@ -1,7 +1,7 @@
-# What a channel was given and has not settled: a circular array in order of the delivery tags.
+# Unsettled deliveries of a channel: a circular array in order of the delivery tags.
 #
-# A settled delivery in the middle becomes a hole (queue is NULL); the first slot never is one. Tags follow each other
-# mostly without a gap, so a tag's place is known from the first one; else it is searched for.
+# A settled delivery in the middle becomes a hole (queue is NULL); the first slot never is one. Tags mostly follow each
+# other without a gap, so a tag's place is computed from the first one; otherwise it is searched for.
 
 cdef struct Unacked:
     uint64_t tag
@@ -21,7 +21,7 @@ cdef struct Window:
 
 cdef enum:
     WINDOW_CAPACITY_MIN = 4
-    WINDOW_CAPACITY_KEPT = 8  # an empty window keeps so many slots at most
+    WINDOW_CAPACITY_KEPT = 8  # an empty window keeps at most this many slots
     WINDOW_HOLES_MIN = 32
 
 
@@ -110,7 +110,7 @@ cdef inline void window_trim(Window* window) noexcept:
 
 
 cdef inline int window_compact(Window* window) except -1:
-    # Positions change by this.
+    # This changes positions.
     if window.holes >= WINDOW_HOLES_MIN and window.holes * 2 > window.used:
         window_resize(window, window.mask + 1)
     return 0

@@ -1,1 +1,1 @@
-"""The readable twin of the kernel, one noun a file; `pandomq.kernel._plain` names what it offers."""
+"""The readable twin of the kernel, one noun a file; `pandomq.kernel._plain` lists its public names."""

@@ -1,7 +1,7 @@
 """Methods with content that another broker sends: basic.deliver, basic.return, basic.get-ok.
 
-A basic.deliver may go on after its arguments: with sequence and term of the message in the root's queue, so that it can
-be settled at another root, too. So may a basic.get-ok; what is there (the queue's id before them) is for the caller.
+A basic.deliver may have more fields after its arguments: sequence and term of the message in the root's queue, so that
+it can be settled at another root, too. A basic.get-ok may have them, too, after the queue's id; the caller reads those.
 """
 
 import struct
@@ -20,7 +20,7 @@ GOT_PLACE_BYTES: Final = 24
 
 
 class Arrival(NamedTuple):
-    """The method of a content. Of basic.return only payload and routing mean something."""
+    """The method of a content. For basic.return only payload and routing have a meaning."""
 
     method_id: int
     payload: bytes
@@ -29,11 +29,11 @@ class Arrival(NamedTuple):
     delivery_tag: int = 0
     redelivered: bool = False
     place: tuple[int, int] = (0, 0)
-    """Sequence and term in the root's queue, if it says so."""
+    """Sequence and term in the root's queue, if the delivery has them."""
 
     @property
     def size(self) -> int:
-        """What is kept of it while its content comes."""
+        """Bytes kept of it until its content is complete."""
         return len(self.payload) if self.method_id != DELIVER else len(self.consumer_tag)
 
 
@@ -61,7 +61,7 @@ def read_arrival(method_id: int, payload: bytes) -> Arrival | None:
 
 
 def _arrival(method_id: int, payload: bytes, start: int, rest: tuple[int, ...]) -> Arrival | None:
-    """The routing begins at `start`; behind it there are so many octets."""
+    """The routing begins at `start`; the possible numbers of octets after it are `rest`."""
     key = _after_short_string(payload, start)
     stop = _after_short_string(payload, key)
     if len(payload) - stop not in rest:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.consumer import Consumer
     from pandomq.kernel.plain.message import Message
     from pandomq.kernel.plain.queue import Queue
-    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.ring import RingEntry
     from pandomq.kernel.plain.session import Session
     from pandomq.kernel.plain.trace import TracedPublish
 
@@ -65,7 +65,7 @@ class Channel:
     # --- publishes
 
     def count_publish(self, message: "Message") -> bool:
-        """Whether it is one of those that were sent before."""
+        """True if it is one of the publishes that were sent before."""
         if self.mode != CONFIRM:
             return False
         self.confirms.published += 1
@@ -98,8 +98,7 @@ class Channel:
             self.touch()
 
     def bar(self) -> None:
-        """An ack, or a reply that waits: whatever is published from now on is confirmed after this batch is
-        committed."""
+        """An ack, or a reply that waits: later publishes are confirmed after this batch is committed."""
         self.confirms.depend_on_batch(self.confirms.published + 1)
         if self.session.engine.replicated:
             self.confirms.early.bar(self.confirms.published)
@@ -131,7 +130,11 @@ class Channel:
     def settle_again(self) -> None:
         self.mirrors.settle_again()
 
+    def come_back(self, message: "Message") -> None:
+        self.kept.come_back(message)
+
     def resend(self) -> None:
+        self.kept.returned = 0
         for message, flags in self.kept.messages():
             relay.write(self, message, flags)
 
@@ -144,7 +147,7 @@ class Channel:
 
     @property
     def is_shut(self) -> bool:
-        """Nothing is delivered on it."""
+        """Nothing is delivered on the channel."""
         return self.is_held or not self.open
 
     def next_tag(self) -> int:
@@ -152,7 +155,9 @@ class Channel:
         window.last_tag += 1
         return window.last_tag
 
-    def keep_unacked(self, tag: int, queue: "Queue", entry: "Entry", consumer: "Consumer | None", now_ms: int) -> None:
+    def keep_unacked(
+        self, tag: int, queue: "Queue", entry: "RingEntry", consumer: "Consumer | None", now_ms: int
+    ) -> None:
         queue.unacked_count += 1
         self.window.add(tag, Unacked(queue, entry, consumer, now_ms))
 
@@ -216,11 +221,9 @@ class Channel:
         if not other.window.outstanding(tag, False):
             return False
         engine = self.session.engine
-        queue, entry, consumer, _ = other.window.void(tag, engine.nowhere)
+        queue, entry, _, _ = other.window.void(tag, engine.nowhere)
         engine.nowhere.unacked_count += 1
         engine.hold(entry.message)
-        if consumer is not None:
-            consumer.settled()
         if method_id == ACK:
             engine.acked += 1
             queue.acknowledge(entry)
@@ -237,7 +240,7 @@ class Channel:
         return unacked
 
     def _trace_settled(self, unacked: Unacked, method_id: int, requeue: bool) -> None:
-        """What dies of a rejection is traced as dead; a stream keeps what it has."""
+        """A rejection that kills a message is traced as a death; a stream keeps its messages."""
         queue = unacked.queue
         if queue.trace is None or queue.deleted:
             return
@@ -258,13 +261,13 @@ class Channel:
                 unacked.queue.requeue(unacked.entry)
 
     def _settle_read(self, queue: "Queue", method_id: int) -> None:
-        """It has its credit back already, and that is all: a stream keeps its messages."""
+        """The credit has been returned already, and nothing else is to do: a stream keeps its messages."""
         queue.unacked_count -= 1
         if method_id == ACK:
             self.session.engine.acked += 1
             queue.acked += 1
 
-    def _settle_mirrored(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
+    def _settle_mirrored(self, queue: "Queue", entry: "RingEntry", method_id: int, requeue: bool) -> None:
         self.mirrors.settled(queue, entry, method_id, requeue)
         queue.unacked_count -= 1
         if method_id == ACK:
@@ -307,6 +310,15 @@ class Channel:
         self.credit_used -= 1
         self.wake_later()
 
+    def owe(self, consumer: "Consumer | None", count: int) -> None:
+        self.credit_used += count
+        if consumer is not None:
+            consumer.unacked_count += count
+            if count < 0:
+                consumer.wake_if_idle()
+        if count < 0:
+            self.wake_later()
+
     def hold(self) -> None:
         self.is_held = True
         self.bar()
@@ -315,13 +327,16 @@ class Channel:
         self.is_held = False
         self.wake_later()
 
+    def hold_confirms(self, number: int) -> None:
+        self.confirms.hold(number)
+
     def wake_later(self) -> None:
         if self.resting.first is not None and not self.is_waking:
             self.is_waking = True
             self.session.engine.waking_channels.append(self)
 
     def wake(self) -> bool:
-        """Wakes as many as there is credit for. True if more of them should wake in case these do not use it up."""
+        """Wakes as many consumers as there is credit for. True if more should wake in case these do not use it up."""
         if self.is_shut:
             return False
         unlimited = self.prefetch_max == 0
@@ -349,7 +364,6 @@ class Channel:
 
     def check(self) -> None:
         assert self.credit_used >= sum(consumer.unacked_count for consumer in self.subscriptions)
-        assert self.credit_used <= len(self.window)
         self.window.check()
         self.confirms.check()
         self.kept.check()

@@ -7,7 +7,7 @@ from pandomq.chunk_form import (
     COLUMN_BYTES_MAX,
     COLUMNS,
     HEAD_BYTES,
-    Row,
+    MessageRow,
     aligned,
     decode_rows,
     encode,
@@ -20,7 +20,7 @@ class Chunk:
     """See the contract."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self._rows: list[MessageRow] = []
         self._sealed: bytes | None = None
         self._sizes = [0, 0, 0, 0]
 
@@ -52,7 +52,7 @@ class Chunk:
 
     @property
     def content_bytes(self) -> int:
-        """What decides whether it is full."""
+        """Decides whether the chunk is full."""
         return sum(self._sizes) + CHUNK_ROW_BYTES * self.count
 
     @property
@@ -69,9 +69,9 @@ class Chunk:
         if self._rows and (offset <= self.last_offset or time_us < self.last_time_us):
             raise ValueError("offsets must rise, and times not fall")
         exchange, routing_key = names_of(message.routing)
-        self.add_row(Row(offset, time_us, exchange, routing_key, message.header, message.body))
+        self.add_row(MessageRow(offset, time_us, exchange, routing_key, message.header, message.body))
 
-    def add_row(self, row: Row) -> None:
+    def add_row(self, row: MessageRow) -> None:
         sizes = [size + len(value) for size, value in zip(self._sizes, row[2:], strict=True)]
         if max(sizes) > COLUMN_BYTES_MAX:
             raise OverflowError("the chunk is full")

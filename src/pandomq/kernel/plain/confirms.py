@@ -1,12 +1,12 @@
 """When the publishes of a channel in confirm mode are confirmed.
 
-Publishes are numbered. Those of a batch fall into two parts: up to the first one that was logged they depend on nothing
-in the batch, from it on they wait for the batch's log entry. The same holds after an ack was logged, since a confirm
-that follows proves it, and after a reply that waits, since what is said on a channel keeps its order. So each batch
-adds at most two steps (number, index): confirm up to this number once this index is committed. Steps go out in order.
-A publish that entered an outlet also waits until what its batch put there has come out at the other end: so a step has
-the number of a batch, too.
-What need not be committed may overtake them (early.py), but `multiple` never covers a number that still waits.
+Publishes are numbered. The publishes of a batch fall into two parts: those before the first logged one depend on
+nothing in the batch; the others wait for the batch's log entry. The same holds after an ack was logged, since a later
+confirm proves the ack, and after a reply that waits, since everything that is sent on a channel keeps its order. So
+each batch adds at most two steps (number, index): confirm up to this number once this index is committed. Steps go out
+in order. A publish that entered an outlet also waits until everything that its batch put there has come out at the
+other end: so a step has the number of a batch, too. Publishes that need no commit may overtake the steps (early.py),
+but `multiple` never covers a number that still waits.
 """
 
 import struct
@@ -30,6 +30,7 @@ class Confirms:
         "_awaits_receipt",
         "_channel",
         "_depends_from",
+        "_held_from",
         "_refused",
         "_steps",
         "early",
@@ -47,14 +48,15 @@ class Confirms:
         self.settled = 0
         self.last_index = 0  # the latest entry that holds something of this channel
         self.last_batch = 0  # the latest batch in which it had something for outlets
-        self._awaits_receipt = False  # this batch is one
+        self._awaits_receipt = False  # this batch has publishes that await receipt
         self._depends_from = 0  # the first number that waits for this batch's entry; 0 if none does
+        self._held_from = 0  # numbers from this one on wait for the next call of `hold`; 0 if none does
         self._refused: deque[int] = deque()
         self._steps: deque[tuple[int, int, int]] = deque()
         self.early = Early()
 
     def begin_after(self, number: int) -> None:
-        """The next publish has the number after this one."""
+        """Sets the number of the last publish; the next one follows it."""
         if self.settled != self.published:
             raise ValueError("there are publishes that were not confirmed")
         self.published = self.planned = self.settled = number
@@ -63,6 +65,10 @@ class Confirms:
         """Publishes from this number on wait for the batch's entry."""
         if not self._depends_from:
             self._depends_from = number
+
+    def hold(self, number: int) -> None:
+        self._held_from = number
+        self.committed(self._channel.session.engine.commit_index)
 
     def await_receipt(self) -> None:
         """The last publish so far is in an outlet."""
@@ -78,7 +84,7 @@ class Confirms:
                 self.early.needs_commit(self.published)
 
     def sealed(self, index: int) -> None:
-        """The batch ended; this is its entry's index, or the last one before it if it has none."""
+        """The batch ended; `index` is its entry's index, or the last one before it if it has none."""
         engine = self._channel.session.engine
         planned = self.planned
         free = self._depends_from - 1 if self._depends_from else self.published
@@ -93,7 +99,8 @@ class Confirms:
             self._plan(self.published)
         if engine.replicated:
             after = max(planned, self.settled)
-            if self.early.sealed(after, self.published, index, engine.commit_index):
+            held = 0 < self._held_from <= planned + 1
+            if self.early.sealed(after, self.published, index, engine.commit_index, held=held):
                 engine.await_receipt(index, self._channel)
 
     def _depend_on(self, index: int) -> None:
@@ -109,7 +116,12 @@ class Confirms:
             return
         self.planned = number
         engine, wanted = self._channel.session.engine, (self.last_index, self.last_batch)
-        if not self._steps and wanted[0] <= engine.commit_index and wanted[1] <= engine.outlets_batch:
+        if (
+            not self._steps
+            and not self._is_held(number)
+            and wanted[0] <= engine.commit_index
+            and wanted[1] <= engine.outlets_batch
+        ):
             self._settle(number)
             return
         if self._steps and self._steps[-1][1:] == wanted:
@@ -119,9 +131,15 @@ class Confirms:
     def committed(self, index: int) -> None:
         number, batch = 0, self._channel.session.engine.outlets_batch
         while self._steps and self._steps[0][1] <= index and self._steps[0][2] <= batch:
+            if self._is_held(self._steps[0][0]):
+                number = self._held_from - 1
+                break
             number = self._steps.popleft()[0]
-        if number:
+        if number > self.settled:
             self._settle(number)
+
+    def _is_held(self, number: int) -> bool:
+        return 0 < self._held_from <= number
 
     def received(self, index: int) -> None:
         """Enough brokers have the entries up to this one in memory."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.chain import Chain
     from pandomq.kernel.plain.channel import Channel
     from pandomq.kernel.plain.queue import Queue
-    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.ring import RingEntry
     from pandomq.kernel.plain.rotation import Turn
 
 
@@ -64,7 +64,7 @@ class Consumer:
         self.labelled = False
         self.identified = False
         self.registered = True
-        self.served = False  # it got something since it was last woken
+        self.served = False  # it got a message since it was last woken
         self.deliver_start = deliver_start(tag)
         self.chain: Chain | None = None
         self.before: Consumer | None = None
@@ -89,12 +89,13 @@ class Consumer:
         )
 
     def rest(self) -> None:
-        """Goes where its obstacle's end will wake it."""
+        """Moves to the chain that the end of its obstacle wakes."""
         channel = self.channel
         if channel.is_shut:
             channel.resting.append(self)
         elif channel.session.is_full:
-            # Those that got nothing come first next time: else the same one could fill the session again and again.
+            # Consumers that got nothing come first next time: otherwise the same one could fill the session again and
+            # again.
             (channel.session.served if self.served else channel.session.starved).append(self)
         elif 0 < self.prefetch_max <= self.unacked_count:
             return
@@ -102,7 +103,7 @@ class Consumer:
             channel.resting.append(self)
 
     def wake(self) -> None:
-        """Waits for its turn again, unless it does so already or must not."""
+        """Waits for its turn again, unless it already waits or must not."""
         if self.chain is self.turn or not self.registered or not self.active:
             return
         if self.chain is not None:
@@ -114,8 +115,8 @@ class Consumer:
         else:
             self.queue.activate_if_ready()
 
-    def deliver(self, entry: "Entry", now_ms: int) -> None:
-        """Writes the delivery; the entry has just left the ready ones."""
+    def deliver(self, entry: "RingEntry", now_ms: int) -> None:
+        """Writes the delivery; the entry has just left the ready messages."""
         queue, channel = self.queue, self.channel
         self.served = True
         self.delivered += 1
@@ -139,6 +140,10 @@ class Consumer:
         """One of its messages is no longer unacked."""
         self.unacked_count -= 1
         self.channel.give_credit()
+        self.wake_if_idle()
+
+    def wake_if_idle(self) -> None:
+        """To be called when the consumer may have credit again."""
         if self.chain is None and (self.prefetch_max == 0 or self.unacked_count < self.prefetch_max):
             self.wake()
 
@@ -172,5 +177,4 @@ class Consumer:
 
     def check(self) -> None:
         assert self.unacked_count >= 0
-        assert self.prefetch_max == 0 or self.unacked_count <= self.prefetch_max
         assert self.registered or self.chain is None

@@ -1,13 +1,13 @@
 """Joins the frames of contents: publish method, header, bodies, per channel, since channels interleave.
 
-A content is kept until it is complete; then it becomes a message in a run, and nothing of it stays.
+A content is kept until it is complete; then it becomes a message in a run, and the parser keeps nothing of it.
 """
 
 import struct
 from typing import Final, NamedTuple
 
 from pandomq.kernel import faults
-from pandomq.kernel.constants import BASIC, BODY, DELIVER, FRAME_END, HEADER, OVERSIZED, PUBLISH
+from pandomq.kernel.constants import BASIC, BODY, DELIVER, FRAME_END, HEADER, OVERSIZED, PUBLISH, PUBLISH_BITS
 from pandomq.kernel.faults import Content, Frame, ScanFault
 from pandomq.kernel.plain.arrivals import Arrival, read_arrival
 from pandomq.kernel.plain.fields import MALFORMED, PROPERTIES_OFFSET, Traits, traits_of
@@ -35,7 +35,7 @@ class Broken(Exception):
 
 
 class Incoming:
-    """Collects what comes; `missing` octets of the body are still to come once there is a header."""
+    """Collects a content; `missing` octets of the body are still to come once there is a header."""
 
     __slots__ = ("arrival", "flags", "header", "missing", "parts", "routing", "skipped", "traits")
 
@@ -47,7 +47,7 @@ class Incoming:
         self.traits = MALFORMED
         self.parts: list[bytes] = []
         self.missing = 0
-        self.skipped = False  # too large: already reported, its body is thrown away
+        self.skipped = False  # too large: already reported, its body is discarded
 
     def message(self, body: bytes, body_size: int) -> Message:
         assert self.header is not None
@@ -60,7 +60,7 @@ class Incoming:
 
 
 class Whole(NamedTuple):
-    """A publish whose frames followed each other."""
+    """A publish whose frames were adjacent."""
 
     start: bytes
     """All frames up to the body itself."""
@@ -92,21 +92,21 @@ class Contents:
 
     @property
     def size_max(self) -> int:
-        # RabbitMQ forgives clients that forget the eight octets around the payload.
+        # RabbitMQ tolerates clients that omit the eight octets around the payload.
         return self.frame_max or FRAME_SIZE_MAX
 
     def check_no_content(self, number: int) -> None:
-        """A method must not come in the middle of a content."""
+        """Raises if a content is incomplete: a method must not arrive in the middle of a content."""
         content = self._contents.get(number)
         if content is not None and content.skipped:
-            # Who was told that its body is too large need not send the rest of it.
+            # A client that was told that its body is too large need not send the rest of it.
             del self._contents[number]
         elif content is not None:
             raise Broken(faults.expected_header() if content.header is None else faults.expected_body())
 
     def whole_publish(self, number: int, data: bytes, start: int, stop: int) -> int:
-        # A publish whose frames follow each other in this read, as nearly all do. Where it ends; 0 if anything about
-        # it is out of the ordinary: then its frames are looked at one by one.
+        # A publish whose frames are adjacent in this read, as nearly all are. Returns its end; 0 if anything about it
+        # is unusual: then its frames are read one by one.
         header_start = stop + FRAME_OVERHEAD
         if not data.startswith(PUBLISH_START, start) or len(data) < header_start + PROPERTIES_OFFSET + 1:
             return 0
@@ -131,14 +131,20 @@ class Contents:
         routing = self._shared_routing(data[start + ROUTING_OFFSET : stop - 1])
         header = self._shared_header(data[header_start:header_stop])
         whole = Whole(
-            data[start - 7 : body_start], number, routing, header, self._last_traits, body_size, data[stop - 1] & 3
+            data[start - 7 : body_start],
+            number,
+            routing,
+            header,
+            self._last_traits,
+            body_size,
+            data[stop - 1] & PUBLISH_BITS,
         )
         self._last_whole = whole
         self._emit(number, whole.message(data[body_start:body_stop]), whole.flags)
         return body_stop + 1
 
     def repeated_publish(self, data: bytes, offset: int) -> int:
-        # A publish that is equal to the last whole one up to its body, as most are; else 0. Where it ends.
+        # A publish that is equal to the last adjacent one up to its body, as most are; else 0. Returns its end.
         whole = self._last_whole
         if whole is None or self._contents or not data.startswith(whole.start, offset):
             return 0
@@ -155,7 +161,7 @@ class Contents:
         if number == 0:
             raise Broken(faults.method_on_channel_0(BASIC, PUBLISH))
         routing = self._shared_routing(data[start + ROUTING_OFFSET : stop - 1])
-        self._contents[number] = Incoming(routing, data[stop - 1] & 3, None)
+        self._contents[number] = Incoming(routing, data[stop - 1] & PUBLISH_BITS, None)
 
     def arrive(self, number: int, method_id: int, data: bytes, start: int, stop: int) -> None:
         arrival = read_arrival(method_id, data[start:stop])
@@ -198,7 +204,7 @@ class Contents:
         return self._last_routing
 
     def _shared_header(self, header: bytes) -> bytes:
-        # Messages of one publisher mostly have equal headers; those are kept and read once. Sets _last_traits.
+        # Messages of one publisher mostly have equal headers; these are kept and parsed once. Sets _last_traits.
         if header != self._last_header:
             self._last_header = header
             self._last_traits = traits_of(header)
@@ -236,7 +242,7 @@ class Contents:
             message.number, message.producer = arrival.place
             run.items.append((number, arrival.consumer_tag, arrival.delivery_tag, arrival.redelivered, message))
         else:
-            # To the type checker a message is the contract's.
+            # The type checker knows only the contract's Message.
             self.outputs.append(Content(number, arrival.payload, message))  # type: ignore[arg-type]
 
     def _emit(self, number: int, message: Message, flags: int) -> None:

@@ -1,10 +1,10 @@
-"""Which publishes of a channel are confirmed before those ahead of them in its line of confirms.
+"""Which publishes of a channel are confirmed before earlier ones.
 
-Where the log is kept by several brokers, a publish need not wait for the commit unless some part of it must be on their
-disks: enough of them have to have *received* its entry. So in each batch the numbers that need no commit form ranges,
-which wait for receipt. They are in the line, too (confirms.py), so that a commit covers what it can.
+If several brokers keep the log, a publish need not wait for the commit unless some part of it must be on their disks:
+it is enough that enough of them have *received* its entry. So in each batch the numbers that need no commit form
+ranges, which wait for receipt. They also are in the steps of confirms.py, so that a commit covers those that are left.
 
-An ack, or a reply that waits, bars the way: what is confirmed after it proves it, and so waits for its commit.
+An ack, or a reply that waits, is a barrier: a later confirm proves it, and so waits for its commit.
 """
 
 from collections import deque
@@ -19,17 +19,17 @@ class Range(NamedTuple):
 
 
 class Early:
-    """All of it is empty while one broker keeps the log alone."""
+    """Always empty while one broker keeps the log alone."""
 
     __slots__ = ("_ahead", "_barred", "_barrier_index", "_classified", "_unsealed", "_waiting")
 
     def __init__(self) -> None:
         self._classified = 0  # numbers of this batch up to this one are in ranges, or need the commit
-        self._barred = False  # those that follow in this batch need it
-        self._barrier_index = 0  # and so do those of later batches, until this index is committed
+        self._barred = False  # the following publishes of this batch need it
+        self._barrier_index = 0  # publishes of later batches need it, too, until this index is committed
         self._unsealed: list[tuple[int, int]] = []
         self._waiting: deque[Range] = deque()
-        self._ahead: list[tuple[int, int]] = []  # confirmed, while one before them is not; in order
+        self._ahead: list[tuple[int, int]] = []  # confirmed, while an earlier one is not; in order
 
     @property
     def ahead_count(self) -> int:
@@ -41,7 +41,7 @@ class Early:
     # --- a batch
 
     def needs_commit(self, number: int) -> None:
-        """The last one so far."""
+        """The last publish so far needs the commit."""
         if self._unsealed and self._unsealed[-1][1] == number:
             first, _ = self._unsealed.pop()
             if first < number:
@@ -59,11 +59,12 @@ class Early:
                 self._unsealed.append((self._classified + 1, number))
             self._classified = number
 
-    def sealed(self, after: int, published: int, index: int, commit_index: int) -> bool:
-        """The batch's numbers that are not settled are those after `after`; True if some wait for the receipt."""
+    def sealed(self, after: int, published: int, index: int, commit_index: int, *, held: bool) -> bool:
+        """The batch's numbers that are not settled are those after `after`; True if some wait for the receipt. `held`:
+        none of them may go out yet."""
         self._classify(published)
         count = len(self._waiting)
-        if self._barrier_index <= commit_index:
+        if self._barrier_index <= commit_index and not held:
             self._waiting += [
                 Range(max(first, after + 1), last, index) for first, last in self._unsealed if last > after
             ]
@@ -76,7 +77,7 @@ class Early:
     # --- confirms
 
     def received(self, index: int) -> Range | None:
-        """The next range that may go out."""
+        """Returns the next range that may go out."""
         return self._waiting.popleft() if self._waiting and self._waiting[0].entry_index <= index else None
 
     def went_ahead(self, first: int, last: int) -> None:
@@ -85,7 +86,7 @@ class Early:
         self._ahead.append((first, last))
 
     def left_of(self, after: int, number: int) -> tuple[int, int]:
-        """How many of the numbers after `after`, up to `number`, are not confirmed, and the last of them."""
+        """Number of publishes after `after`, up to `number`, that are not confirmed, and the last of them."""
         if not self._ahead:
             return number - after, number
         count = last = 0
@@ -98,7 +99,7 @@ class Early:
         return count, last
 
     def settled(self, number: int) -> int:
-        """Numbers up to this one are; says up to which they really are."""
+        """Numbers up to this one are confirmed; returns the number up to which all are."""
         while self._ahead and self._ahead[0][0] <= number + 1:
             number = max(number, self._ahead.pop(0)[1])
         return number

@@ -37,7 +37,7 @@ class Engine(EnginePaging):
         self.publishing: Channel | None = None  # of a traced session, while its message goes to queues
         self.sealed_index = 0
         self.batch = 1
-        self.outlets_batch = 0  # what batches up to this one put into outlets has come out of them
+        self.outlets_batch = 0  # everything that batches up to this one put into outlets has come out
         self.has_outlets = False
         self.dead: list[tuple[QueueExits, Message, int, int]] = []
         self.returned: list[tuple[Channel, Message, int]] = []
@@ -47,6 +47,7 @@ class Engine(EnginePaging):
         self.wanted_chunks: list[Consumer] = []
         self.held_bytes = 0
         self.held_messages = 0
+        self.moves = 0  # counts changes of who holds messages, and consumers that came and went
         self.published = 0
         self.unroutable = 0
         self.delivered = 0
@@ -59,21 +60,22 @@ class Engine(EnginePaging):
         self.waking_channels: list[Channel] = []
         self.touched_channels: list[Channel] = []
         self.dirty_sessions: list[Session] = []
-        # Which channel has confirms that wait for which index; indexes never fall.
+        # The channels with confirms that wait for an index; indexes never decrease.
         self.confirms_waiting: deque[tuple[int, Channel]] = deque()
-        # The same for those that wait for a batch to come out of outlets, and until the entry is received.
+        # The same for channels that wait for a batch to come out of outlets, and for the receipt of an entry.
         self.outlets_waiting: deque[tuple[int, Channel]] = deque()
         self.receipts_waiting: deque[tuple[int, Channel]] = deque()
-        # Queues that messages left unseen in this batch, and those that wait for the log to know.
+        # Queues that messages left unseen in this batch, and those that wait until the log has recorded that.
         self.unsealed_queues: list[QueueExits] = []
         self.queues_waiting: deque[tuple[int, QueueExits]] = deque()
-        # Streams to which something was added in this batch, and where they end when that is committed.
+        # Streams that got messages in this batch, and the ends up to which they are readable when an index is
+        # committed.
         self.unsealed_streams: list[QueueStream] = []
         self.streams_waiting: deque[tuple[int, QueueStream, int]] = deque()
 
     @property
     def nowhere(self) -> Queue:
-        """Where unacked messages are that were settled by place. Most engines never need it."""
+        """The places of unacked messages that were settled by place. Most engines never need it."""
         if self._nowhere is None:
             self._nowhere = Queue(self, None, 0, False)
             self._nowhere.delete()
@@ -122,7 +124,7 @@ class Engine(EnginePaging):
             if flags & MANDATORY and channel is not None:
                 self.returned.append((channel, message, flags))
                 if channel.is_held:
-                    # The return waits behind the replies, and the confirm comes after the return.
+                    # The return is sent behind the replies, and the confirm after the return.
                     channel.publish_waits()
             return True
         if self.has_outlets and channel is not None and any(queue.is_outlet for queue in queues):
@@ -133,9 +135,11 @@ class Engine(EnginePaging):
             return True
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
-        self._log_enqueue(channel, message, self._logging(message, accepting))
+        logging = self._logging(message, accepting)
+        self._log_enqueue(channel, message, logging)
+        unkept = self._unkept(message, accepting, is_logged=bool(logging))
         for queue in accepting:
-            queue.insert(message, now_ms)
+            queue.insert(unkept if queue.local else message, now_ms)
         if len(accepting) == len(present):
             return True
         if channel is not None:
@@ -144,25 +148,41 @@ class Engine(EnginePaging):
 
     def prepare(
         self, channel: Channel | None, message: Message, queues: Sequence[Queue], flags: int, now_ms: int, keep: bool
-    ) -> tuple[bool, list[tuple[Queue, int, int]]]:
+    ) -> tuple[bool, list[tuple[Queue, int, int, int]]]:
         if not queues:
             return self.enqueue(channel, message, queues, flags, now_ms), []
         present = [queue for queue in queues if not queue.deleted]
         accepting = [queue for queue in present if not queue.may_refuse or not queue.refuses(message, now_ms)]
         message.kept |= keep
         self._log_enqueue(channel, message, self._logging(message, accepting))
-        places = [(queue, queue.await_message(message, now_ms), self.term) for queue in accepting]
+        if self.replicated and any(queue.local for queue in present):
+            message.kept = False
+        places = [
+            (queue, queue.await_message(message, now_ms), self.term, queue.settings.deadline_ms(message, now_ms))
+            for queue in accepting
+        ]
         return len(accepting) == len(present), places
 
-    def admit(self, message: Message, places: Sequence[tuple[Queue, int, int]], now_ms: int) -> None:
-        for queue, sequence, term in places:
-            queue.admit(message, sequence, term, now_ms)
+    def admit(self, message: Message, places: Sequence[tuple[Queue, int, int, int]]) -> None:
+        for queue, sequence, term, deadline_ms in places:
+            queue.admit(message, sequence, term, deadline_ms)
 
     def _logging(self, message: Message, queues: list[Queue]) -> list[Queue]:
-        """Those for which it is logged: what enters a stream is so in any case."""
-        if message.kept or self.replicated:
+        """The queues for which it is logged: a message that enters a stream is always logged."""
+        if self.replicated:
+            return [queue for queue in queues if queue.logged and not queue.local]
+        if message.kept:
             return [queue for queue in queues if queue.logged]
         return [queue for queue in queues if queue.stream is not None]
+
+    def _unkept(self, message: Message, queues: list[Queue], *, is_logged: bool) -> Message:
+        """The message for local queues, which it leaves without a record. Logged queues have it themselves."""
+        if not self.replicated or not any(queue.local for queue in queues):
+            return message
+        if is_logged or message.holders:
+            return message.unkept_copy()
+        message.kept = False
+        return message
 
     def _log_enqueue(self, channel: Channel | None, message: Message, queues: list[Queue]) -> None:
         if queues:
@@ -239,14 +259,20 @@ class Engine(EnginePaging):
 
     # --- what is held
 
+    @property
+    def changes(self) -> int:
+        return self.moves + self.log.total
+
     def hold(self, message: Message) -> None:
         if not message.holders:
             self.held_messages += 1
             self.held_bytes += message.held_bytes
         message.holders += 1
+        self.moves += 1
 
     def let_go(self, message: Message) -> None:
         message.holders -= 1
+        self.moves += 1
         if not message.holders:
             self.held_messages -= 1
             self.held_bytes -= message.held_bytes

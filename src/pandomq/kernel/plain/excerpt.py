@@ -1,4 +1,4 @@
-"""What is left of a log entry without its messages."""
+"""A log entry without its messages."""
 
 from pandomq.kernel.records import ENTRY_START, VERSION, CommandRecord, decode_entry, encode_command
 

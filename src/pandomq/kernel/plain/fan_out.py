@@ -1,7 +1,7 @@
-"""What the root sends once for all private queues of this broker goes to each of them.
+"""Puts a message that the root sends once for all private queues of this broker into each of them.
 
-Publishes that may come twice, since they were sent again to another root, are labelled: by their publisher and a number
-that rises.
+Publishes that may arrive twice, since they were sent again to another root, have a label: their publisher and an
+increasing number.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +15,7 @@ LABEL_BYTES: Final = 8
 
 
 def label_of(producer: int) -> bytes:
-    """What stands in place of the consumer tag."""
+    """The bytes in place of the consumer tag."""
     return producer.to_bytes(LABEL_BYTES, "big") if producer else b""
 
 
@@ -25,9 +25,12 @@ def fan_out(
     for _, label, number, _, message in run.items:
         producer = int.from_bytes(label, "big") if len(label) == LABEL_BYTES else 0
         if producer:
-            if number <= seen.get(producer, 0):
+            last = seen.pop(producer, 0)
+            if number or last:
+                # At the end: the first entries are the producers that have not published for the longest time.
+                seen[producer] = max(number, last)
+            if number <= last:
                 continue
-            seen[producer] = number
         plan = None if message.special else routes.find(message.routing)
         if plan is None:
             engine.hooks.fan_out(owner, message)

@@ -1,7 +1,7 @@
-"""Reads just enough of a content header: the properties that decide a message's way, and single headers by name.
+"""Reads just enough of a content header: the properties that the kernel needs for routing, and single headers by name.
 
 Nothing here raises for malformed bytes; they are reported as such. Headers are walked through to their innermost
-tables, though only the outermost names count: what one client garbled must never reach the decoder of another.
+tables, though only the outermost names count: headers that one client garbled must never reach the decoder of another.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ TABLE: Final = ord("F")
 
 
 class Traits(NamedTuple):
-    """What the kernel wants to know of the properties."""
+    """The properties that the kernel uses."""
 
     persistent: bool
     priority: int
@@ -153,7 +153,7 @@ def _flags(header: bytes) -> int:
 
 
 def _milliseconds(text: bytes) -> int:
-    # -1 for whatever is not a number in plain digits, or larger than any time we count.
+    # -1 for a value that is not a number in plain digits, or is larger than any time the kernel can represent.
     if not text.isdigit():
         return -1
     value = int(text)
@@ -168,7 +168,7 @@ def _after_short_string(header: bytes, offset: int) -> int:
 
 
 def _after_long(header: bytes, offset: int, limit: int) -> int:
-    # The end of anything that begins with its length in four octets.
+    # The end of a value that begins with its length in four octets.
     if offset + 4 > limit:
         raise Malformed
     end = offset + 4 + int.from_bytes(header[offset : offset + 4], "big")

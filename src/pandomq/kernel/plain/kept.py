@@ -1,11 +1,17 @@
-"""What a channel has forwarded to the root and the root has not confirmed, kept so that it can be sent again.
+"""Publishes that a channel has forwarded to the root and that the root has not confirmed, kept so that they can be sent
+again.
 
-Confirms may come out of order, but what is sent again must follow its numbers without a gap. So a message that was
-confirmed stays until all before it are confirmed, too; when it is confirmed once more, nobody hears of it.
+Confirms may come out of order, but publishes that are sent again must follow their numbers without a gap. So a
+confirmed message stays until all before it are confirmed, too. It is sent again with CONFIRMED_BEFORE: the next root
+counts it and does nothing else with it, because queues that were bound later must not get it. If it is confirmed once
+more, that confirm is ignored. A message that the root has returned and not confirmed yet is no longer mandatory: the
+next root accepts it, or drops it, but does not return it again.
 """
 
 from collections import deque
 from typing import TYPE_CHECKING
+
+from pandomq.kernel.constants import CONFIRMED_BEFORE, MANDATORY
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
@@ -24,7 +30,7 @@ class Forwarded:
 class Kept:
     """Numbers from `first` up to `published`, without a gap."""
 
-    __slots__ = ("_confirmed_count", "_engine", "_window", "bytes", "published")
+    __slots__ = ("_confirmed_count", "_engine", "_window", "bytes", "published", "returned")
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
@@ -32,6 +38,8 @@ class Kept:
         self._confirmed_count = 0  # in the window
         self.published = 0
         self.bytes = 0
+        self.returned = 0
+        """The number of the last publish that this root has returned: it returns them in order."""
 
     def __len__(self) -> int:
         return len(self._window)
@@ -51,13 +59,15 @@ class Kept:
         self.published += 1
 
     def confirm(self, number: int, multiple: bool) -> tuple[int, int]:
-        """How many are confirmed by this that were not, and the number of the last one of them."""
+        """Returns how many publishes this confirms for the first time, and the number of the last one of them."""
         first = self.first
         count = last = 0
         for one in range(first if multiple else max(number, first), min(number, self.published) + 1):
             forwarded = self._window[one - first]
             if not forwarded.confirmed:
                 forwarded.confirmed = True
+                # A return precedes the confirm: this one can no longer come back.
+                forwarded.flags &= ~MANDATORY
                 count += 1
                 last = one
         self._confirmed_count += count
@@ -66,9 +76,23 @@ class Kept:
             self._let_go(self._window.popleft())
         return count, last
 
+    def come_back(self, message: "Message") -> None:
+        first = self.first
+        for one in range(max(first, self.returned + 1), self.published + 1):
+            forwarded = self._window[one - first]
+            # The headers differ where the root adds or removes some.
+            if (
+                forwarded.flags & MANDATORY
+                and forwarded.message.routing == message.routing
+                and forwarded.message.body == message.body
+            ):
+                forwarded.flags &= ~MANDATORY
+                self.returned = one
+                return
+
     def messages(self) -> list[tuple["Message", int]]:
         """In order, with their flags."""
-        return [(forwarded.message, forwarded.flags) for forwarded in self._window]
+        return [(one.message, one.flags | CONFIRMED_BEFORE if one.confirmed else one.flags) for one in self._window]
 
     def clear(self) -> None:
         while self._window:

@@ -1,7 +1,7 @@
 """Which message is the newest of its key, for queues that keep one message per key.
 
-A key is remembered as long as its newest message is in the queue, ready or unacked; an older one that comes back
-meanwhile is out of date.
+A key is remembered as long as its newest message is in the queue, ready or unacked; an older message that comes back in
+the meantime is out of date.
 """
 
 from pandomq.kernel.plain.message import Message
@@ -17,12 +17,12 @@ class LastValues:
         self._newest: dict[bytes, int] = {}
 
     def key_of(self, message: Message) -> bytes | None:
-        """None if the message has no such header; then it is out of date never, and makes nothing so."""
+        """None if the message has no such header; then it is never out of date, and makes no other message so."""
         return message.find_header(self._header)
 
     def arrive(self, key: bytes | None, sequence: int) -> int | None:
-        """Notes a message that enters the queue or comes back. The sequence that it makes out of date: of an older
-        message (which need not be ready), its own if a newer one is there, or None."""
+        """Notes a message that enters the queue or comes back. Returns the sequence that it makes out of date: that of
+        an older message (which need not be ready), its own if a newer one is there, or None."""
         if key is None:
             return None
         newest = self._newest.get(key)

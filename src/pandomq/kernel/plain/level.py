@@ -1,8 +1,9 @@
 """The ready messages of one queue and one priority, in memory and in pages.
 
-    head < pages[0] < pages[1] < … < tail        by sequence
+head < pages[0] < pages[1] < … < tail by sequence
 
-What is delivered next is in the head. Without pages everything is there; with them, what is new goes to the tail. A
+The next message to deliver is in the head. Without pages all messages are there; with pages, new messages go to the
+tail. A
 message that comes back to a place between the first page's first and the last page's last is a *stray*: it waits in
 memory until the page around it is loaded.
 """
@@ -13,18 +14,18 @@ from itertools import pairwise
 from pandomq.kernel.constants import NEVER_MS, PAGES_AHEAD
 from pandomq.kernel.plain import page_form
 from pandomq.kernel.plain.page import Page
-from pandomq.kernel.plain.ring import Entry, Ring
+from pandomq.kernel.plain.ring import Ring, RingEntry
 
 PAGES_KEPT = 2
-"""The head of a long queue keeps as much as this many pages: what has just been loaded does not leave at once."""
+"""The head of a long queue keeps this many pages' worth: a page that was just loaded does not leave at once."""
 SHORT_PARTS = 16
-"""A page is worth its while if it is at least this part of a full one."""
+"""A page is worthwhile if it is at least one such part of a full one."""
 OFFSET_MAX = 2**32 - 1
 """How far the sequences of one page may be apart."""
 
 
 class Level:
-    """`count` and sizes of all its messages are kept by Ready."""
+    """Ready keeps the count and sizes of all its messages."""
 
     __slots__ = ("head", "number", "pages", "strays", "tail")
 
@@ -46,13 +47,13 @@ class Level:
     def rings(self) -> tuple[Ring, Ring, Ring]:
         return self.head, self.strays, self.tail
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Those in memory."""
+    def __iter__(self) -> Iterator[RingEntry]:
+        """Iterates over the entries in memory."""
         for ring in self.rings():
             yield from ring
 
-    def all(self) -> Iterator[Entry | tuple[Page, int]]:
-        """All of them, in order; one in a page is given by its position."""
+    def all(self) -> Iterator[RingEntry | tuple[Page, int]]:
+        """All entries, in order; an entry in a page is given by its position."""
         strays = list(self.strays)
         yield from self.head
         for page in self.pages:
@@ -65,12 +66,12 @@ class Level:
 
     # --- in
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: RingEntry) -> None:
         """An entry with a higher sequence than all before it."""
         (self.tail if self.pages else self.head).append(entry)
 
-    def merge(self, entries: list[Entry]) -> None:
-        """Entries, sorted by sequence, that go to their places."""
+    def merge(self, entries: list[RingEntry]) -> None:
+        """Puts entries, sorted by sequence, into their places."""
         if not self.pages:
             self.head.merge(entries)
             return
@@ -85,23 +86,24 @@ class Level:
 
     # --- pages
 
-    def evict(self, long: bool, page_bytes: int, page_messages: int) -> list[Entry]:
-        """Takes a page's worth of messages out, if there is enough: for a queue that is long a full page, else any that
-        is worth its while. First from the tail, then from the end of the head."""
+    def evict(self, long: bool, page_bytes: int, page_messages: int) -> list[RingEntry]:
+        """Takes a page's worth of messages out, if there are enough: a full page for a long queue, otherwise any
+        worthwhile one. It takes from the tail first, then from the end of the head."""
         parts = 1 if long else 1 / SHORT_PARTS
         if _holds(self.tail, parts, page_bytes, page_messages):
             last = _last_of_page(list(self.tail), page_bytes, page_messages)
             return self.tail.pop_below(last + 1)
         if long:
             parts += PAGES_KEPT
-        # What is being loaded would come before what leaves the head now.
+        # The pages being loaded would come before the messages that leave the head now.
         if _holds(self.head, parts, page_bytes, page_messages) and not any(page.wanted for page in self.pages):
             first = _last_of_page(list(self.head)[::-1], page_bytes, page_messages)
             return self.head.pop_above(first - 1)
         return []
 
     def add_page(self, page: Page) -> None:
-        """What `evict` took, or what a snapshot knew. Raises ValueError if it is not between head and tail."""
+        """Adds a page that `evict` made, or that a snapshot named. Raises ValueError if it is not between head and
+        tail."""
         if not self.pages or page.first > self.pages[-1].last:
             at = len(self.pages)
         elif page.last < self.pages[0].first:
@@ -111,7 +113,7 @@ class Level:
         self.pages.insert(at, page)
 
     def read_ahead(self) -> list[Page]:
-        """Pages that are wanted from now on: as much as the head's share, while that is used up."""
+        """Returns the pages to request now: as many as the head's share, while that is being used up."""
         wanted = []
         ahead = len(self.head)
         for page in self.pages[:PAGES_AHEAD]:
@@ -123,9 +125,9 @@ class Level:
             ahead += page.count
         return wanted
 
-    def load(self) -> list[tuple[Page, list[Entry]]]:
-        """The first pages, as far as their bytes are there, come into the head."""
-        loaded: list[tuple[Page, list[Entry]]] = []
+    def load(self) -> list[tuple[Page, list[RingEntry]]]:
+        """Moves the first pages, as far as their bytes are there, into the head."""
+        loaded: list[tuple[Page, list[RingEntry]]] = []
         while self.pages and (data := self.pages[0].data) is not None:
             page = self.pages.pop(0)
             page.data = None
@@ -141,8 +143,8 @@ class Level:
         self.settle()
 
     def settle(self) -> None:
-        """A page is gone: strays that have no page around them any more go to the head or the tail, and without pages
-        all is head."""
+        """A page is gone: strays without a page around them go to the head or the tail; without any page all messages
+        go to the head."""
         if self.pages:
             below, above = self.strays.pop_below(self.pages[0].first), self.strays.pop_above(self.pages[-1].last)
         else:
@@ -159,8 +161,8 @@ class Level:
 
     @property
     def next_deadline_ms(self) -> int:
-        """When the first message may have to expire; it is known not before its page is loaded, and 0 means: to find
-        out, load it. Once that is under way it is NEVER_MS."""
+        """When the first message may have to expire. This is unknown until its page is loaded: 0 means that the page
+        has to be loaded to find out. While the page is being loaded it is NEVER_MS."""
         if len(self.head):
             return self.head.first.deadline_ms
         page = self.pages[0]
@@ -185,12 +187,12 @@ class Level:
 
 
 def _holds(ring: Ring, parts: float, page_bytes: int, page_messages: int) -> bool:
-    """Whether it holds so many parts of a page."""
+    """Whether the ring holds `parts` parts of a page."""
     return len(ring) > 0 and (len(ring) >= parts * page_messages or ring.held_bytes >= parts * page_bytes)
 
 
-def _last_of_page(entries: list[Entry], page_bytes: int, page_messages: int) -> int:
-    """The sequence of the last of these entries that still belongs into a page. All of a page have one term."""
+def _last_of_page(entries: list[RingEntry], page_bytes: int, page_messages: int) -> int:
+    """The sequence of the last of these entries that fits into a page. All messages of a page have one term."""
     held_bytes = 0
     for count, entry in enumerate(entries, start=1):
         if entry.term != entries[0].term or abs(entry.sequence - entries[0].sequence) > OFFSET_MAX:

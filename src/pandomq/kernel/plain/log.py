@@ -18,22 +18,25 @@ if TYPE_CHECKING:
 
 
 class LogBatch:
-    """Dequeues are collected into a range per queue, written when it ends: at a gap, a command, or the seal."""
+    """Collects dequeues into a range per queue, which is written when it ends: at a gap, a command, or the seal."""
 
-    __slots__ = ("_records", "dequeuing")
+    __slots__ = ("_records", "dequeuing", "total")
 
     def __init__(self) -> None:
         self._records: list[bytes] = []
+        self.total = 0  # records and dequeues since start
         self.dequeuing: list[QueueExits] = []  # queues with an unwritten range, in the order in which those began
 
     def enqueue(self, message: Message, queues: list["Queue"]) -> None:
         """The message is about to enter these queues, each under its next sequence."""
+        self.total += 1
         places = [(queue.queue_id, queue.next_sequence) for queue in queues]
         for first in range(0, len(places), QUEUES_PER_RECORD_MAX):
             some = places[first : first + QUEUES_PER_RECORD_MAX]
             self._records.append(encode_enqueue(some, message.routing, message.header, message.body))
 
     def dequeue(self, queue: "QueueExits", sequence: int) -> None:
+        self.total += 1
         if queue.gone_count == 0:
             self.dequeuing.append(queue)
         elif sequence == queue.gone_first + queue.gone_count:
@@ -45,6 +48,7 @@ class LogBatch:
         queue.gone_count = 1
 
     def command(self, command: bytes) -> None:
+        self.total += 1
         self._write_ranges()
         self._records.append(encode_command(command))
 

@@ -1,12 +1,12 @@
-"""A published message: the bytes a consumer gets, and what was read out of them once."""
+"""A published message: the bytes a consumer gets, and the fields that were read out of them once."""
 
 from pandomq.kernel.plain.fields import Traits, find_field, traits_of
 from pandomq.limits import SHORT_STRING_BYTES_MAX
 
 
 class Message:
-    """Immutable but for `kept`, for `holders`, which counts queues and windows that have it, for whose it is, and for
-    what is known of its past."""
+    """Immutable except for `kept`, `holders` (the number of queues and windows that hold it), its producer, and the
+    fields about its past."""
 
     __slots__ = (
         "body",
@@ -39,10 +39,10 @@ class Message:
     number: int
     suspect: bool
     traced_us: int
-    """When it was published, if a trace has seen it; else 0."""
+    """When it was published, if a trace has recorded it; else 0."""
     holders: int
     held_bytes: int
-    """What a holder keeps in memory."""
+    """Memory that a holder keeps alive."""
 
     def __init__(self, routing: bytes, header: bytes, body: bytes) -> None:
         self.routing = routing
@@ -65,12 +65,19 @@ class Message:
     def routing_key(self) -> str:
         return self.routing[2 + self.routing[0] :].decode("utf-8", "surrogateescape")
 
+    def unkept_copy(self) -> "Message":
+        copy = Message(self.routing, self.header, self.body)
+        copy.producer, copy.number = self.producer, self.number
+        copy.suspect, copy.traced_us = self.suspect, self.traced_us
+        copy.kept = False
+        return copy
+
     def find_header(self, name: bytes) -> bytes | None:
         return find_field(self.header, name)
 
 
 def make_message(routing: bytes, header: bytes, body: bytes, body_size: int, traits: Traits) -> Message:
-    """A message whose header was read before."""
+    """A message whose header was parsed before."""
     message = Message.__new__(Message)
     message.routing = routing
     message.header = header

@@ -1,14 +1,14 @@
-"""Deliveries that another broker, the root, made to a channel of this one, and what is said to it about them.
+"""Deliveries that another broker, the root, made to a channel of this broker, and their settlements to the root.
 
-They lie in mirror queues, under the root's delivery tags as sequences. When the client settles one, the root hears of
-it under that tag. Acks that follow each other are joined: an ack of the lowest tag that is not settled may become
-part of one `multiple`, since that covers nothing else. They are written when something else has to be, at the latest
+The messages are in mirror queues, under the root's delivery tags as sequences. When the client settles one, the broker
+settles it at the root under that tag. Consecutive acks are joined: an ack of the lowest unsettled tag may become part
+of one `multiple`, since that covers nothing else. Acks are written when something else has to be written, at the latest
 at the end of the run.
 
-Tags mean something on one uplink only. What came by another one before is settled by the place that the message has
-at the root, if that is known; it is the message's `number` (sequence) and `producer` (term), and the mirror's queue id.
-All settlements of such messages are kept until they are proven, see there; not in transactions, which are sent again,
-or not, as a whole.
+Tags are valid on one uplink only. Messages of an earlier uplink are settled by the place that they have at the root, if
+it is known: the message's `number` (sequence) and `producer` (term), and the mirror's queue id. All settlements of such
+messages are kept until they are proven, see unproven.py; except in transactions, which are sent again, or not, as a
+whole.
 """
 
 import struct
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.consumer import Consumer
     from pandomq.kernel.plain.engine import Engine
     from pandomq.kernel.plain.queue import Queue
-    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.ring import RingEntry
     from pandomq.kernel.plain.runs import DeliveryRun
     from pandomq.kernel.plain.session import Session
 
@@ -41,7 +41,7 @@ REQUEUE_BIT: Final = {NACK: 2, REJECT: 1}
 
 
 class Mirrors:
-    """What a channel knows of the root's deliveries."""
+    """The root's deliveries to one channel."""
 
     __slots__ = (
         "_channel",
@@ -64,11 +64,11 @@ class Mirrors:
         self._uplink: Session | None = None
         self._outstanding: set[int] = set()
         self._low = 0  # the lowest of those
-        self._lost = False  # they are too far apart to be remembered: nothing is joined any more
+        self._lost = False  # they are too far apart to be remembered: acks are no longer joined
         self._joined_tag = 0
         self._joined_count = 0
         self.unproven = Unproven()
-        self._late_count = 0  # the last so many of them are to be written by place
+        self._late_count = 0  # the last `_late_count` of them are written by place
 
     def turn_to_uplink(self) -> "Session | None":
         uplink = self._channel.session.uplink
@@ -93,7 +93,7 @@ class Mirrors:
             return
         self._outstanding.add(tag)
 
-    def settled(self, queue: "Queue", entry: "Entry", method_id: int, requeue: bool) -> None:
+    def settled(self, queue: "Queue", entry: "RingEntry", method_id: int, requeue: bool) -> None:
         uplink = self.turn_to_uplink()
         if not self._channel.open:
             return
@@ -110,7 +110,7 @@ class Mirrors:
             self.flush()
             self.write(method_id, entry.sequence, REQUEUE_BIT[method_id] if requeue else 0)
 
-    def _keep(self, queue: "Queue", entry: "Entry", method_id: int, *, late: bool) -> None:
+    def _keep(self, queue: "Queue", entry: "RingEntry", method_id: int, *, late: bool) -> None:
         if not late or self._late_count == SETTLE_ROWS_MAX:
             self._write_late()
         self.unproven.add(queue.queue_id, entry.message.number, entry.message.producer, method_id)
@@ -129,7 +129,7 @@ class Mirrors:
             self.unproven.write(uplink, self._channel.number, len(self.unproven))
 
     def _leave(self, tag: int) -> bool:
-        """Whether it was the lowest of those that were not settled."""
+        """True if it was the lowest unsettled tag."""
         if tag not in self._outstanding:
             return False
         self._outstanding.discard(tag)

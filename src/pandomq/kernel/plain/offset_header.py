@@ -1,4 +1,4 @@
-"""What a delivery from a stream says in its headers beside what was published: the message's offset."""
+"""Adds the message's offset to the headers of a delivery from a stream."""
 
 import struct
 from typing import Final
@@ -10,8 +10,8 @@ ENTRY: Final = struct.Struct(f">B{len(NAME)}scq")
 
 
 def with_offset(header: bytes, offset: int) -> bytes:
-    """The content header with this offset as the last of its headers, in place of what was there under that name. One
-    that cannot be walked through stays as it is."""
+    """The content header with this offset as the last of its headers, in place of an existing header of that name. A
+    header that cannot be walked through stays unchanged."""
     try:
         flags, place = place_of_headers(header)
         table = _without_offset(header, place) if flags & HEADERS else b""
@@ -24,7 +24,8 @@ def with_offset(header: bytes, offset: int) -> bytes:
 
 
 def _without_offset(header: bytes, place: int) -> bytes:
-    # The octets of the table, all of it looked at; if somebody put the name in twice, only the first one goes.
+    # The octets of the table; the whole table is searched. If a client put the name in twice, only the first one is
+    # removed.
     table = b""
     found = False
     for name, start, end in entries(header, place, len(header)):

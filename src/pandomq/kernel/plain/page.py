@@ -1,4 +1,5 @@
-"""What stays in memory of a page: which messages it holds, how large they are, and which of them have left the queue.
+"""The index of a page, which stays in memory: which messages the page holds, how large they are, and which of them have
+left the queue.
 
     layout    version u8, parts u8, level u8, 0 u8, message count u32, first sequence u64, first deadline u64; then, if
               parts has 1, the sequences as u32 from the first one, else they follow each other; then, if parts has 2,
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pandomq.kernel.constants import NEVER_MS
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.queue_pages import QueuePages
@@ -40,7 +41,7 @@ TERM_BYTES: Final = 8
 NO_KEY: Final = 2**32 - 1
 
 
-def layout_of(entries: Sequence[Entry], level: int) -> bytes:
+def layout_of(entries: Sequence[RingEntry], level: int) -> bytes:
     first = entries[0]
     offsets = [entry.sequence - first.sequence for entry in entries]
     sizes = [
@@ -71,14 +72,14 @@ class Page:
     def __init__(self) -> None:
         self.suspect = False
         self.wanted = False
-        self.term = 0  # that of all its messages; 0 if it is not known
-        self.data: bytes | None = None  # it is loaded, but one before it is not
+        self.term = 0  # the term of all its messages; 0 if it is unknown
+        self.data: bytes | None = None  # the page is loaded, but one before it is not
         self.keys: list[bytes | None] | None = None  # in a last-value queue
         self.count = self.size_bytes = self.kept_count = self.deadline_count = 0
         self._gone: set[int] = set()
 
     def take_layout(self, layout: bytes) -> None:
-        """Counts are those of a page from which nothing is gone. Raises ValueError if that is no layout."""
+        """The counts are those of a page from which no message is gone. Raises ValueError if that is no layout."""
         if len(layout) < START.size + 4:
             raise ValueError("the layout of a page ends too early")
         version, parts, self.level, _, self.slots, self.first, self.first_deadline_ms = START.unpack_from(layout)
@@ -117,7 +118,7 @@ class Page:
         return position in self._gone
 
     def positions(self) -> Iterator[int]:
-        """Of those that are still in the queue."""
+        """Positions of the messages that are still in the queue."""
         return (position for position in range(self.slots) if position not in self._gone)
 
     def find(self, sequence: int) -> int | None:
@@ -128,7 +129,7 @@ class Page:
         return position
 
     def find_range(self, sequence_first: int, count: int) -> list[int]:
-        """The positions of those in this range that are in the queue."""
+        """The positions of the messages in this range that are in the queue."""
         start = bisect_left(self.offsets, sequence_first - self.first)
         end = bisect_left(self.offsets, sequence_first + count - self.first)
         return [position for position in range(start, end) if position not in self._gone]
@@ -168,7 +169,7 @@ class Page:
         return self.layout, bytes((flags,)) + gone + keys + term
 
     def take_state(self, state: bytes) -> None:
-        """As index gave it. Raises ValueError if that is no state of this page."""
+        """As `index` returned it. Raises ValueError if that is no state of this page."""
         flags, at = (state[0], 1) if state else (GONE, 1)
         self.suspect = bool(flags & SUSPECT)
         if flags & GONE:

@@ -1,14 +1,14 @@
-"""The bytes of a page: what left memory, message by message.
+"""The bytes of a page, message by message.
 
     page      version u8, message count u32, first sequence u64, messages
     message   flags u8, sequence u32 (from the first one), body length u32, then what the flags say, then the body:
               2 deadline u64, 4 delivery count u32, 8 term u64, 16 routing length u32 and routing, 32 header length u32
               and header, 64 producer u64 and number u64; 1 says redelivered
 
-All numbers are little-endian. What the flags leave out is as in the message before (delivery count, producer and
+All numbers are little-endian. A field without its flag is as in the message before (delivery count, producer and
 number: 0), so that a run of similar messages costs little more than its bodies; before the first one the deadline is
 NEVER_MS and the term 0.
-Checksums are the caller's: bytes that come back damaged are not found out here, only bytes of another page.
+The caller adds checksums: this module detects bytes of another page, but not damaged bytes.
 """
 
 import struct
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.kernel.constants import NEVER_MS
 from pandomq.kernel.plain.message import Message
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.page import Page
@@ -38,7 +38,7 @@ HEADER: Final = 32
 PRODUCER: Final = 64
 
 
-def encode(entries: Sequence[Entry]) -> bytes:
+def encode(entries: Sequence[RingEntry]) -> bytes:
     first = entries[0].sequence
     parts = [START.pack(VERSION, len(entries), first)]
     term, deadline_ms, routing, header = 0, NEVER_MS, None, None
@@ -69,8 +69,8 @@ def encode(entries: Sequence[Entry]) -> bytes:
     return b"".join(parts)
 
 
-def decode(page: "Page", data: bytes) -> list[Entry]:
-    """Those that are still in the queue. Raises ValueError if these are not the bytes of the page."""
+def decode(page: "Page", data: bytes) -> list[RingEntry]:
+    """The messages that are still in the queue. Raises ValueError if these are not the bytes of the page."""
     try:
         version, count, first = START.unpack_from(data)
         if (version, count, first) != (VERSION, page.slots, page.first):
@@ -80,7 +80,7 @@ def decode(page: "Page", data: bytes) -> list[Entry]:
         raise ValueError("the bytes of the page end too early") from error
 
 
-def _decode_all(page: "Page", data: bytes) -> Iterator[Entry]:
+def _decode_all(page: "Page", data: bytes) -> Iterator[RingEntry]:
     at = START.size
     term, deadline_ms, routing, header = 0, NEVER_MS, b"", b""
     for position in range(page.slots):
@@ -110,7 +110,7 @@ def _decode_all(page: "Page", data: bytes) -> Iterator[Entry]:
         at += size
         message.producer, message.number = producer, number
         message.kept = page.is_kept(position)
-        entry = Entry(message, page.first + offset, term, deadline_ms)
+        entry = RingEntry(message, page.first + offset, term, deadline_ms)
         entry.delivery_count = delivery_count
         entry.redelivered = bool(flags & REDELIVERED) or page.suspect
         yield entry

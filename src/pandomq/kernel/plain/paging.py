@@ -1,8 +1,8 @@
-"""How much of all queues is in memory, and what leaves it when that is too much.
+"""How much of all queues is in memory, and which messages leave it when that is too much.
 
-Queues weigh themselves when they are run, once a batch. Those that have enough for a page are in one of two lists, in
-the order in which they were found to be so: first the long ones give pages in turn, and only when none is long any
-more do the short ones.
+Queues report their size when they are run, once a batch. Those that have enough for a page are in one of two lists, in
+the order in which they were found: first the long ones give up pages in turn, and the short ones only when none is long
+any more.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EnginePaging:
-    """The half of an engine that faces memory."""
+    """The part of an engine that controls memory."""
 
     def __init__(self) -> None:
         self.wanted: list[Page] = []
@@ -30,7 +30,7 @@ class EnginePaging:
         self._ranked: dict[int, OrderedDict[QueuePages, None]] = {LONG: OrderedDict(), SHORT: OrderedDict()}
 
     def rank(self, queue: "QueuePages", rank: int) -> None:
-        """Puts the queue at the end of that list."""
+        """Puts the queue at the end of the list of that rank."""
         if queue.rank in self._ranked:
             del self._ranked[queue.rank][queue]
         queue.rank = rank
@@ -48,7 +48,7 @@ class EnginePaging:
             queues.move_to_end(queue)
             evicted = queue.evict()
             if evicted is None:
-                # It has enough, but not in one place; it will be looked at again when it has been run.
+                # The queue has enough messages, but not in one place; it is checked again after its next run.
                 self.rank(queue, queue.rank - 1)
             else:
                 pages.append(evicted)

@@ -1,6 +1,6 @@
-"""A queue: messages in order of priority and sequence, and who may have them.
+"""A queue: messages in order of priority and sequence, and the consumers that read them.
 
-A message that is delivered or got is unacked; then it comes back to its place, or leaves for good (queue_exits.py).
+A delivered message is unacked; then it comes back to its place, or leaves for good (queue_exits.py).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pandomq.kernel.plain.last_values import LastValues
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.page import Page, make_page
 from pandomq.kernel.plain.queue_stream import QueueStream
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 from pandomq.kernel.plain.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ class Queue(QueueStream):
         self.owner = owner
         self.queue_id = queue_id
         self.logged = logged
-        self.mirror = False  # what is here came from the root, under its delivery tags
+        self.local = False  # while several brokers keep the log, it has no record of the messages that enter
+        self.mirror = False  # its messages come from the root, under the root's delivery tags
         self.unacked_count = 0
         self.delivered = 0
         self.redelivered = 0
         self.acked = 0
-        self._awaited_count = 0  # messages that have a place here, and come when the log has them
+        self._awaited_count = 0  # messages that have a place here, and enter once they are committed
         self._awaited_bytes = 0
 
     def configure(
@@ -59,6 +60,7 @@ class Queue(QueueStream):
         single_active: bool = False,
         withdrawable: bool = False,
         synced: bool = False,
+        local: bool = False,
         mirror: bool = False,
         outlet: bool = False,
         stream: bool = False,
@@ -74,6 +76,7 @@ class Queue(QueueStream):
         self.may_refuse = limited and overflow != DROP_HEAD
         self.may_drop = limited and overflow == DROP_HEAD
         self.synced = synced
+        self.local = local
         self.is_outlet = outlet
         self.engine.has_outlets = self.engine.has_outlets or outlet
         if self.next_sequence == 1:
@@ -99,7 +102,8 @@ class Queue(QueueStream):
     # --- in
 
     def refuses(self, message: Message, now_ms: int) -> bool:
-        """Of a queue that may refuse: whether it does. If the message is one for the dead, it is among them."""
+        """For a queue that may refuse: whether it does. A refused message goes to the dead letters if the queue has
+        them."""
         settings = self.settings
         count, size_bytes = self._awaited_count + 1, self._awaited_bytes + message.body_size
         if not settings.overflowed_by(self.ready, count, size_bytes):
@@ -119,18 +123,18 @@ class Queue(QueueStream):
             self.stream.insert(message, now_ms)
             return
         engine = self.engine
-        entry = Entry(message, self.next_sequence, engine.term, self.settings.deadline_ms(message, now_ms))
+        entry = RingEntry(message, self.next_sequence, engine.term, self.settings.deadline_ms(message, now_ms))
         self.next_sequence += 1
         self.published += 1
         engine.hold(message)
         if self.trace is not None:
             self.trace.published(self, message, entry.sequence)
         if not self.ready.count and not self.waits_for_log:
-            # Nobody waits before it: if a consumer is ready it goes at once, and needs no place among those who wait.
+            # No message waits before it: a ready consumer gets the message at once, without a place in the queue.
             consumer = self.rotation.next()
             if consumer is not None:
                 if self.last_values is not None and not consumer.no_ack:
-                    # It makes none that waits out of date; but it may come back.
+                    # It makes no waiting message out of date; but it may come back.
                     self.last_values.arrive(self.last_values.key_of(message), entry.sequence)
                 consumer.deliver(entry, now_ms)
                 return
@@ -144,8 +148,8 @@ class Queue(QueueStream):
         self.activate_if_ready()
 
     def mirror_message(self, message: Message, tag: int, era: int, redelivered: bool, now_ms: int) -> None:
-        """Takes what the root delivered. The time that it has left is the root's matter."""
-        entry = Entry(message, tag, era, NEVER_MS)
+        """Takes a message that the root delivered. The root enforces the message's TTL."""
+        entry = RingEntry(message, tag, era, NEVER_MS)
         entry.redelivered = redelivered
         self.published += 1
         self.engine.hold(message)
@@ -163,7 +167,7 @@ class Queue(QueueStream):
         if self.stream is not None:
             self.stream.restore(message, sequence, now_ms)
             return
-        entry = Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms))
+        entry = RingEntry(message, sequence, term, self.settings.deadline_ms(message, now_ms))
         message.kept |= self.logged
         self.engine.hold(message)
         if sequence >= self.next_sequence:
@@ -178,7 +182,7 @@ class Queue(QueueStream):
     def await_message(self, message: Message, now_ms: int) -> int:
         """Gives the message a sequence, under which it is admitted later."""
         if self.stream is not None:
-            # It is there, and nobody sees it before the log has it.
+            # It has a place, and is invisible until the log has it.
             self.stream.insert(message, now_ms)
             return self.next_sequence - 1
         self._awaited_count += 1
@@ -186,7 +190,7 @@ class Queue(QueueStream):
         self.next_sequence += 1
         return self.next_sequence - 1
 
-    def admit(self, message: Message, sequence: int, term: int, now_ms: int) -> None:
+    def admit(self, message: Message, sequence: int, term: int, deadline_ms: int) -> None:
         if self.stream is not None:
             return
         self._awaited_count -= 1
@@ -196,12 +200,12 @@ class Queue(QueueStream):
         self.published += 1
         if self.trace is not None:
             self.trace.published(self, message, sequence)
-        self._come_back(Entry(message, sequence, term, self.settings.deadline_ms(message, now_ms)), log=True)
+        self._come_back(RingEntry(message, sequence, term, deadline_ms), log=True)
 
     def reinstate(
         self, message: Message, sequence: int, term: int, deadline_ms: int, delivery_count: int, redelivered: bool
     ) -> None:
-        entry = Entry(message, sequence, term, deadline_ms)
+        entry = RingEntry(message, sequence, term, deadline_ms)
         entry.delivery_count = delivery_count
         entry.redelivered = redelivered
         message.kept |= self.logged
@@ -209,7 +213,7 @@ class Queue(QueueStream):
         self._come_back(entry, log=False)
         self.watch_time()
 
-    def _come_back(self, entry: Entry, log: bool) -> None:
+    def _come_back(self, entry: RingEntry, log: bool) -> None:
         self.engine.hold(entry.message)
         self.ready.give_back(entry)
         self._arrived(entry, log)
@@ -235,8 +239,8 @@ class Queue(QueueStream):
         for page in self.pages():
             page.suspect = True
 
-    def requeue(self, entry: Entry) -> None:
-        """An unacked message comes back, if it may."""
+    def requeue(self, entry: RingEntry) -> None:
+        """Puts an unacked message back, if it may come back."""
         self.unacked_count -= 1
         if self.deleted:
             self.forget(entry)
@@ -250,12 +254,12 @@ class Queue(QueueStream):
         self._arrived(entry, log=True)
         self.activate()
 
-    def _arrived(self, entry: Entry, log: bool) -> None:
+    def _arrived(self, entry: RingEntry, log: bool) -> None:
         if self.last_values is not None:
             self._supersede(self.last_values.key_of(entry.message), entry.sequence, log)
 
     def _supersede(self, key: bytes | None, sequence: int, log: bool) -> None:
-        """In a last-value queue: a message came, and what it makes out of date goes."""
+        """In a last-value queue: a message arrived, and the message that it makes out of date leaves."""
         assert self.last_values is not None
         outdated = self.last_values.arrive(key, sequence)
         if outdated is None:
@@ -276,7 +280,7 @@ class Queue(QueueStream):
     # --- out
 
     def run(self, now_ms: int) -> None:
-        """What a deliver does for one queue."""
+        """The part of a deliver for one queue."""
         if self.stream is not None:
             self.stream.run(now_ms)
             return
@@ -288,7 +292,7 @@ class Queue(QueueStream):
         self.weigh()
 
     def _hand_out(self, now_ms: int) -> None:
-        # A message whose time comes this very moment may still be delivered: that is what a TTL of 0 means.
+        # A message whose deadline is this very moment may still be delivered: that is the meaning of a TTL of 0.
         ready = self.ready
         while ready.count:
             if ready.head_missing:
@@ -330,8 +334,8 @@ class Queue(QueueStream):
         self.watch_time()
         return tag, redelivered, message, self.ready.count
 
-    def delivered_form(self, entry: Entry) -> Message:
-        """The message as its receiver sees it; counts the delivery."""
+    def delivered_form(self, entry: RingEntry) -> Message:
+        """The message in the form for its receiver; counts the delivery."""
         engine = self.engine
         engine.delivered += 1
         self.delivered += 1
@@ -343,12 +347,12 @@ class Queue(QueueStream):
             return copy
         return entry.message
 
-    def acknowledge(self, entry: Entry) -> None:
+    def acknowledge(self, entry: RingEntry) -> None:
         self.unacked_count -= 1
         self.acked += 1
         self.gone(entry)
 
-    def reject(self, entry: Entry) -> None:
+    def reject(self, entry: RingEntry) -> None:
         self.unacked_count -= 1
         self.die(entry, REJECTED)
 

@@ -1,7 +1,6 @@
-"""The consumers of a queue: registered ones in order of priority and age, and those whose turn may come.
+"""The consumers of a queue: registered ones in order of priority and age, and those that may take a turn.
 
-Of a queue with a single active consumer only one ever takes part in the rotation; another follows when it leaves,
-never before.
+In a queue with a single active consumer only one takes part in the rotation; another one follows only when it leaves.
 """
 
 from bisect import bisect_right
@@ -20,7 +19,7 @@ def _highest_first(consumer: "Consumer") -> int:
 
 
 class QueueConsumers:
-    """The half of a queue that faces its consumers."""
+    """The part of a queue that handles its consumers."""
 
     ready: "Ready"
     deleted: bool
@@ -40,6 +39,7 @@ class QueueConsumers:
         return len(self._consumers)
 
     def add_consumer(self, consumer: "Consumer") -> None:
+        self.engine.moves += 1
         at = bisect_right(self._consumers, -consumer.priority, key=_highest_first)
         self._consumers.insert(at, consumer)
         consumer.turn = self.rotation.join(consumer.priority)
@@ -48,6 +48,7 @@ class QueueConsumers:
             consumer.wake()
 
     def remove_consumer(self, consumer: "Consumer") -> None:
+        self.engine.moves += 1
         self._consumers.remove(consumer)
         self.rotation.leave(consumer.turn)
         if consumer.active and self.single_active and self._consumers:

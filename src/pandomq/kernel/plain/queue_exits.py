@@ -1,6 +1,6 @@
 """How messages leave a queue for good: acked, expired, overflowed, rejected, out of date, purged, withdrawn, dropped.
 
-Whatever leaves goes through `gone`, which logs it, or through `forget`, if the log knows it anyway.
+Each message that leaves goes through `gone`, which logs it, or through `forget`, if the log has it anyway.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from pandomq.kernel.constants import ABSENT, ACK, EXPIRED, MAXLEN, NEVER_MS, PLA
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.page import Page
 from pandomq.kernel.plain.queue_pages import QueuePages
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 from pandomq.kernel.plain.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class QueueExits(QueuePages):
-    """The half of a queue that faces its end."""
+    """The part of a queue that removes messages."""
 
     queue_id: int
     logged: bool
@@ -35,34 +35,34 @@ class QueueExits(QueuePages):
         self.gone_count = 0
         self._armed_for_ms = NEVER_MS
         self.is_unsealed = False  # a message left unseen in this batch
-        self.unseen_index = 0  # the entry that says so, while it is not committed
+        self.unseen_index = 0  # the entry that records that, while it is not committed
 
     @property
     def waits_for_log(self) -> bool:
-        """Nothing may be delivered: a message left that nobody had, and the log may still forget that. Then it comes
-        back, and must not follow those that were behind it."""
+        """Nothing may be delivered: a message left that no consumer received, and the log may still lose that record.
+        Then the message comes back, and must not follow those that were behind it."""
         return self.is_unsealed or self.unseen_index > self.engine.commit_index
 
     @property
     def head_missing(self) -> bool:
         return self.ready.head_missing or (self.waits_for_log and self.ready.count > 0)
 
-    def gone(self, entry: Entry) -> None:
+    def gone(self, entry: RingEntry) -> None:
         """The message left the queue for good."""
         self._log(entry.sequence, entry.message.kept)
         self.forget(entry)
 
-    def gone_unseen(self, entry: Entry) -> None:
+    def gone_unseen(self, entry: RingEntry) -> None:
         self.left_unseen(entry.message.kept)
         self.gone(entry)
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: RingEntry) -> None:
         if self.last_values is not None:
             self.last_values.leave(self.last_values.key_of(entry.message), entry.sequence)
         self.engine.let_go(entry.message)
 
     def gone_from_page(self, page: Page, position: int) -> None:
-        """The same for a message that is not in memory."""
+        """Records that a message that is not in memory has left the queue."""
         self.left_unseen(page.is_kept(position))
         self._log(page.first + page.offset(position), page.is_kept(position))
         self.forget_paged(page, position)
@@ -84,8 +84,8 @@ class QueueExits(QueuePages):
     def await_log(self) -> None:
         self.left_unseen(True)
 
-    def die(self, entry: Entry, reason: int) -> None:
-        """The message goes to the dead letters, if there is such a thing here."""
+    def die(self, entry: RingEntry, reason: int) -> None:
+        """Sends the message to the dead letters, if the queue has them."""
         self.dropped += 1
         is_letter = self.settings.dead_letters and not self.deleted
         if self.trace is not None:
@@ -94,12 +94,12 @@ class QueueExits(QueuePages):
             self.engine.dead.append((self, entry.message, reason, entry.delivery_count))
         self.gone(entry)
 
-    def die_unseen(self, entry: Entry, reason: int) -> None:
+    def die_unseen(self, entry: RingEntry, reason: int) -> None:
         self.left_unseen(entry.message.kept)
         self.die(entry, reason)
 
     def drop_surplus(self) -> None:
-        # From the head: the message that would be delivered next goes first, even if it has the highest priority.
+        # From the head: the message that would be delivered next is dropped first, even if it has the highest priority.
         while self.ready.count and self.settings.overflowed_by(self.ready, 0, 0):
             if self.ready.head_missing:
                 self.ready.want_head()
@@ -154,7 +154,7 @@ class QueueExits(QueuePages):
         pages = self.ready.pages()
         everything = self.ready.clear()
         for one in everything:
-            if isinstance(one, Entry):
+            if isinstance(one, RingEntry):
                 (self.gone_unseen if log else self.forget)(one)
             else:
                 (self.gone_from_page if log else self.forget_paged)(*one)
@@ -187,7 +187,7 @@ class QueueExits(QueuePages):
                 if level.head_missing:
                     if level.next_deadline_ms <= now_ms:
                         self.engine.wanted += level.read_ahead()
-                    # Lower ones wait, lest the dead come in another order.
+                    # Messages of lower priority wait, so that dead letters keep their order.
                     if level.pages[0].wanted:
                         break
         self.watch_time()
@@ -205,7 +205,7 @@ class QueueExits(QueuePages):
         self._armed_for_ms = min(self.next_deadline_ms, NEVER_MS - 1) if armed else NEVER_MS
 
     def watch_time(self) -> None:
-        # A timer for a later time than needed is as good as none.
+        # A timer for a later time than needed has no use.
         if self.ready.with_deadline and self.next_deadline_ms < self._armed_for_ms:
             self._armed_for_ms = NEVER_MS
             self.engine.waiting_for_time.append(self)

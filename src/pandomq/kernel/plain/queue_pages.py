@@ -1,7 +1,7 @@
-"""What a queue has in memory and what in pages, and how much that is.
+"""The division of a queue between memory and pages.
 
-A queue is *long* if its head would stay whole without what it has beyond, *short* if there is less than that, but still
-enough to be worth a page: the engine takes from long queues first.
+A queue is *long* if its head would stay whole without the messages after it, and *short* if it has fewer than that but
+still enough for a worthwhile page: the engine takes from long queues first.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ IN_NONE, SHORT, LONG = range(3)
 
 
 class QueuePages(QueueConsumers):
-    """The half of a queue that faces memory."""
+    """The part of a queue that controls memory."""
 
     def __init__(self, engine: "Engine") -> None:
         super().__init__(engine)
@@ -35,7 +35,7 @@ class QueuePages(QueueConsumers):
         return self.ready.pages()
 
     def weigh(self) -> None:
-        """Tells the engine how much of this queue is in memory, and whether that is much."""
+        """Reports to the engine how much of this queue is in memory, and whether that is much."""
         engine, ready = self.engine, self.ready
         if not engine.paging_bytes and not self.weighed_bytes:
             return
@@ -77,7 +77,7 @@ class QueuePages(QueueConsumers):
         return page, data
 
     def load(self, number: int) -> None:
-        """Pages of this level come into memory, as far as their bytes are there."""
+        """Loads pages of this level, as far as their bytes are there."""
         for page, entries in self.ready.load(number):
             for entry in entries:
                 self.engine.hold(entry.message)
@@ -88,8 +88,8 @@ class QueuePages(QueueConsumers):
         self.engine.freed.append(page)
 
     def remove_paged(self, page: Page, position: int) -> bool:
-        """The message is not ready any more. True if its page went with it: then, when all are removed, `pages_went`
-        must follow."""
+        """The message is no longer ready. Returns True if its page is gone with it: then, when all are removed,
+        `pages_went` must follow."""
         self.ready.remove_paged(page, position)
         if page.count:
             return False
@@ -97,7 +97,7 @@ class QueuePages(QueueConsumers):
         return True
 
     def pages_went(self) -> None:
-        """What was waited for may have been in them: then it is in those after them, which may be loaded already."""
+        """The queue may have waited for these pages: then it waits for the next ones, which may be loaded already."""
         for level in self.ready.levels():
             self.load(level.number)
         self.activate_if_ready()

@@ -1,4 +1,4 @@
-"""The half of a queue that may be a stream: then it has no ready messages, and none of what could befall those."""
+"""The part of a queue that may be a stream: a stream has no ready messages, and nothing that happens to those."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class QueueStream(QueueExits):
-    """What streams add to a queue."""
+    """The additions of streams to a queue."""
 
     mirror: bool
 
@@ -23,11 +23,11 @@ class QueueStream(QueueExits):
         self.published = 0
         self.synced = False
         self.is_outlet = False
-        self.may_refuse = False  # it has a limit, and keeps messages out
+        self.may_refuse = False  # it has a limit, and rejects messages
         self.may_drop = False  # it has a limit, and drops from its head
 
     def becomes_stream(self, stream: bool, chunk_bytes: int, chunk_age_ms: int) -> bool:
-        """Whether it is one; then nothing else of its configuration counts."""
+        """Whether the queue is a stream; then nothing else of its configuration applies."""
         if self.next_sequence == 1 and not self.consumer_count:
             if stream and not self.logged:
                 raise ValueError("a stream is logged")

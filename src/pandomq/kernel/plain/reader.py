@@ -1,7 +1,7 @@
-"""A consumer's way through a stream: which chunk it reads, from which place on, and what it leaves out.
+"""A consumer's progress through a stream: which chunk it reads, from which place on, and which messages it skips.
 
-It takes part in its queue's rotation as any consumer does, and leaves it when it has got all that is committed (it is
-idle then), when it needs a chunk, or when something else keeps it from taking messages.
+It takes part in its queue's rotation like any consumer, and leaves it when it has read everything committed (then it is
+idle), when it needs a chunk, or when another obstacle keeps it from taking messages.
 """
 
 from collections.abc import Sequence
@@ -12,19 +12,20 @@ from pandomq.kernel.plain.chunk import Chunk
 from pandomq.kernel.plain.fields import find_field
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.offset_header import with_offset
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.consumer import Consumer
     from pandomq.kernel.plain.stream import StreamEnd
 
 BLANK: Final = Message(b"\0\0", b"", b"")
-"""Stands for what was read in the windows of channels: a stream keeps its messages, whatever is said about them."""
+"""Stands for the delivered messages in the windows of channels: a stream keeps its messages, however they are
+settled."""
 FILTER: Final = b"x-stream-filter-value"
 
 
 class Reader:
-    """What a consumer has that reads a stream."""
+    """The state of a consumer that reads a stream."""
 
     __slots__ = (
         "_chunk",
@@ -50,7 +51,7 @@ class Reader:
     def seek(self, offset: int, filters: Sequence[bytes], match_unfiltered: bool) -> None:
         if offset < 0:
             raise ValueError(f"offset {offset}")
-        # As they stand in a header.
+        # In the form that they have in a header.
         self._filters = frozenset(b"S" + len(one).to_bytes(4, "big") + one for one in filters)
         self._match_unfiltered = match_unfiltered
         self.next_offset = offset
@@ -81,7 +82,7 @@ class Reader:
                 return
 
     def _find_row(self) -> bool:
-        """Whether there is a message to be delivered; else the consumer has left its turn."""
+        """Whether there is a message to deliver; otherwise the consumer has left its turn."""
         while self._turn_to_row():
             assert self._chunk is not None
             row = self._chunk.row(self._position)
@@ -103,7 +104,7 @@ class Reader:
         return False
 
     def _turn_to_chunk(self) -> bool:
-        """Whether its chunk has a next message. Else there is none yet, or it has asked for a chunk."""
+        """Whether its chunk has a next message. Otherwise there is none yet, or it has requested a chunk."""
         if self._chunk is not None and self._position < self._chunk.count:
             return True
         end = self._stream.chunk
@@ -148,4 +149,4 @@ class Reader:
         if not consumer.no_ack:
             consumer.unacked_count += 1
             channel.credit_used += 1
-            channel.keep_unacked(tag, queue, Entry(BLANK, offset + 1, 0, NEVER_MS), consumer, now_ms)
+            channel.keep_unacked(tag, queue, RingEntry(BLANK, offset + 1, 0, NEVER_MS), consumer, now_ms)

@@ -1,7 +1,7 @@
 """The messages of a queue that wait for a consumer: one level per priority, the highest first.
 
-Entries that come back are collected and merged into their levels once, when somebody looks: a hundred thousand
-returned messages cost one merge, not a hundred thousand insertions.
+Entries that come back are collected, and merged into their levels once, at the next access: a hundred thousand returned
+messages cost one merge, not a hundred thousand insertions.
 """
 
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from pandomq.kernel.constants import NEVER_MS
 from pandomq.kernel.plain.level import Level
 from pandomq.kernel.plain.message import Message
 from pandomq.kernel.plain.page import Page
-from pandomq.kernel.plain.ring import Entry
+from pandomq.kernel.plain.ring import RingEntry
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
 
 
 class Ready:
-    """Counts are always exact, also for what has come back and is not merged yet."""
+    """Counts are always exact, and include entries that came back and are not merged yet."""
 
     __slots__ = (
         "_engine", "_filled", "_levels", "_returned", "bytes", "count", "held_bytes", "paged_count", "priority_max",
@@ -31,39 +31,39 @@ class Ready:
         self.count = 0
         self.bytes = 0
         self.with_deadline = 0
-        self.held_bytes = 0  # headers and bodies of those in memory
-        self.paged_count = 0  # those that are not
+        self.held_bytes = 0  # headers and bodies of the messages in memory
+        self.paged_count = 0  # number of messages in pages
         self._levels: dict[int, Level] = {}
         self._filled = 0  # a bit for each level that holds something
-        self._returned: list[Entry] = []
+        self._returned: list[RingEntry] = []
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: RingEntry) -> None:
         """An entry with a higher sequence than all before it."""
         self._level(self._number(entry.message)).push(entry)
         self._count(entry, 1)
 
-    def give_back(self, entry: Entry) -> None:
-        """An entry that goes to its place by its sequence."""
+    def give_back(self, entry: RingEntry) -> None:
+        """Puts an entry back into its place by its sequence."""
         self._returned.append(entry)
         self._count(entry, 1)
 
     @property
     def head_missing(self) -> bool:
-        """The next to be delivered is in a page."""
+        """The next message to deliver is in a page."""
         return self.count > 0 and self._top().head_missing
 
     def want_head(self) -> None:
-        """Somebody waits for it."""
+        """A consumer waits for the head."""
         self._engine.wanted += self._top().read_ahead()
 
-    def first(self) -> Entry:
-        """The next to be delivered; there must be one, and not in a page."""
+    def first(self) -> RingEntry:
+        """The next message to deliver; there must be one, and not in a page."""
         return self._top().head.first
 
-    def pop_first(self) -> Entry:
+    def pop_first(self) -> RingEntry:
         return self.pop_head(self._top())
 
-    def pop_head(self, level: Level) -> Entry:
+    def pop_head(self, level: Level) -> RingEntry:
         """The first of this level, which must not be in a page."""
         entry = level.head.pop_first()
         self._count(entry, -1)
@@ -73,8 +73,8 @@ class Ready:
             self._forget_empty(level)
         return entry
 
-    def remove(self, sequence: int, term: int | None = None) -> Entry | None:
-        """One in memory; if a term is given, only if it has that."""
+    def remove(self, sequence: int, term: int | None = None) -> RingEntry | None:
+        """Removes an entry in memory; if a term is given, only if it has that term."""
         for level in self.levels():
             for ring in level.rings():
                 entry = ring.remove(sequence, term)
@@ -89,8 +89,8 @@ class Ready:
         rings = [ring for level in self.levels() for ring in level.rings()]
         return [sequence for ring in rings for sequence in ring.find_range(sequence_first, count)]
 
-    def clear(self) -> list[Entry | tuple[Page, int]]:
-        """Everything, in delivery order; nothing is left. One in a page is given by its position."""
+    def clear(self) -> list[RingEntry | tuple[Page, int]]:
+        """Removes and returns everything, in delivery order. An entry in a page is given by its position."""
         everything = [one for level in self.levels() for one in level.all()]
         self._levels.clear()
         self._filled = self.count = self.bytes = self.with_deadline = self.held_bytes = self.paged_count = 0
@@ -101,8 +101,8 @@ class Ready:
         self.merge()
         return [self._levels[number] for number in sorted(self._levels, reverse=True)]
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Those in memory."""
+    def __iter__(self) -> Iterator[RingEntry]:
+        """The entries in memory."""
         for level in self.levels():
             yield from level
 
@@ -117,19 +117,19 @@ class Ready:
 
     @property
     def head_deadline_ms(self) -> int:
-        """Of the next to be delivered; there must be one."""
+        """The deadline of the next message to deliver; there must be one."""
         return self._top().next_deadline_ms if self.with_deadline else NEVER_MS
 
     # --- pages
 
-    def page_out(self, page: Page, entries: list[Entry]) -> None:
-        """These entries, evicted from their level, are in the page now."""
+    def page_out(self, page: Page, entries: list[RingEntry]) -> None:
+        """Notes that these entries, evicted from their level, are in the page from now on."""
         self._levels[page.level].add_page(page)
         self.paged_count += page.count
         self.held_bytes -= sum(entry.message.held_bytes for entry in entries)
 
-    def load(self, number: int) -> list[tuple[Page, list[Entry]]]:
-        """The first pages of this level come into memory, as far as their bytes are there."""
+    def load(self, number: int) -> list[tuple[Page, list[RingEntry]]]:
+        """Loads the first pages of this level, as far as their bytes are there."""
         loaded = self._levels[number].load()
         for page, entries in loaded:
             self.paged_count -= page.count
@@ -137,7 +137,7 @@ class Ready:
         return loaded
 
     def reinstate(self, page: Page) -> None:
-        """A page comes back from a snapshot. Raises ValueError if it comes too late."""
+        """Restores a page from a snapshot. Raises ValueError if it is out of order."""
         level = self._levels.get(page.level)
         if page.level > self.priority_max or self._returned or (level is not None and any(level)):
             raise ValueError("a page has no place here, or comes after messages")
@@ -148,7 +148,7 @@ class Ready:
         self.paged_count += page.count
 
     def remove_paged(self, page: Page, position: int) -> None:
-        """The message leaves the queue; with the last one goes the page."""
+        """The message leaves the queue; the page is gone with its last message."""
         self.count -= 1
         self.bytes -= page.size(position)
         self.with_deadline -= page.has_deadline(position)
@@ -162,8 +162,8 @@ class Ready:
     # --- levels
 
     def merge(self) -> None:
-        """What has come back goes to its places."""
-        by_level: dict[int, list[Entry]] = {}
+        """Puts entries that came back into their places."""
+        by_level: dict[int, list[RingEntry]] = {}
         for entry in self._returned:
             by_level.setdefault(self._number(entry.message), []).append(entry)
         self._returned = []
@@ -191,15 +191,15 @@ class Ready:
             del self._levels[level.number]
             self._filled &= ~(1 << level.number)
 
-    def _count(self, entry: Entry, change: int) -> None:
+    def _count(self, entry: RingEntry, change: int) -> None:
         self.count += change
         self.bytes += change * entry.message.body_size
         self.held_bytes += change * entry.message.held_bytes
         if entry.deadline_ms != NEVER_MS:
             self.with_deadline += change
 
-    def entries(self) -> list[Entry]:
-        """Those in memory, in no order, and nothing is moved by looking."""
+    def entries(self) -> list[RingEntry]:
+        """The entries in memory, in no order; reading them moves nothing."""
         return [*self._returned, *(entry for level in self._levels.values() for entry in level)]
 
     def check(self) -> None:

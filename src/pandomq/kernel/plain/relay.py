@@ -1,9 +1,10 @@
-"""What a broker that is not the root does with the messages of its clients: to private queues here, and to the root."""
+"""How a broker that is not the root handles the messages of its clients: it puts them into its private queues, and
+forwards them to the root."""
 
 import struct
 from typing import TYPE_CHECKING, Final
 
-from pandomq.kernel.constants import ACK, BASIC, CONFIRM, IMMEDIATE, MANDATORY, PUBLISH, REJECT, TRANSACTION
+from pandomq.kernel.constants import ACK, BASIC, CONFIRM, MANDATORY, PUBLISH, PUBLISH_BITS, REJECT, TRANSACTION
 
 if TYPE_CHECKING:
     from pandomq.kernel.plain.channel import Channel
@@ -16,7 +17,7 @@ PUBLISH_START: Final = struct.pack(">HHH", BASIC, PUBLISH, 0)
 
 
 def publish(engine: "Engine", session: "Session", run: "PublishRun", now_ms: int) -> None:
-    """As Engine.publish, for a session with an uplink. Numbers are counted by `forward`."""
+    """Like Engine.publish, for a session with an uplink. `forward` counts the numbers."""
     hooks, channels, find = engine.hooks, session.channels, session.routes.find
     for number, message, flags in run.items:
         channel = channels.get(number)
@@ -34,7 +35,7 @@ def publish(engine: "Engine", session: "Session", run: "PublishRun", now_ms: int
             hooks.publish(channel, message, flags)
             continue
         if plan.queues:
-            # It was taken here: it need not come back, even if the root has no queue for it.
+            # A queue of this broker took it: the root must not return it, even if the root has no queue for it.
             engine.enqueue(None, message, plan.queues, 0, now_ms)
             flags = 0
         forward(channel, message, flags)
@@ -52,7 +53,7 @@ def write(channel: "Channel", message: "Message", flags: int) -> None:
     """A basic.publish to the root."""
     uplink = channel.session.uplink
     if uplink is not None:
-        method = b"".join((PUBLISH_START, message.routing, bytes((flags & (MANDATORY | IMMEDIATE),))))
+        method = b"".join((PUBLISH_START, message.routing, bytes((flags & PUBLISH_BITS,))))
         uplink.write_content(channel.number, method, message)
 
 

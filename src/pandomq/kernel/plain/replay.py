@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class KnownQueues(dict[int, "Queue | None"]):
-    """What the hooks said about queue ids."""
+    """Caches the answers of the hooks for queue ids."""
 
     def __init__(self, hooks: Any) -> None:
         super().__init__()

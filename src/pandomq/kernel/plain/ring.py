@@ -15,8 +15,8 @@ COMPACT_MIN: Final = 32
 """Fewer dead slots than this are not worth a move."""
 
 
-class Entry:
-    """A message's place in a queue; it keeps it while it is unacked, to come back to it."""
+class RingEntry:
+    """A message's place in a queue; the message keeps it while it is unacked, in case it comes back."""
 
     __slots__ = ("deadline_ms", "delivery_count", "message", "redelivered", "sequence", "term")
 
@@ -30,7 +30,7 @@ class Entry:
 
 
 class Hole:
-    """What an entry leaves behind in the middle."""
+    """Marks the slot of an entry that left from the middle."""
 
     __slots__ = ("sequence",)
 
@@ -38,7 +38,7 @@ class Hole:
         self.sequence = sequence
 
 
-def _sequence(slot: Entry | Hole) -> int:
+def _sequence(slot: RingEntry | Hole) -> int:
     return slot.sequence
 
 
@@ -48,7 +48,7 @@ class Ring:
     __slots__ = ("_head", "_holes", "_slots", "held_bytes")
 
     def __init__(self) -> None:
-        self._slots: list[Entry | Hole] = []
+        self._slots: list[RingEntry | Hole] = []
         self._head = 0
         self._holes = 0
         self.held_bytes = 0  # headers and bodies
@@ -56,29 +56,29 @@ class Ring:
     def __len__(self) -> int:
         return len(self._slots) - self._head - self._holes
 
-    def __iter__(self) -> Iterator[Entry]:
-        return (slot for slot in self._slots[self._head :] if isinstance(slot, Entry))
+    def __iter__(self) -> Iterator[RingEntry]:
+        return (slot for slot in self._slots[self._head :] if isinstance(slot, RingEntry))
 
     @property
-    def first(self) -> Entry:
+    def first(self) -> RingEntry:
         slot = self._slots[self._head]
-        assert isinstance(slot, Entry)
+        assert isinstance(slot, RingEntry)
         return slot
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: RingEntry) -> None:
         self._slots.append(entry)
         self.held_bytes += entry.message.held_bytes
 
-    def pop_first(self) -> Entry:
+    def pop_first(self) -> RingEntry:
         entry = self._slots[self._head]
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, RingEntry)
         self.held_bytes -= entry.message.held_bytes
         self._head += 1
         if self._holes or self._head >= COMPACT_MIN:
             self._skip_holes()
         return entry
 
-    def remove(self, sequence: int, term: int | None = None) -> Entry | None:
+    def remove(self, sequence: int, term: int | None = None) -> RingEntry | None:
         """None if there is no such entry, or it has another term than the given one."""
         at = bisect_left(self._slots, sequence, lo=self._head, key=_sequence)
         if at == len(self._slots):
@@ -96,27 +96,27 @@ class Ring:
         """The sequences of its entries in this range."""
         at = bisect_left(self._slots, sequence_first, lo=self._head, key=_sequence)
         end = bisect_left(self._slots, sequence_first + count, lo=at, key=_sequence)
-        return [slot.sequence for slot in self._slots[at:end] if isinstance(slot, Entry)]
+        return [slot.sequence for slot in self._slots[at:end] if isinstance(slot, RingEntry)]
 
-    def pop_below(self, sequence: int) -> list[Entry]:
+    def pop_below(self, sequence: int) -> list[RingEntry]:
         """All entries with a lower sequence."""
         at = bisect_left(self._slots, sequence, lo=self._head, key=_sequence)
         return self._replace(slots=self._slots[at:], popped=self._slots[self._head : at])
 
-    def pop_above(self, sequence: int) -> list[Entry]:
+    def pop_above(self, sequence: int) -> list[RingEntry]:
         """All entries with a higher sequence."""
         at = bisect_left(self._slots, sequence + 1, lo=self._head, key=_sequence)
         return self._replace(slots=self._slots[self._head : at], popped=self._slots[at:])
 
-    def _replace(self, slots: list[Entry | Hole], popped: list[Entry | Hole]) -> list[Entry]:
-        entries = [slot for slot in popped if isinstance(slot, Entry)]
-        self._slots = [slot for slot in slots if isinstance(slot, Entry)]
+    def _replace(self, slots: list[RingEntry | Hole], popped: list[RingEntry | Hole]) -> list[RingEntry]:
+        entries = [slot for slot in popped if isinstance(slot, RingEntry)]
+        self._slots = [slot for slot in slots if isinstance(slot, RingEntry)]
         self._head = self._holes = 0
         self.held_bytes -= sum(entry.message.held_bytes for entry in entries)
         return entries
 
-    def merge(self, entries: list[Entry]) -> None:
-        """Puts entries, sorted by sequence, to their places; cheap if those are near the front."""
+    def merge(self, entries: list[RingEntry]) -> None:
+        """Puts entries, sorted by sequence, into their places; cheap if those are near the front."""
         at = bisect_left(self._slots, entries[-1].sequence, lo=self._head, key=_sequence)
         front = self._slots[self._head : at]
         # Both parts are sorted, so this is one merge.
@@ -134,12 +134,12 @@ class Ring:
             del slots[:head]
             self._head = 0
         elif self._holes >= COMPACT_MIN and self._holes * 2 > len(slots) - head:
-            self._slots = [slot for slot in slots[head:] if isinstance(slot, Entry)]
+            self._slots = [slot for slot in slots[head:] if isinstance(slot, RingEntry)]
             self._head = self._holes = 0
 
     def check(self) -> None:
         live = self._slots[self._head :]
         assert sum(isinstance(slot, Hole) for slot in live) == self._holes
-        assert not live or isinstance(live[0], Entry)
+        assert not live or isinstance(live[0], RingEntry)
         assert all(one.sequence < next_one.sequence for one, next_one in pairwise(live))
         assert self.held_bytes == sum(entry.message.held_bytes for entry in self)

@@ -1,7 +1,7 @@
-"""Whose turn it is: the consumers of one queue that may take a message, by priority, one message each in turn.
+"""The consumers of one queue that may take a message, by priority, one message each in turn.
 
-A consumer stays in its turn until it is found to have an obstacle; then it leaves for where that obstacle ends:
-the channel's or the session's resting chain, or nowhere if its own acks will wake it.
+A consumer stays in its turn until it is found to have an obstacle; then it leaves for where that obstacle ends: the
+channel's or the session's resting chain, or nowhere if its own acks will wake it.
 """
 
 from bisect import insort
@@ -63,11 +63,11 @@ class Rotation:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether somebody would take a message now."""
+        """Whether some consumer would take a message now."""
         return self._next_turn() is not None
 
     def _next_turn(self) -> Turn | None:
-        """Its first consumer may take a message."""
+        """The turn whose first consumer may take a message."""
         for turn in self._turns:
             while (consumer := turn.first) is not None:
                 if not consumer.has_obstacle():

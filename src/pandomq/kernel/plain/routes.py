@@ -1,4 +1,4 @@
-"""Remembered decisions of the broker: where messages of one exchange and key go."""
+"""Cached decisions of the broker: where messages of one exchange and key go."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """Where messages go; whoever routes withdraws it when that changes."""
+    """The destinations of messages; the broker withdraws it when its routing changes."""
 
     __slots__ = ("queues", "valid")
 
@@ -17,13 +17,13 @@ class Plan:
         self.valid = True
 
     def withdraw(self) -> None:
-        # It may be remembered for long: the queues must not be.
+        # A plan may be cached for long: the cache must not keep its queues alive.
         self.valid = False
         self.queues = ()
 
 
 class Routes:
-    """Plans by Message.routing; starts anew when it is full."""
+    """Plans by Message.routing; cleared when it is full."""
 
     __slots__ = ("_capacity", "_plans")
 
@@ -40,7 +40,7 @@ class Routes:
         self._plans[routing] = plan
 
     def find(self, routing: bytes) -> Plan | None:
-        """The plan if it still holds."""
+        """Returns the plan if it is still valid."""
         plan = self._plans.get(routing)
         return plan if plan is not None and plan.valid else None
 

@@ -1,7 +1,7 @@
 """Cuts the bytes of one connection into frames, in one pass over each read.
 
-What is kept between two reads is the incomplete frame at the end and the incomplete contents; a connection that rests
-keeps nothing.
+Between two reads it keeps the incomplete frame at the end and the incomplete contents; an idle connection keeps
+nothing.
 """
 
 import struct
@@ -72,7 +72,7 @@ class Scanner(Contents):
             self._tail = bytearray(data[offset:])
 
     def _complete_tail(self, data: bytes) -> int:
-        # Adds to the kept frame what it lacks and no more, so that nothing is copied twice; says how much that was.
+        # Adds to the kept frame only what it lacks, so that nothing is copied twice; returns how much that was.
         tail = self._tail
         assert tail is not None
         offset: int = 0

@@ -36,7 +36,8 @@ class Session:
         self.closed = False
         self.is_dirty = False  # in the engine's list of sessions with outgoing bytes
         self.channels: dict[int, Channel] = {}
-        # Consumers that rest because the session is full: those that got something since they were woken, and the rest.
+        # Consumers that rest because the session is full: first those that got a message since they were woken, then
+        # the rest.
         self.served = Chain()
         self.starved = Chain()
         self._parts: list[bytes] = []
@@ -44,7 +45,7 @@ class Session:
 
     @property
     def is_full(self) -> bool:
-        """Its consumers must rest."""
+        """The session's consumers must rest."""
         return not self.writable or self.pending_bytes > self.out_bytes_max
 
     def channel(self, number: int) -> "Channel | None":

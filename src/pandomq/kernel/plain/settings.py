@@ -1,4 +1,4 @@
-"""What a queue was declared with, as far as the kernel minds."""
+"""The arguments with which a queue was declared, as far as the kernel uses them."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ class Settings(NamedTuple):
     counts_deliveries: bool = False
 
     def deadline_ms(self, message: Message, now_ms: int) -> int:
-        """For a message that arrives now."""
+        """The deadline of a message that arrives now."""
         ttl_ms, expiration_ms = self.ttl_ms, message.expiration_ms
         if ttl_ms < 0:
             return NEVER_MS if expiration_ms < 0 else now_ms + expiration_ms
         return now_ms + (ttl_ms if expiration_ms < 0 else min(ttl_ms, expiration_ms))
 
     def overflowed_by(self, ready: Ready, count: int, size: int) -> bool:
-        """Whether the ready messages, and so much more, are beyond a limit."""
+        """Whether the ready messages, with this many more, exceed a limit."""
         return 0 <= self.length_max < ready.count + count or 0 <= self.bytes_max < ready.bytes + size

@@ -1,7 +1,7 @@
-"""The end of a stream: the chunk that grows, how much of it is committed, and who waits for more.
+"""The end of a stream: the chunk that grows, how much of it is committed, and which readers wait for more.
 
-Where a chunk ends is a function of what the log holds alone, so that all brokers have the same ones. Rows are appended
-at once; nobody sees them before the entry that holds them is committed.
+The end of a chunk depends only on the log, so that all brokers have the same chunks. Rows are appended at once; they
+are invisible until the entry that holds them is committed.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StreamEnd:
-    """What a queue has that is a stream."""
+    """The part of a queue that is a stream."""
 
     __slots__ = ("_queue", "chunk", "chunk_age_ms", "chunk_bytes", "committed_end", "idle", "is_unsealed")
 
@@ -26,7 +26,7 @@ class StreamEnd:
         self.chunk_bytes = CHUNK_BYTES
         self.chunk_age_ms = CHUNK_AGE_MS
         self.committed_end = 0
-        self.idle = Chain()  # readers that have got all there is
+        self.idle = Chain()  # readers that have read everything committed
         self.is_unsealed = False  # messages came in this batch
 
     # --- in
@@ -43,7 +43,7 @@ class StreamEnd:
             queue.engine.unsealed_streams.append(queue)
 
     def restore(self, message: Message, sequence: int, now_ms: int) -> None:
-        """Takes the message at its old place, unless it is there."""
+        """Takes the message at its old place, unless it is there already."""
         if sequence >= self._queue.next_sequence:
             self._append(message, sequence, now_ms)
             self.commit(sequence)
@@ -76,13 +76,13 @@ class StreamEnd:
     # --- out
 
     def commit(self, end: int) -> None:
-        """What is before this offset may be read."""
+        """Messages before this offset may be read."""
         self.committed_end = max(self.committed_end, end)
         while (consumer := self.idle.first) is not None:
             consumer.wake()
 
     def run(self, now_ms: int) -> None:
-        """Readers get what they may have, some messages each in turn."""
+        """Delivers to readers what they may get, a few messages each in turn."""
         while (consumer := self._queue.rotation.next()) is not None:
             assert consumer.reader is not None
             consumer.reader.read(now_ms)

@@ -1,7 +1,7 @@
-"""What happens to messages of traced queues, gathered row by row until somebody takes it in columns (trace_form.py).
+"""Events of messages of traced queues, collected row by row until the caller takes them in columns (trace_form.py).
 
-Which messages are traced follows from their sequences, so that of one that is every step is there. What finds no room
-is counted. Names go to tables of those that occur since the last `take`.
+The sequence of a message decides whether it is traced, so that every step of a traced message is recorded. Events
+beyond the limit are counted. Names go to tables of those that occur since the last `take`.
 """
 
 import struct
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.engine import Engine
     from pandomq.kernel.plain.message import Message
     from pandomq.kernel.plain.queue_exits import QueueExits
-    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.ring import RingEntry
     from pandomq.kernel.plain.window import Unacked
 
 SIZE_MAX: Final = 2**32 - 1
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class TracedPublish(NamedTuple):
-    """It waits for its confirm."""
+    """A traced publish that waits for its confirm."""
 
     number: int
     queue: "QueueExits"
@@ -115,19 +115,32 @@ class Trace:
         """The engine has counted it."""
         if self._samples(self.engine.unroutable):
             self._add(
-                Kind.UNROUTABLE, Reason.NONE, None, message.routing, None, self.engine.unroutable, message.body_size, 0
+                Kind.UNROUTABLE,
+                Reason.NONE,
+                None,
+                message.routing,
+                None,
+                self.engine.unroutable,
+                message.body_size,
+                0,
             )
 
     def refused(self, queue: "QueueExits", message: "Message") -> None:
-        """It has no sequence, and is known by how many were published."""
+        """Traces a refused message, which has no sequence and is identified by the number of publishes before it."""
         if self._samples(self.engine.published):
             self._add(Kind.REFUSED, Reason.MAXLEN, queue, message.routing, None, 0, message.body_size, 0)
 
-    def delivered(self, queue: "QueueExits", entry: "Entry", consumer: "Consumer | None") -> None:
-        self._add_entry(Kind.REDELIVERED if entry.redelivered else Kind.DELIVERED, Reason.NONE, queue, entry, consumer)
+    def delivered(self, queue: "QueueExits", entry: "RingEntry", consumer: "Consumer | None") -> None:
+        self._add_entry(
+            Kind.REDELIVERED if entry.redelivered else Kind.DELIVERED,
+            Reason.NONE,
+            queue,
+            entry,
+            consumer,
+        )
 
     def read(self, consumer: "Consumer", sequence: int, routing: bytes, size: int, published_us: int) -> None:
-        """Of a stream."""
+        """Read from a stream."""
         if self._samples(sequence):
             since_us = max(0, self.engine.time_us - published_us)
             self._add(Kind.DELIVERED, Reason.NONE, consumer.queue, routing, consumer, sequence, size, since_us)
@@ -138,14 +151,21 @@ class Trace:
     def requeued(self, unacked: "Unacked") -> None:
         self._add_settled(Kind.REQUEUED, unacked)
 
-    def died(self, queue: "QueueExits", entry: "Entry", reason: int, is_letter: bool) -> None:
+    def died(self, queue: "QueueExits", entry: "RingEntry", reason: int, is_letter: bool) -> None:
         kind = Kind.DEAD_LETTERED if is_letter else Kind.EXPIRED if reason == EXPIRED else Kind.DROPPED
         self._add_entry(kind, Reason(reason + 1), queue, entry, None)
 
     def confirmed(self, traced: TracedPublish) -> None:
         since_us = self.engine.time_us - traced.published_us
         self._add(
-            Kind.CONFIRMED, Reason.NONE, traced.queue, traced.routing, None, traced.sequence, traced.size, since_us
+            Kind.CONFIRMED,
+            Reason.NONE,
+            traced.queue,
+            traced.routing,
+            None,
+            traced.sequence,
+            traced.size,
+            since_us,
         )
 
     # --- rows
@@ -159,7 +179,7 @@ class Trace:
         kind: Kind,
         reason: Reason,
         queue: "QueueExits",
-        entry: "Entry",
+        entry: "RingEntry",
         consumer: "Consumer | None",
         held_us: int = UNKNOWN_US,
     ) -> None:
@@ -224,7 +244,7 @@ class Trace:
 
 
 def settle_traced(channel: "Channel", first: int, last: int, *, confirmed: bool) -> None:
-    """The publisher was told about these numbers."""
+    """The publisher was sent the result for these numbers."""
     waiting: deque[TracedPublish] = deque()
     for traced in channel.traced:
         if not first <= traced.number <= last:

@@ -1,7 +1,7 @@
-"""What the clients of a channel have settled at the root, and the root's log may not have yet: by the places that the
-messages have there, so that it can be settled once more at the next root.
+"""Settlements of a channel's clients at the root that the root's log may not have yet. They are kept by the places that
+the messages have there, so that they can be repeated at the next root.
 
-Settling twice by place is settling once. So what is proven late, or never, does no harm.
+Settling twice by place has the same effect as settling once. So a proof that comes late, or never, does no harm.
 """
 
 import struct
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pandomq.kernel.plain.session import Session
 
 SETTLE_START: Final = struct.Struct(">BHIHHQI")
-"""A frame's start, class and method, the number that is asked for, and how long the rows are."""
+"""A frame's start, class and method, the number to which the root replies, and the length of the rows."""
 ROW: Final = struct.Struct(">QQQB")
 
 
 class Unproven:
-    """Rows as they are written, numbered up to `last`."""
+    """Rows in their wire form, numbered up to `last`."""
 
     __slots__ = ("_rows", "last")
 
@@ -43,7 +43,7 @@ class Unproven:
         self._rows.clear()
 
     def write(self, uplink: "Session", channel_number: int, count: int) -> None:
-        """The last so many."""
+        """Writes the last `count` rows."""
         rows = list(islice(self._rows, len(self._rows) - count, None))
         for start in range(0, count, SETTLE_ROWS_MAX):
             data = b"".join(rows[start : start + SETTLE_ROWS_MAX])

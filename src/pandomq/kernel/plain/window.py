@@ -1,4 +1,4 @@
-"""What a channel was given and has not settled, by delivery tag."""
+"""Unsettled deliveries of a channel, by delivery tag."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -7,20 +7,20 @@ from pandomq.kernel.constants import NEVER_MS
 if TYPE_CHECKING:
     from pandomq.kernel.plain.consumer import Consumer
     from pandomq.kernel.plain.queue import Queue
-    from pandomq.kernel.plain.ring import Entry
+    from pandomq.kernel.plain.ring import RingEntry
 
 
 class Unacked(NamedTuple):
     """One delivery that waits for its settlement; no consumer means basic.get."""
 
     queue: "Queue"
-    entry: "Entry"
+    entry: "RingEntry"
     consumer: "Consumer | None"
     delivered_ms: int
 
 
 class Window:
-    """`_low` only rises, and passes each tag once: no walk over what was settled long ago."""
+    """`_low` only increases, and passes each tag once: settled tags are never walked over again."""
 
     __slots__ = ("_low", "_unacked", "last_tag")
 
@@ -56,9 +56,10 @@ class Window:
         return (0, 0) if unacked is None else (unacked.entry.sequence, unacked.entry.term)
 
     def void(self, tag: int, nowhere: "Queue") -> Unacked:
-        """It stays outstanding, but has nothing to do with its queue and its consumer any more. Says what it was."""
+        """Detaches a delivery from its queue: it stays outstanding and uses its consumer's credit. Returns the earlier
+        state."""
         unacked = self._unacked[tag]
-        self._unacked[tag] = unacked._replace(queue=nowhere, consumer=None)
+        self._unacked[tag] = unacked._replace(queue=nowhere)
         return unacked
 
     def pop(self, tag: int) -> Unacked:

@@ -1,5 +1,5 @@
-"""The data port: streams by offset, staged batches and leases, for clients that move much at once.
+"""The data port: streams by offset, staged batches and leases, for clients that transfer much at once.
 
-Pure, like the node around it: bytes and reports come in, `effects` go out. `desk` is where to begin; what can be asked
-is in `handlers`, one file for each subject.
+Pure, like the node around it: bytes and reports come in, `effects` go out. `sessions` is the entry point; the requests
+are in `handlers`, one file for each subject.
 """

@@ -1,4 +1,4 @@
-"""What the desk asks of the runtime: a closed set, to be carried out in order."""
+"""The effects that the sessions request from the runtime: a closed set, to be carried out in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 if TYPE_CHECKING:
-    from pandomq.node.data.client import DataClient
+    from pandomq.node.data.session import DataSession
 
 
 class FileRange(NamedTuple):
@@ -18,50 +18,50 @@ class FileRange(NamedTuple):
     length: int
 
 
-Part = bytes | memoryview | FileRange
+PayloadPart = bytes | memoryview | FileRange
 
 
-class Send(NamedTuple):
-    """Then `DataDesk.sent` is told, once all of it is with the system, and `progressed` whenever some of it is."""
+class SendParts(NamedTuple):
+    """The runtime calls `DataSessions.sent` once all of it is with the system, and `progressed` when a part is."""
 
-    client: DataClient
-    parts: Sequence[Part]
-
-
-class Close(NamedTuple):
-    """Send what is under way, and hang up."""
-
-    client: DataClient
+    client: DataSession
+    parts: Sequence[PayloadPart]
 
 
-class Abort(NamedTuple):
-    client: DataClient
+class CloseSession(NamedTuple):
+    """Send what is under way, and close."""
+
+    client: DataSession
 
 
-class PauseReading(NamedTuple):
-    client: DataClient
+class AbortSession(NamedTuple):
+    client: DataSession
 
 
-class ResumeReading(NamedTuple):
-    client: DataClient
+class PauseSession(NamedTuple):
+    client: DataSession
 
 
-Effect = Send | Close | Abort | PauseReading | ResumeReading
+class ResumeSession(NamedTuple):
+    client: DataSession
 
 
-def carry_out(effect: Effect) -> None:
-    """For runtimes, whose sockets all take the same calls."""
+SessionEffect = SendParts | CloseSession | AbortSession | PauseSession | ResumeSession
+
+
+def carry_out(effect: SessionEffect) -> None:
+    """Carries out an effect, for runtimes whose sockets all take the same calls."""
     socket = effect.client.socket
     match effect:
-        case Send(_, parts):
+        case SendParts(_, parts):
             socket.send(parts)
-        case Close():
+        case CloseSession():
             socket.close()
-        case Abort():
+        case AbortSession():
             socket.abort()
-        case PauseReading():
+        case PauseSession():
             socket.pause_reading()
-        case ResumeReading():
+        case ResumeSession():
             socket.resume_reading()
         case _:
             assert_never(effect)

@@ -1,4 +1,4 @@
-"""Where the data port of one broker is, for those who ask."""
+"""Addresses of one broker's data port, for clients and other brokers."""
 
 import msgspec
 
@@ -7,14 +7,15 @@ class DataPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Each is HOST:PORT, or empty if there is no such port."""
 
     told: str = ""
-    """What this broker's server properties say; without a host, where its AMQP port was found."""
+    """The address in this broker's server properties; without a host, the one at which the client found the AMQP
+    port."""
     told_tls: str = ""
     advertised: str = ""
-    """What other brokers tell their clients."""
+    """The part that other brokers announce to their clients."""
     advertised_tls: str = ""
 
     def with_ports(self, plain: int, tls: int) -> "DataPlaces":
-        """The same, once it is known on which ports the broker listens."""
+        """These places with the ports on which the broker listens."""
         return DataPlaces(
             told=_with_port(self.told, plain),
             told_tls=_with_port(self.told_tls, tls),
@@ -24,7 +25,7 @@ class DataPlaces(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def properties(self) -> dict[str, str]:
-        """For the server properties."""
+        """The addresses as server properties."""
         named = {"data": self.told, "data_tls": self.told_tls}
         return {name: place for name, place in named.items() if place}
 

@@ -1,4 +1,4 @@
-"""Why something is not done, in the codes of the data port."""
+"""The reasons of refusals, in the codes of the data port."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pandomq import data_form
 from pandomq.errors import Fault
 
 _OF_FAULTS: Final = {320: data_form.NOT_NOW, 402: data_form.NOT_FOUND, 530: data_form.ACCESS_REFUSED}
-"""Where AMQP has another code for it than a client that asks one thing at a time needs to know."""
+"""The faults for which the data port has another code than AMQP: one that is enough for a client that sends one request
+at a time."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """Raised by handlers, caught where their answer is made. `fields` go into the answer."""
 
     def __init__(self, code: int, text: str, **fields: Any) -> None:
@@ -21,22 +22,22 @@ class Refused(Exception):
         self.fields = fields
 
 
-def of_fault(fault: Fault) -> Refused:
-    """What the broker refuses, in its own words."""
-    return Refused(_OF_FAULTS.get(fault.reply_code, fault.reply_code), fault.reply_text)
+def of_fault(fault: Fault) -> RequestRefused:
+    """The broker's fault, with its own text."""
+    return RequestRefused(_OF_FAULTS.get(fault.reply_code, fault.reply_code), fault.reply_text)
 
 
-def bad_request(text: str) -> Refused:
-    return Refused(data_form.BAD_REQUEST, text)
+def bad_request(text: str) -> RequestRefused:
+    return RequestRefused(data_form.BAD_REQUEST, text)
 
 
-def not_found(text: str) -> Refused:
-    return Refused(data_form.NOT_FOUND, text)
+def not_found(text: str) -> RequestRefused:
+    return RequestRefused(data_form.NOT_FOUND, text)
 
 
-def not_now(text: str) -> Refused:
-    return Refused(data_form.NOT_NOW, text)
+def not_now(text: str) -> RequestRefused:
+    return RequestRefused(data_form.NOT_NOW, text)
 
 
-def offset_gone(text: str, first_offset: int) -> Refused:
-    return Refused(data_form.OFFSET_GONE, text, first_offset=first_offset)
+def offset_gone(text: str, first_offset: int) -> RequestRefused:
+    return RequestRefused(data_form.OFFSET_GONE, text, first_offset=first_offset)

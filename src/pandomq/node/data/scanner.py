@@ -1,26 +1,46 @@
-"""Bytes to requests: what came of one that is not complete is kept.
+"""Bytes to requests: the bytes of an incomplete request are kept. The JSON of a request is decoded later (`decode`),
+when the request begins: what a client sends ahead takes no more memory than its bytes.
 
-A large request is kept only once there is room for it (`wants`, then `admit`): whoever owns the scanner does not read
-on before that, so that what is here without room is what one read brought.
+A large request is kept only once there is room for it (`wants`, then `admit`), with the memory that its JSON takes
+when it is decoded: the owner of the scanner does not read on before that, so that the data here without room is what
+one read brought.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 
 from pandomq import data_form
-from pandomq.data_form import BadMessage, Fields, Sizes
+from pandomq.data_form import DATA_JSON_BYTES_MAX, BadDataMessage, Fields, Sizes
+from pandomq.node.data import limits
 from pandomq.node.data.limits import HELLO_BYTES_MAX, SMALL_BYTES
 
+_LARGE: Final = re.compile(rb'\s*\{\s*"ask"\s*:\s*"(?:' + "|".join(limits.LARGE_REQUESTS).encode() + rb')"')
+_LARGE_NAMED: Final = " and ".join(limits.LARGE_REQUESTS)
 
-class Request(NamedTuple):
-    fields: Fields
+
+class DataRequest(NamedTuple):
+    json: bytes
     payload: bytes
     reserved_bytes: int
     """The room that it takes until it is answered."""
 
+    def decode(self) -> Fields:
+        """Raises BadDataMessage."""
+        is_large = len(self.json) > limits.REQUEST_JSON_BYTES_MAX
+        most = limits.LARGE_REQUEST_VALUES_MAX if is_large else limits.REQUEST_VALUES_MAX
+        if values_of(self.json) > most:
+            raise BadDataMessage(f"the JSON object has too many values: at most {most} commas and brackets are allowed")
+        return data_form.decode_request(self.json)
 
-class Scanner:
+
+def values_of(json: bytes) -> int:
+    """At least the number of values in this JSON, from its commas and opening brackets."""
+    return 1 + json.count(b",") + json.count(b"[") + json.count(b"{")
+
+
+class DataScanner:
     __slots__ = ("_admitted", "_buffer", "_sizes", "known")
 
     def __init__(self) -> None:
@@ -28,48 +48,63 @@ class Scanner:
         self._sizes: Sizes | None = None
         self._admitted = False
         self.known = False
-        """Whoever sends has said who it is; before that only little is listened to."""
+        """The sender has logged in; before that the limits are small."""
 
     def feed(self, data: bytes | memoryview) -> None:
         self._buffer += data
 
-    def take(self) -> Request | None:
-        """The next request that is complete. Raises BadMessage: then nothing that follows can be understood."""
+    def take(self) -> DataRequest | None:
+        """The next complete request. Raises BadDataMessage: then no later data can be understood."""
         sizes = self._look_at_head()
         if sizes is None or self.wants or len(self._buffer) < data_form.HEAD.size + sizes.total:
             return None
         begin = data_form.HEAD.size
         middle, end = begin + sizes.json_bytes, begin + sizes.total
         with memoryview(self._buffer) as octets:
-            fields, payload = data_form.decode_json(octets[begin:middle]), bytes(octets[middle:end])
+            request = DataRequest(bytes(octets[begin:middle]), bytes(octets[middle:end]), self.reserved_bytes)
         del self._buffer[:end]
-        request = Request(fields, payload, self.reserved_bytes)
         self._sizes, self._admitted = None, False
         return request
 
     def _look_at_head(self) -> Sizes | None:
-        if self._sizes is None and len(self._buffer) >= data_form.HEAD.size:
-            self._sizes = data_form.decode_head(bytes(self._buffer[: data_form.HEAD.size]))
-            if not self.known and self._sizes.total > HELLO_BYTES_MAX:
-                raise BadMessage(f"a hello of {self._sizes.total} bytes: expected at most {HELLO_BYTES_MAX}")
-        return self._sizes
+        head = data_form.HEAD.size
+        if self._sizes is not None or len(self._buffer) < head:
+            return self._sizes
+        sizes = data_form.decode_head(bytes(self._buffer[:head]))
+        if not self.known and sizes.total > HELLO_BYTES_MAX:
+            raise BadDataMessage(f"the hello request has {sizes.total} bytes: at most {HELLO_BYTES_MAX} are allowed")
+        if sizes.json_bytes > limits.REQUEST_JSON_BYTES_MAX:
+            if len(self._buffer) < head + limits.LARGE_REQUEST_BEGIN_BYTES:
+                return None
+            if _LARGE.match(self._buffer, head, head + limits.LARGE_REQUEST_BEGIN_BYTES) is None:
+                raise BadDataMessage(
+                    f"the JSON object has {sizes.json_bytes} bytes: at most {limits.REQUEST_JSON_BYTES_MAX} are "
+                    f"allowed; {_LARGE_NAMED} may have {DATA_JSON_BYTES_MAX} if 'ask' comes first"
+                )
+        self._sizes = sizes
+        return sizes
 
     @property
     def wants(self) -> int:
-        """So much room is needed before the request that has begun can be taken."""
-        if self._sizes is None or self._admitted or self._sizes.total <= SMALL_BYTES:
+        """The room that is needed before the request that has begun can be taken."""
+        return 0 if self._admitted else self._needed_bytes()
+
+    def _needed_bytes(self) -> int:
+        """A request before the login is small, and nobody's."""
+        if self._sizes is None or not self.known:
             return 0
-        return self._sizes.total
+        size_bytes = self._sizes.payload_bytes + self._sizes.json_bytes * limits.DECODED_BYTES_PER_JSON_BYTE
+        return size_bytes if size_bytes > SMALL_BYTES else 0
 
     def admit(self) -> None:
         self._admitted = True
 
     @property
     def reserved_bytes(self) -> int:
-        """Of the request that has begun."""
-        return self._sizes.total if self._sizes is not None and self._admitted else 0
+        """The room of the request that has begun."""
+        return self._needed_bytes() if self._admitted else 0
 
     @property
     def amid(self) -> bool:
-        """A request has begun."""
+        """A request has begun, and is not complete."""
         return bool(self._buffer)

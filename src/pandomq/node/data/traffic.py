@@ -1,4 +1,4 @@
-"""What has gone through the data port, of one client or of all."""
+"""The traffic of the data port, of one client or of all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ class Traffic:
     def __init__(self) -> None:
         self.received_bytes = 0
         self.sent_bytes = 0
-        """As soon as they are meant to be sent."""
+        """Counted when they are queued for sending."""
         self.requests = 0
-        """That were begun."""
+        """Requests that were begun."""

@@ -1,4 +1,4 @@
-"""Frozen copies of who is connected to the data port, and of what has gone through it."""
+"""Frozen copies of the data port's connections and traffic."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pandomq.node.data import limits
-from pandomq.node.data.client import State
+from pandomq.node.data.session import DataSessionState
 
 if TYPE_CHECKING:
-    from pandomq.node.data.client import DataClient
-    from pandomq.node.data.desk import DataDesk
+    from pandomq.node.data.session import DataSession
+    from pandomq.node.data.sessions import DataSessions
 
 _STATES: Final = {
-    State.NEW: "starting",
-    State.LOGGING_IN: "starting",
-    State.READY: "running",
-    State.ENDED: "closing",
+    DataSessionState.NEW: "starting",
+    DataSessionState.LOGGING_IN: "starting",
+    DataSessionState.READY: "running",
+    DataSessionState.ENDED: "closing",
 }
 
 
@@ -27,12 +27,12 @@ class DataConnectionView(msgspec.Struct, frozen=True):
     peer: tuple[str, int]
     tls: bool
     user: str
-    """Empty until it has logged in, as is the vhost."""
+    """Empty until the client has logged in, as is the vhost."""
     vhost: str
     state: str
     connected_ms: int
     requests: int
-    """That were begun."""
+    """Requests that were begun."""
     waiting: int
     """Requests that are not answered."""
     received_bytes: int
@@ -50,20 +50,20 @@ class DataPortView(msgspec.Struct, frozen=True):
 
 
 class DataViews:
-    __slots__ = ("_desk",)
+    __slots__ = ("_dispatcher",)
 
-    def __init__(self, desk: DataDesk) -> None:
-        self._desk = desk
+    def __init__(self, sessions: DataSessions) -> None:
+        self._dispatcher = sessions
 
     def connections(self) -> Iterator[DataConnectionView]:
-        for client in list(self._desk.clients):
+        for client in list(self._dispatcher.clients):
             if not client.gone:
                 yield _view(client)
 
     def summary(self) -> DataPortView:
-        traffic = self._desk.traffic
+        traffic = self._dispatcher.traffic
         return DataPortView(
-            connections=len(self._desk.clients),
+            connections=len(self._dispatcher.clients),
             connections_max=limits.CONNECTIONS_MAX,
             requests=traffic.requests,
             received_bytes=traffic.received_bytes,
@@ -71,8 +71,8 @@ class DataViews:
         )
 
 
-def _view(client: DataClient) -> DataConnectionView:
-    known = client.state is not State.NEW and client.state is not State.LOGGING_IN
+def _view(client: DataSession) -> DataConnectionView:
+    known = client.state is not DataSessionState.NEW and client.state is not DataSessionState.LOGGING_IN
     return DataConnectionView(
         name=client.peer_name,
         peer=client.peer,

@@ -1,4 +1,5 @@
-"""Those who wait for a stream to grow: looked at once a step, and answered at the latest when their time is over."""
+"""Clients that wait for a stream to grow: examined once per step, and answered at the latest when their time is
+over."""
 
 from __future__ import annotations
 
@@ -9,29 +10,29 @@ from pandomq.data_form import Fields
 from pandomq.kernel import NEVER_MS
 
 if TYPE_CHECKING:
-    from pandomq.node.data.client import Answer, DataClient
+    from pandomq.node.data.session import DataSession, Responder
 
 
-class Watch(NamedTuple):
-    client: DataClient
+class WaitingRead(NamedTuple):
+    client: DataSession
     fields: Fields
-    """What it asked; the stream may be another one by then, or gone."""
+    """The request; the stream may have been deleted or replaced by then."""
     beyond: int
     until_ms: int
-    answer: Answer
+    answer: Responder
 
 
 class Watches:
     __slots__ = ("_watches",)
 
     def __init__(self) -> None:
-        self._watches: list[Watch] = []
+        self._watches: list[WaitingRead] = []
 
-    def add(self, watch: Watch) -> None:
+    def add(self, watch: WaitingRead) -> None:
         self._watches.append(watch)
 
-    def look(self, now_ms: int, settle: Callable[[Watch, bool], bool]) -> None:
-        """`settle` is told of each, and whether its time is over; True: it has been answered."""
+    def look(self, now_ms: int, settle: Callable[[WaitingRead, bool], bool]) -> None:
+        """`settle` is called with each client, and whether its time is over; True: it has been answered."""
         if self._watches:
             self._watches = [
                 watch

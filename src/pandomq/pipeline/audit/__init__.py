@@ -1,4 +1,4 @@
-"""`pandomq pipeline audit`: what brokers' logs and clients' ledgers prove of what was promised.
+"""`pandomq pipeline audit`: checks the brokers' guarantees with their logs and the clients' ledgers.
 
-It reads the files of stores, never a broker; nothing is written to them. What cannot be judged is said to be so.
+It reads the files of stores, never a broker, and writes nothing to them. It reports whatever it cannot judge.
 """

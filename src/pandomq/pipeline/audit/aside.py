@@ -1,4 +1,4 @@
-"""What was cut off a log and kept aside in a file: by a forced promotion, or because it was damaged."""
+"""Entries that were cut off a log and kept in a file: by a forced promotion, or because of damage."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import msgspec
 
 from pandomq.errors import ConnectionFault
 from pandomq.journal.checksums import entry_checksum
-from pandomq.journal.cutting import ASIDE_MAGIC, KIND_BYTES, KIND_PLACE
-from pandomq.journal.layout import ENTRY_BEGIN, ENTRY_END, ENTRY_HEAD, ENTRY_HEAD_BYTES, align, decode_sector
 from pandomq.journal.limits import SECTOR_BYTES
-from pandomq.journal.snapshot import KIND_END, PIECE
+from pandomq.journal.segments.cutting import ASIDE_MAGIC, KIND_BYTES, KIND_PLACE
+from pandomq.journal.segments.layout import ENTRY_BEGIN, ENTRY_END, ENTRY_HEAD, ENTRY_HEAD_BYTES, align, decode_sector
+from pandomq.journal.snapshots.snapshot import KIND_END, PIECE
 from pandomq.kernel.records import BadEntry, EnqueueRecord, decode_entry
 from pandomq.properties import read_property
 from pandomq.replica.entries import is_own
 
 
 class BadAside(Exception):
-    """The file cannot be read; says why."""
+    """The file cannot be read; the message is the reason."""
 
 
 def cut_entries(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Index and payload of the entries in the file that are whole. Raises BadAside, and OSError."""
+    """Index and payload of the complete entries in the file. Raises BadAside, and OSError."""
     with path.open("rb") as file:
         head = decode_sector(file.read(SECTOR_BYTES))
         if head is None or not head.startswith(ASIDE_MAGIC):
-            raise BadAside("it does not begin as a file of what was cut off")
+            raise BadAside("it is not a side file of a cut log")
         offset, data = 0, bytearray()
         while True:
             piece = file.read(PIECE.size)
@@ -47,7 +47,7 @@ def cut_entries(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _entries(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Of bytes that were at this offset of a segment; a group begins at a sector."""
+    """The entries in bytes from this offset of a segment; a group begins at a sector."""
     at = 0
     while at + ENTRY_HEAD_BYTES <= len(data):
         begin, _, length, index, term, checksum, end = ENTRY_HEAD.unpack_from(data, at)

@@ -1,8 +1,8 @@
-"""Compares the logs by their chains: also where the entries are long reclaimed, and each log with itself.
+"""Compares the logs by their chains: also where the entries are reclaimed, and each log with itself.
 
-The chain after an entry follows from the checksums of all entries up to it. Files tell it at both their ends, snapshots
-at regular points of the whole log. A file whose seal or neighbours tell another than its entries do was changed after
-it was written, whatever its checksums say.
+The chain after an entry is computed from the checksums of all entries up to it. Files record it at both their ends,
+snapshots at regular points of the whole log. If a file's seal or its neighbours have another chain than its entries, it
+was changed after it was written, even if its checksums are right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def check_chains(logs: Logs, findings: Findings) -> None:
     if not logs.brokers:
         return
     statement = findings.of(Promise.REPLICAS)
-    # A difference that is known goes on through all that follows.
+    # A known difference continues in everything after it.
     known = min((violation.index for violation in statement.violations if violation.index is not None), default=2**62)
     highest = logs.brokers[0]
     compared = 0
@@ -33,7 +33,7 @@ def check_chains(logs: Logs, findings: Findings) -> None:
             apart = [index for index in common if told[log.name][index] != told[higher.name][index]]
             if apart:
                 before = max((index for index in common if index < apart[0]), default=0)
-                text = f"an entry after {before} and up to {apart[0]} is not the same on {higher.name} and {log.name}"
+                text = f"an entry after {before} and up to {apart[0]} differs between {higher.name} and {log.name}"
                 brokers = f"{higher.name}, {log.name}"
                 statement.breaks(Violation(Promise.REPLICAS, text, ONE_CHAIN, index=apart[0], brokers=brokers))
                 known = min(known, apart[0])
@@ -43,7 +43,7 @@ def check_chains(logs: Logs, findings: Findings) -> None:
 
 
 def _told(log: BrokerLog, findings: Findings) -> dict[int, int]:
-    """The chain after some entries, as this broker's files have it."""
+    """The chain after some entries, from this broker's files."""
     told: dict[int, int] = {}
     for segment in log.segments:
         if segment.chain_before is not None:

@@ -1,7 +1,7 @@
-"""What many entries say of messages, as columns: which entered which queue, and which left.
+"""The messages in many entries, as columns: which entered which queue, and which left.
 
-All entries are walked through side by side, a record of each at a time, in the form of `kernel.records`. So the work is
-numpy's, not Python's; entries with many records are no worse, as long as there are several of them.
+All entries are walked through in parallel, a record of each at a time, in the form of `kernel.records`. So numpy does
+the work, not Python; entries with many records are as fast, as long as there are several of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pandomq.kernel.constants import RECORD_COMMAND, RECORD_DEQUEUE, RECORD_ENQU
 from pandomq.kernel.records import COMMAND_START, CONTENT_SIZES, DEQUEUE, ENTRY_START, PLACE, VERSION
 from pandomq.pipeline.audit.limits import COMMAND_BYTES_MAX
 from pandomq.pipeline.audit.segment_image import SegmentImage
-from pandomq.pipeline.audit.views import Bits, Numbers, Views
+from pandomq.pipeline.audit.views import Bits, ByteViews, Numbers
 from pandomq.replica.entries import OWN_FIRST
 
 NO_NUMBERS = np.zeros(0, np.int64)
@@ -30,14 +30,14 @@ class Columns:
     """`entry` is a row of the image. Places and exits are in the order of the log."""
 
     now_ms: Numbers
-    """Of each row of the image; 0 of entries that are not a broker's."""
+    """Of each row of the image; 0 for entries that are not a broker's."""
     entry: Numbers = field(default_factory=lambda: NO_NUMBERS)
     queue_id: Numbers = field(default_factory=lambda: NO_NUMBERS)
     sequence: Numbers = field(default_factory=lambda: NO_NUMBERS)
     header_at: Numbers = field(default_factory=lambda: NO_NUMBERS)
     header_size: Numbers = field(default_factory=lambda: NO_NUMBERS)
     routing_size: Numbers = field(default_factory=lambda: NO_NUMBERS)
-    """The routing is right before the header."""
+    """The routing is directly before the header."""
     exit_entry: Numbers = field(default_factory=lambda: NO_NUMBERS)
     exit_queue: Numbers = field(default_factory=lambda: NO_NUMBERS)
     exit_first: Numbers = field(default_factory=lambda: NO_NUMBERS)
@@ -48,11 +48,11 @@ class Columns:
     own: list[tuple[int, bytes]] = field(default_factory=list)
     """Entries of the replica."""
     unknown: list[int] = field(default_factory=list)
-    """Rows of entries that are none of this version."""
+    """Rows of entries that this version does not know."""
 
 
 def decode(image: SegmentImage, rows: Numbers) -> Columns:
-    """Of these rows of the image."""
+    """Decodes these rows of the image."""
     columns = Columns(np.zeros(len(image.index), np.int64))
     first = image.views.octets_at(image.at[rows])
     own = (first >= OWN_FIRST) & (image.length[rows] > 0)
@@ -108,7 +108,7 @@ class _Walk:
         content_at = sizes_at + CONTENT_SIZES.size
         after = content_at + routing + header + body
         fits = after <= self._ends[at]
-        # One that does not fit is found out by its cursor; nothing of it is looked at.
+        # The cursor detects a record that does not fit; it is not evaluated.
         self._cursors[at] = after
         at, counts, cursors = at[fits], counts[fits], cursors[fits]
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -170,7 +170,7 @@ class _Walk:
 
 
 def _in_order(parts: list[tuple[Numbers, ...]], ended: Bits) -> list[Numbers]:
-    """All of them by entry and record, without those of entries that are none."""
+    """All of them by entry and record, without those of unknown entries."""
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.lexsort((joined[1], joined[0]))
     order = order[ended[joined[0][order]]]
@@ -178,8 +178,8 @@ def _in_order(parts: list[tuple[Numbers, ...]], ended: Bits) -> list[Numbers]:
 
 
 @dataclass(frozen=True)
-class Properties:
-    """Of messages; those that cannot be read have none."""
+class PropertyColumns:
+    """Properties of messages; unreadable headers have none."""
 
     id_at: Numbers
     id_size: Numbers
@@ -187,8 +187,8 @@ class Properties:
     expires: Bits
 
 
-def properties_of(views: Views, header_at: Numbers, header_size: Numbers) -> Properties:
-    """Walks through the content headers up to the message id, all at once."""
+def properties_of(views: ByteViews, header_at: Numbers, header_size: Numbers) -> PropertyColumns:
+    """Parses the content headers up to the message id, all at once."""
     end = header_at + header_size
     flags = np.where(header_size >= _PROPERTIES_OFFSET, views.numbers(">u2", header_at + _FLAGS_OFFSET), 0)
     at = header_at + _PROPERTIES_OFFSET
@@ -205,4 +205,4 @@ def properties_of(views: Views, header_at: Numbers, header_size: Numbers) -> Pro
         at = at + np.where(flags & flag, 1 + views.octets_at(clipped()), 0)
     sizes = views.octets_at(clipped())
     has_id = ((flags & _MESSAGE_ID) > 0) & (at + 1 + sizes <= end)
-    return Properties(at + 1, np.where(has_id, sizes, -1), (flags & _EXPIRATION) > 0)
+    return PropertyColumns(at + 1, np.where(has_id, sizes, -1), (flags & _EXPIRATION) > 0)

@@ -1,4 +1,5 @@
-"""What an audit has to say: a statement on each promise, with what breaks it and what could not be judged."""
+"""The result of an audit: a statement on each guarantee, with its violations and with the reasons for everything that
+was not judged."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Violation:
-    """Whatever is known of it; the rest is empty."""
+    """The known fields; the rest is empty."""
 
     promise: Promise
     text: str
@@ -32,9 +33,9 @@ class Violation:
     message: str = ""
     queue: str = ""
     offset: int | None = None
-    """In the queue: its sequence number there."""
+    """The sequence number in the queue."""
     index: int | None = None
-    """Of the entry of the log."""
+    """The index of the log's entry."""
     brokers: str = ""
 
 
@@ -42,12 +43,12 @@ class Violation:
 class Statement:
     promise: Promise
     judged: int = 0
-    """So many entries, messages or deliveries."""
+    """Number of entries, messages or deliveries that were judged."""
     violations: list[Violation] = field(default_factory=list)
     count: int = 0
-    """Of violations, named or not."""
+    """Number of violations, named or not."""
     reasons: dict[str, int] = field(default_factory=dict)
-    """Why something could not be judged, and how much of it; 0 where nobody can count it."""
+    """The reasons why something could not be judged, with the number of cases; 0 if that is unknown."""
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +69,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class CutOff:
-    """A message that a forced promotion or a repair has cut off; it is kept in this file."""
+    """A message that a forced promotion or a repair has cut off; this file keeps it."""
 
     file: str
     broker: str
@@ -84,7 +85,7 @@ class Findings:
         self.cut_off: list[CutOff] = []
         self.cut_off_count = 0
         self.notes: list[str] = []
-        """Files that cannot be read, and the like."""
+        """Unreadable files, and the like."""
 
     def of(self, promise: Promise) -> Statement:
         return self.statements[promise]

@@ -1,7 +1,7 @@
-"""Runs an audit: surveys all files, compares the logs, decodes the one log, and holds ledgers against it.
+"""Runs an audit: surveys all files, compares the logs, decodes the one log, and compares it with the ledgers.
 
-Whatever is found of a file that will not change any more may be noted (`Notes`), so that an audit that was broken off
-does not read it again.
+Results for a file that will not change any more may be saved (`Notes`), so that an interrupted audit does not read it
+again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 from pandomq.pipeline.audit import spans
 from pandomq.pipeline.audit.aside import BadAside, cut_entries, messages_in
 from pandomq.pipeline.audit.chains import check_chains
-from pandomq.pipeline.audit.examination import Breach, Examined, examine, exits_of, rows
 from pandomq.pipeline.audit.findings import CutOff, Findings, Promise, Violation
 from pandomq.pipeline.audit.limits import NAMED_MAX, TASK_BYTES, TOLERANCE_MS
 from pandomq.pipeline.audit.logs import (
@@ -28,11 +27,12 @@ from pandomq.pipeline.audit.logs import (
     count_compared,
     wanted_exactly,
 )
+from pandomq.pipeline.audit.message_scan import Breach, MessageContents, exits_of, rows, scan_messages
 from pandomq.pipeline.audit.notes import Notes
-from pandomq.pipeline.audit.promises import Promises, Range
-from pandomq.pipeline.audit.queues import Catalogue
+from pandomq.pipeline.audit.promises import JudgedRange, Promises
+from pandomq.pipeline.audit.queues import QueueCatalogue
+from pandomq.pipeline.audit.segment_scan import Exact, SegmentContents, SegmentPlace, exact, scan_segment
 from pandomq.pipeline.audit.stores import StoreFiles, commands_in, has_grown, list_stores
-from pandomq.pipeline.audit.survey import Exact, SegmentPlace, Surveyed, exact, survey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,19 +44,19 @@ Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Wish:
+class AuditOptions:
     directories: Sequence[Path]
     ledgers: Sequence[Path] = ()
     first_ms: int | None = None
     end_ms: int | None = None
     tolerance_ms: int = TOLERANCE_MS
     notes: Path | None = None
-    """Where to note what was found, to go on from there."""
+    """Where to save results, to continue from there."""
 
 
 @dataclass
-class Account:
-    """What was looked at."""
+class AuditCounts:
+    """The data that was examined."""
 
     entries: int = 0
     bytes_read: int = 0
@@ -67,39 +67,39 @@ class Account:
     index_span: tuple[int, int] = (0, 0)
     time_span: tuple[int, int] = (0, 0)
     judged: tuple[int, int] = (0, 0)
-    """From when on, and before when, lines of ledgers are judged."""
+    """Lines of ledgers are judged from the first time on, and before the second."""
     gaps: list[spans.Span] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each part of it took."""
-    segments: list[Surveyed] = field(default_factory=list)
+    """The duration of each part."""
+    segments: list[SegmentContents] = field(default_factory=list)
 
 
 class Audit:
-    def __init__(self, session: SparkSession, wish: Wish, advance: Advance = lambda _: None) -> None:
+    def __init__(self, session: SparkSession, options: AuditOptions, advance: Advance = lambda _: None) -> None:
         """Raises NoStore."""
         self._session = session
-        self._wish = wish
+        self._options = options
         self._advance = advance
         self._begun_ms = round(time.time() * 1000)
         self._clock_s = time.monotonic()
         self.findings = Findings()
-        self.account = Account()
-        self.stores = list_stores(list(wish.directories))
-        self.catalogue = Catalogue()
+        self.account = AuditCounts()
+        self.stores = list_stores(list(options.directories))
+        self.catalogue = QueueCatalogue()
 
     def run(self) -> None:
         logs = self._compare()
         self._lap("survey and comparison")
         pieces = logs.plan()
-        self._examine(logs, pieces)
+        self._scan_messages(logs, pieces)
         self._lap("examination")
         cut_off, surplus = self._beside(logs)
-        if self._wish.ledgers:
+        if self._options.ledgers:
             self._hold_against(logs, pieces, cut_off, surplus)
             self._lap("ledgers")
         else:
             for promise in (Promise.CONFIRMED, Promise.ACKED, Promise.ORDER):
-                self.findings.of(promise).left_out("there is no ledger: what clients were told is not known")
+                self.findings.of(promise).left_out("no ledger was given: it is not known what clients were told")
 
     def _lap(self, name: str) -> None:
         now_s = time.monotonic()
@@ -111,18 +111,18 @@ class Audit:
     def _compare(self) -> Logs:
         findings, account = self.findings, self.account
         places = [place for store in self.stores if not store.excerpts for place in store.places]
-        notes = Notes(self._wish.notes)
+        notes = Notes(self._options.notes)
         known = {place: found for place in places if (found := notes.find(place)) is not None}
-        surveyed = list(known.values())
-        self._advance(len(surveyed))
-        for one in self._spread(survey, [place for place in places if place not in known], _size):
+        scanned = list(known.values())
+        self._advance(len(scanned))
+        for one in self._spread(scan_segment, [place for place in places if place not in known], _size):
             notes.keep(one)
-            surveyed.append(one)
+            scanned.append(one)
             self._advance(1)
-        account.segments = surveyed
-        account.entries = sum(one.entries for one in surveyed)
-        account.bytes_read = sum(one.bytes_read for one in surveyed)
-        logs = arrange(self.stores, surveyed, findings)
+        account.segments = scanned
+        account.entries = sum(one.entries for one in scanned)
+        account.bytes_read = sum(one.bytes_read for one in scanned)
+        logs = arrange(self.stores, scanned, findings)
         compare_blocks(logs)
         wanted = wanted_exactly(logs, findings)
         compare_entries(logs, list(self._spread(_exact, wanted, lambda one: _size(one[0]))), findings)
@@ -131,11 +131,11 @@ class Audit:
         return logs
 
     def _spread(self, work: Callable[[T], R], items: Sequence[T], size: Callable[[T], int]) -> Iterator[R]:
-        """On executors, several small ones in one task; as they come."""
+        """Runs on executors, several small items in one task; yields results as they arrive."""
         if not items:
             return
         context = self._session.sparkContext
-        # Two tasks for each core at least: the last one to end keeps the others waiting.
+        # Two tasks for each core at least: otherwise the last one delays the others.
         task_bytes = min(TASK_BYTES, sum(map(size, items)) // (2 * context.defaultParallelism))
         groups: list[list[T]] = [[]]
         filled = 0
@@ -151,19 +151,19 @@ class Audit:
 
         yield from context.parallelize(groups, len(groups)).mapPartitions(run).toLocalIterator(prefetchPartitions=True)
 
-    # What the log says.
+    # The contents of the log.
 
-    def _examine(self, logs: Logs, pieces: Sequence[Piece]) -> None:
+    def _scan_messages(self, logs: Logs, pieces: Sequence[Piece]) -> None:
         account = self.account
         account.gaps = logs.gaps(list(pieces))
-        found = list(self._spread(examine, pieces, _size_of_piece))
+        found = list(self._spread(scan_messages, pieces, _size_of_piece))
         for one in found:
             if one.fault:
                 self.findings.notes.append(f"{one.path}: {one.fault}")
                 self._not_judged("files that could not be read again")
             if one.unknown:
-                self.findings.notes.append(f"{one.path}: entries {list(one.unknown[:5])} are of no version known here")
-                self._not_judged("entries that this version does not know", len(one.unknown))
+                self.findings.notes.append(f"{one.path}: entries {list(one.unknown[:5])} have an unknown version")
+                self._not_judged("entries of an unknown version", len(one.unknown))
         account.messages = sum(one.messages for one in found)
         account.entered = sum(one.entered for one in found)
         account.left = sum(one.left for one in found)
@@ -174,17 +174,17 @@ class Audit:
         self._learn_queues(found)
         self._judge_numbers(pieces, found)
         if account.gaps:
-            self._not_judged(f"entries {spans.words(account.gaps)} are reclaimed or cannot be read")
+            self._not_judged(f"entries {spans.words(account.gaps)} were deleted or are unreadable")
         if not logs.enough():
-            self._not_judged("too few of the voters' logs were given: what was committed may be elsewhere")
+            self._not_judged("too few voters' logs were given: entries may be committed elsewhere")
 
     def _not_judged(self, reason: str, count: int = 0) -> None:
         for promise in (Promise.CONFIRMED, Promise.ACKED, Promise.ORDER):
             self.findings.of(promise).left_out(reason, count)
 
-    def _learn_queues(self, found: Sequence[Examined]) -> None:
+    def _learn_queues(self, found: Sequence[MessageContents]) -> None:
         if self.account.gaps:
-            # What was declared before is in a snapshot.
+            # Earlier declarations are in a snapshot.
             for store in self.stores:
                 commands = next(filter(None, (commands_in(Path(path)) for path in store.snapshots)), None)
                 if commands is not None:
@@ -193,15 +193,15 @@ class Audit:
         self.catalogue.take(command for _, command in sorted(pair for one in found for pair in one.commands))
         self.catalogue.apply_policies()
 
-    def _judge_numbers(self, pieces: Sequence[Piece], found: Sequence[Examined]) -> None:
-        """Numbers of a queue only rise: file by file that is known; here from file to file."""
+    def _judge_numbers(self, pieces: Sequence[Piece], found: Sequence[MessageContents]) -> None:
+        """Numbers of a queue only increase: within each file that is checked already; here from file to file."""
         highest: dict[int, int] = {}
         breaches = [breach for one in found for breach in one.breaches]
         count = sum(one.breach_count for one in found)
         for piece, one in zip(pieces, found, strict=True):
             floors = {span.queue_id: highest.get(span.queue_id, -1) for span in one.queues}
             if any(span.lowest <= floors[span.queue_id] for span in one.queues):
-                (again,) = self._spread(partial(examine, floors=floors), [piece], _size_of_piece)
+                (again,) = self._spread(partial(scan_messages, floors=floors), [piece], _size_of_piece)
                 breaches = [breach for breach in breaches if breach not in one.breaches] + list(again.breaches)
                 count += again.breach_count - one.breach_count
             for span in one.queues:
@@ -236,7 +236,7 @@ class Audit:
         queue = self.catalogue.name(breach.queue_id)
         return Violation(promise, text, expected, breach.message, queue, breach.sequence, breach.index)
 
-    # What is not in the log.
+    # Messages that are not in the log.
 
     def _beside(self, logs: Logs) -> tuple[set[str], dict[str, str]]:
         """Ids of messages that were cut off by force, and of those that a broker has outside of the log."""
@@ -277,12 +277,12 @@ class Audit:
                     self.findings.cuts(CutOff(str(path), store.broker, index, queue, sequence, message))
         except (BadAside, OSError) as error:
             self.findings.notes.append(f"{store.broker}: {path}: {error}")
-            self._not_judged("what was cut off by force cannot be read")
+            self._not_judged("a side file of a forced promotion is unreadable")
 
     # The ledgers.
 
     def _hold_against(self, logs: Logs, pieces: Sequence[Piece], cut_off: set[str], surplus: dict[str, str]) -> None:
-        paths = [str(path.resolve()) for path in self._wish.ledgers]
+        paths = [str(path.resolve()) for path in self._options.ledgers]
         promises = Promises(self._session, pieces, paths, self.catalogue, self.findings)
         try:
             self.account.lines = promises.read_ledgers()
@@ -295,18 +295,18 @@ class Audit:
         finally:
             promises.close()
 
-    def _range(self, pieces: Sequence[Piece]) -> Range:
-        """What the ledgers say, now that they are read, beyond what was in the logs when those were, is not judged."""
-        wish = self._wish
-        first_ms = wish.first_ms if wish.first_ms is not None else 0
-        end_ms = wish.end_ms if wish.end_ms is not None else self._begun_ms
+    def _range(self, pieces: Sequence[Piece]) -> JudgedRange:
+        """Events in the ledgers from after the reading of the logs are not judged."""
+        options = self._options
+        first_ms = options.first_ms if options.first_ms is not None else 0
+        end_ms = options.end_ms if options.end_ms is not None else self._begun_ms
         if any(map(has_grown, self.stores)):
-            # Brokers go on, and so do their clients, whose clocks may be behind.
-            end_ms = min(end_ms, self._begun_ms - wish.tolerance_ms)
-        return Range(first_ms, end_ms, wish.tolerance_ms, self._gap_times(pieces))
+            # Brokers continue to run, and so do their clients, whose clocks may be behind.
+            end_ms = min(end_ms, self._begun_ms - options.tolerance_ms)
+        return JudgedRange(first_ms, end_ms, options.tolerance_ms, self._gap_times(pieces))
 
     def _gap_times(self, pieces: Sequence[Piece]) -> list[tuple[int, int]]:
-        """When entries were written that nobody has or can read: between those around them."""
+        """When the entries were written that no broker has or can read: between the entries around them."""
         told = sorted((one.first_index, one.first_ms, one.last_index, one.last_ms) for one in self.account.segments)
         times = []
         for first, last in self.account.gaps:

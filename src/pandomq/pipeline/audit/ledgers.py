@@ -1,7 +1,7 @@
-"""Ledgers as rows: each file is read by one task, in blocks, since what counts is the order of its lines.
+"""Ledgers as rows: one task reads each file, in blocks, since the order of its lines matters.
 
-A last line without its end is no line: whoever wrote it was cut off. Other lines that cannot be read come out as rows
-of a kind of their own, so that nothing is passed over in silence.
+A last line without its end is ignored: its writer was interrupted. Other unreadable lines become rows of a special
+kind, so that nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SPARK_SCHEMA: Final = (
 
 
 class _Line(msgspec.Struct):
-    """One that counts."""
+    """A valid line."""
 
     kind: str
     time: float
@@ -83,7 +83,7 @@ def ledger_rows(number: int, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _parse(block: bytes) -> pa.Table:
-    """All lines at once; one by one if some are not as they should be."""
+    """All lines at once; one by one if some are malformed."""
     try:
         options = pj.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="ignore")
         reading = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)

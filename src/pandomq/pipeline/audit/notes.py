@@ -1,7 +1,7 @@
-"""What was found of files, noted in a directory, so that an audit that was broken off goes on where it was.
+"""Results for files, saved in a directory, so that an interrupted audit continues where it was.
 
-A file is known by its broker, its number, its size and the time of its last change: a segment that is finished changes
-no more, whatever it is called. Notes of another version of this code are not used.
+A file is identified by its broker, its number, its size and the time of its last change: a finished segment no longer
+changes, even if it is renamed. Notes of another version of this code are not used.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 
 from pandomq import __version__
-from pandomq.pipeline.audit.survey import SegmentPlace, Surveyed
+from pandomq.pipeline.audit.segment_scan import SegmentContents, SegmentPlace
 
-_decoder = msgspec.msgpack.Decoder(Surveyed)
+_decoder = msgspec.msgpack.Decoder(SegmentContents)
 
 
 class Notes:
     def __init__(self, directory: Path | None) -> None:
-        """Without a directory nothing is noted."""
+        """Without a directory nothing is saved."""
         self._directory = directory
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
 
-    def find(self, place: SegmentPlace) -> Surveyed | None:
+    def find(self, place: SegmentPlace) -> SegmentContents | None:
         path = self._path(place)
         if path is None:
             return None
@@ -34,7 +34,7 @@ class Notes:
             return None
         return msgspec.structs.replace(found, place=place)
 
-    def keep(self, found: Surveyed) -> None:
+    def keep(self, found: SegmentContents) -> None:
         path = self._path(found.place)
         if path is None or found.fault:
             return

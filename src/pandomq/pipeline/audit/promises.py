@@ -1,7 +1,9 @@
-"""The log against the ledgers, on Spark: what was confirmed is in the log, what was acked stays away, order is kept.
+"""Compares the log with the ledgers, on Spark: confirmed messages are in the log, acked ones are not delivered again,
+order is kept.
 
-All of it is joined by the ids of messages. One that is in a queue twice (its publisher said it again, or it came back
-by way of dead letters) cannot be followed by its id, and is left out where that matters; how many there are is said.
+It joins by the ids of messages. A message that is in a queue twice (its publisher sent it again, or it came back
+through dead letters) cannot be followed by its id, and is left out where that matters; the report contains their
+number.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.pipeline.audit import examination, ledgers
+from pandomq.pipeline.audit import ledgers, message_scan
 from pandomq.pipeline.audit.findings import Findings, Promise, Statement, Violation
 from pandomq.pipeline.audit.limits import NAMED_MAX, TASK_BYTES
 from pandomq.pipeline.audit.logs import Piece
-from pandomq.pipeline.audit.queues import Catalogue
+from pandomq.pipeline.audit.queues import QueueCatalogue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,17 +45,17 @@ PLACE: Final = ["vhost", "queue", "message_id"]
 
 
 @dataclass(frozen=True)
-class Range:
-    """What is judged, by time in milliseconds."""
+class JudgedRange:
+    """The judged range, by time in milliseconds."""
 
     first_ms: int
     end_ms: int
     tolerance_ms: int
     gaps: Sequence[tuple[int, int]]
-    """Times of entries that nobody has, or nobody can read."""
+    """Times of entries that no broker has or can read."""
 
 
-EVERYTHING: Final = Range(0, 2**62, 0, ())
+EVERYTHING: Final = JudgedRange(0, 2**62, 0, ())
 
 
 class Promises:
@@ -62,7 +64,7 @@ class Promises:
         session: SparkSession,
         pieces: Sequence[Piece],
         paths: Sequence[str],
-        catalogue: Catalogue,
+        catalogue: QueueCatalogue,
         findings: Findings,
     ) -> None:
         self._session = session
@@ -112,14 +114,14 @@ class Promises:
             *(f.first(name).alias(name) for name in ("drops", "limited", "unordered", "leased", "deleted")),
         )
 
-    # What the ledgers say.
+    # The contents of the ledgers.
 
-    def judge(self, judged: Range) -> None:
-        """Nothing but this from now on."""
+    def judge(self, judged: JudgedRange) -> None:
+        """Judges only this range from now on."""
         self._judged = judged
 
     def read_ledgers(self) -> dict[str, int]:
-        """How many lines of each kind; says which cannot be read. They are not read a second time."""
+        """Number of lines of each kind; reports the unreadable ones. The ledgers are not read a second time."""
         unnamed = "kind NOT IN ('opened', 'purged') AND message_id IS NULL"
         counts: dict[str, int] = {}
         for row in self.ledger.selectExpr("kind", f"{unnamed} AS unnamed").groupBy("kind", "unnamed").count().collect():
@@ -131,9 +133,9 @@ class Promises:
             bad = self.ledger.where(f"kind = '{ledgers.UNREADABLE}'").orderBy("ledger", "row").limit(NAMED_MAX)
             for row in bad.collect():
                 where = f"ledger {row['ledger']}: line {row['row'] + 1}"
-                self._findings.notes.append(f"{where} cannot be read: {row['message_id']}")
+                self._findings.notes.append(f"{where} is malformed: {row['message_id']}")
             for promise in JUDGED:
-                self._findings.of(promise).left_out("lines of ledgers that cannot be read", counts[ledgers.UNREADABLE])
+                self._findings.of(promise).left_out("malformed lines of ledgers", counts[ledgers.UNREADABLE])
         return counts
 
     def _in_range(self, time: str = "time") -> Column:
@@ -143,7 +145,7 @@ class Promises:
         return (time_ms >= self._judged.first_ms) & (time_ms < self._judged.end_ms)
 
     def _published(self) -> DataFrame:
-        """Each message once: when it was published and confirmed, and to where."""
+        """Each message once: when it was published and confirmed, and its target."""
         from pyspark.sql import functions as f
 
         said = self.ledger.where("kind IN ('published', 'confirmed') AND message_id IS NOT NULL")
@@ -162,14 +164,14 @@ class Promises:
             )
         )
 
-    # Nothing confirmed is lost.
+    # No confirmed message is lost.
 
     def check_confirmed(self, cut_off: Iterable[str], surplus: dict[str, str], enough: bool) -> None:
-        """`cut_off`: ids that a forced promotion cut off; `surplus`: those that a broker has and the log has not."""
+        """`cut_off`: ids that a forced promotion cut off; `surplus`: those that a broker has and the log does not."""
         from pyspark.sql import functions as f
 
         statement = self._findings.of(Promise.CONFIRMED)
-        # By both its times: what was confirmed later may be in a part of the log that was not there to be read.
+        # By both its times: a later confirm may be in a part of the log that was not there to be read.
         confirmed = self._published().where(self._in_range()).where(self._in_range("confirmed_time")).persist()
         where = self.places.groupBy(*ID).agg(f.collect_set("queue").alias("queues"))
         known = (
@@ -206,7 +208,7 @@ class Promises:
             frame.unpersist()
 
     def _why_not_judged(self, enough: bool) -> Column:
-        """Of a confirmed message that is not in the log; null if nothing excuses that."""
+        """The reason why a confirmed message that is not in the log is not judged; null if there is none."""
         from pyspark.sql import functions as f
 
         judged = self._judged
@@ -219,16 +221,16 @@ class Promises:
         for vhost, exchange in sorted(self._catalogue.unbound):
             unbound = unbound | ((f.col("vhost") == vhost) & (f.coalesce("exchange", f.lit("")) == exchange))
         fed = f.coalesce((f.col("time") >= f.col("fed_from")) & (f.col("time") <= f.col("fed_to")), f.lit(False))
-        reason = f.when(f.lit(not enough), f.lit("too few brokers' logs: others may have it"))
-        reason = reason.when(hidden, f.lit("may be in entries that are reclaimed or cannot be read"))
+        reason = f.when(f.lit(not enough), f.lit("too few brokers' logs: another log may have it"))
+        reason = reason.when(hidden, f.lit("may be in entries that were deleted or are unreadable"))
         reason = reason.when(
             named & f.col("target_drops").isNull(), f.lit("its queue is in no log: private, transient or unknown")
         )
         reason = reason.when(named & f.col("target_drops"), f.lit("its queue drops messages"))
-        return reason.when(~named & (unbound | ~fed), f.lit("whether its exchange had a queue for it is not known"))
+        return reason.when(~named & (unbound | ~fed), f.lit("it is not known whether its exchange had a queue for it"))
 
     def _check_left(self, confirmed: DataFrame) -> None:
-        """What has left a queue that keeps its messages was acked by somebody."""
+        """A message that has left a queue that keeps its messages was acked by some consumer."""
         from pyspark.sql import functions as f
 
         statement = self._findings.of(Promise.CONFIRMED)
@@ -243,13 +245,13 @@ class Promises:
         self._name(left.orderBy("left_index"), statement, _left_unseen)
 
     def _name(self, wrong: DataFrame, statement: Statement, violation: Callable[[Any], Violation]) -> None:
-        """What breaks a promise: counted apart only if there is more than is named."""
+        """Lists violations of a promise; counts them separately only if there are more than are listed."""
         rows = wrong.limit(NAMED_MAX + 1).collect()
         for row in rows[:NAMED_MAX]:
             statement.breaks(violation(row), 0)
         statement.count += wrong.count() if len(rows) > NAMED_MAX else len(rows)
 
-    # Nothing acked comes back.
+    # No acked message comes back.
 
     def check_acked(self) -> None:
         from pyspark.sql import functions as f
@@ -282,7 +284,7 @@ class Promises:
         direct = f.coalesce(f.col("queue") == f.col("target"), f.lit(False))
         for vhost, exchange in sorted(self._catalogue.delayed):
             rows = rows.where(~((f.col("vhost") == vhost) & (f.coalesce("exchange", f.lit("")) == exchange)))
-        # Dead letters come in an order of their own.
+        # Dead letters arrive in an order of their own.
         rows = rows.where(direct | (f.col("routing") == _routing("exchange", "routing_key")))
         self._rising(rows.withColumn("clear", f.expr("copies = 1 AND said = 1")), "published", "entered the queue")
         delivered = self.ledger.where("kind = 'delivered' AND NOT redelivered").where(self._in_range())
@@ -291,8 +293,8 @@ class Promises:
         self._rising(rows.withColumn("clear", clear), "delivered", "is in the queue")
 
     def _rising(self, rows: DataFrame, kind: str, what: str) -> None:
-        """Numbers in the queue rise with the lines of a ledger, channel by channel and queue by queue; of those that
-        are `clear`."""
+        """Checks that numbers in the queue increase with the lines of a ledger, by channel and queue; for rows that are
+        `clear`."""
         from pyspark.sql import functions as f
         from pyspark.sql.window import Window
 
@@ -321,8 +323,8 @@ def _lost(row: Any, holder: str) -> Violation:
 
 
 def _left_unseen(row: Any) -> Violation:
-    text = f"was confirmed, left the queue with entry {row['left_index']}, and nobody acked it"
-    return _violation(Promise.CONFIRMED, row, text, "an ack in a ledger before it leaves", "left_index")
+    text = f"was confirmed, left the queue with entry {row['left_index']}, but was never acked"
+    return _violation(Promise.CONFIRMED, row, text, "an ack in a ledger before it left the queue", "left_index")
 
 
 def _came_back(row: Any) -> Violation:
@@ -343,7 +345,7 @@ def _violation(promise: Promise, row: Any, text: str, expected: str, index: str)
 
 
 def _routing(exchange: str, key: str) -> Column:
-    """As a record has it: both as short strings."""
+    """In the form of a record: both as short strings."""
     from pyspark.sql import functions as f
 
     def short(name: str) -> Column:
@@ -353,7 +355,7 @@ def _routing(exchange: str, key: str) -> Column:
     return f.concat(short(exchange), short(key))
 
 
-def _queue_rows(catalogue: Catalogue) -> list[tuple[Any, ...]]:
+def _queue_rows(catalogue: QueueCatalogue) -> list[tuple[Any, ...]]:
     return [
         (
             queue_id,
@@ -393,6 +395,6 @@ def _read_log(session: SparkSession, pieces: Sequence[Piece]) -> DataFrame:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from examination.rows(shared.value[row["place"]])
+                yield from message_scan.rows(shared.value[row["place"]])
 
     return tasks.mapInArrow(read, LOG_SCHEMA)

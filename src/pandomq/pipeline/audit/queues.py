@@ -1,4 +1,4 @@
-"""What the log and snapshots say of queues: their names, and what may happen to a message in them by itself."""
+"""Queues in the log and in snapshots: their names, and the ways in which messages may leave them without a consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pandomq.broker.commands import (
+from pandomq.broker.administration.pattern_syntax import PatternError
+from pandomq.broker.administration.patterns import compile_pattern
+from pandomq.broker.log.commands import (
     Command,
     DeclareExchange,
     DeclareQueue,
@@ -20,8 +22,6 @@ from pandomq.broker.commands import (
     UnbindQueue,
     decode_command,
 )
-from pandomq.broker.pattern_syntax import PatternError
-from pandomq.broker.patterns import compile_pattern
 from pandomq.fieldtable import decode_table
 
 _DROPPING: Final = ("message-ttl", "expires", "max-length", "max-length-bytes", "last-value-key")
@@ -35,7 +35,7 @@ class QueueTraits:
     name: str
     durable: bool
     drops: bool = False
-    """Messages may leave it by themselves: too old, too many, out of date."""
+    """Messages may leave it without a consumer: too old, too many, out of date."""
     limits_deliveries: bool = False
     by_priority: bool = False
     stream: bool = False
@@ -45,12 +45,12 @@ class QueueTraits:
 
 
 @dataclass
-class Catalogue:
+class QueueCatalogue:
     queues: dict[int, QueueTraits] = field(default_factory=dict)
     unbound: set[tuple[str, str]] = field(default_factory=set)
-    """Vhost and exchange: something that it fed is gone, or it is itself."""
+    """Vhost and exchange: one of its targets was removed, or it was removed itself."""
     delayed: set[tuple[str, str]] = field(default_factory=set)
-    """Exchanges that let messages wait: what they pass on has an order of its own."""
+    """Exchanges that delay messages: they pass them on in another order."""
     _policies: list[PutPolicy] = field(default_factory=list)
 
     def take(self, found: Iterable[bytes | Command]) -> None:
@@ -91,7 +91,7 @@ class Catalogue:
         return [traits for traits in self.queues.values() if (traits.vhost, traits.name) == (vhost, name)]
 
     def apply_policies(self) -> None:
-        """Whichever was ever in force: which one was when is not asked."""
+        """All policies that were ever in force, independent of time."""
         for policy in self._policies:
             keys = set(json.loads(policy.definition))
             drops, limits = bool(keys & {*_DROPPING, "max-age"}), "delivery-limit" in keys

@@ -1,8 +1,8 @@
-"""A segment file as it was found: which entries it holds whole, and which it should hold and does not.
+"""A segment file: which entries are complete in it, and which should be and are not.
 
-An entry is taken if its body bears out its own checksum, its index and its term; the table tells where bodies are. The
-end of a file that a broker is writing, or was writing when it died, is no damage: entries that nothing proves to have
-been synced are simply not there.
+An entry is accepted if its body matches its own checksum, its index and its term; the table contains the places of
+bodies. The end of a file that a broker is writing, or was writing when it crashed, is no damage: entries without proof
+of a sync count as absent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pandomq.journal.checksums import CHAIN_START, chain_next
-from pandomq.journal.layout import (
+from pandomq.journal.limits import SECTOR_BYTES
+from pandomq.journal.segments.layout import (
     BLANK,
     ENTRY_BEGIN,
     ENTRY_END,
@@ -29,8 +30,8 @@ from pandomq.journal.layout import (
     SEAL_SECTOR,
     SLOT_BYTES,
     TABLE_OFFSET,
-    Opening,
     SegmentIdentity,
+    SegmentStart,
     align,
     body_offset,
     decode_identity,
@@ -39,10 +40,9 @@ from pandomq.journal.layout import (
     decode_seal,
     file_seed,
 )
-from pandomq.journal.limits import SECTOR_BYTES
-from pandomq.journal.table import GOOD, Table, sealed_slots
+from pandomq.journal.segments.table import GOOD, SlotTable, sealed_slots
 from pandomq.kernel import crc32
-from pandomq.pipeline.audit.views import Bits, Numbers, Views
+from pandomq.pipeline.audit.views import Bits, ByteViews, Numbers
 
 _IDENTITY = struct.Struct("<QQI")
 _SLOT = np.dtype(
@@ -59,7 +59,7 @@ _SLOT = np.dtype(
 _NAMES = np.dtype([("index", "<u8"), ("term", "<u8"), ("length", "<u4")])
 
 
-class Damage(msgspec.Struct, frozen=True, array_like=True):
+class UnreadableEntries(msgspec.Struct, frozen=True, array_like=True):
     """Entries that are or should be in a file, and cannot be read."""
 
     first_index: int
@@ -68,24 +68,24 @@ class Damage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BadSegment(Exception):
-    """Nothing of the file can be read; says why."""
+    """Nothing of the file can be read; the message is the reason."""
 
 
 class SegmentImage:
-    """Rows are entries that are whole, in the order of their indexes."""
+    """Rows are complete entries, in the order of their indexes."""
 
     def __init__(self, path: Path) -> None:
         """Raises BadSegment, and OSError."""
         data = path.read_bytes()
-        self.views = Views(data)
+        self.views = ByteViews(data)
         self.size_bytes = len(data)
         self.first_index = 0
         self.last_index = -1
-        """Of entries that are there, whole or not; below the first if there are none."""
+        """The last entry that is there, complete or not; below the first if there are none."""
         self.chain_before: int | None = None
         self.chain_sealed: int | None = None
-        """As the file has it; the entries' checksums tell by themselves."""
-        self.damages: list[Damage] = []
+        """As recorded in the file; the entries' checksums give another value independently."""
+        self.damages: list[UnreadableEntries] = []
         self.index: Numbers = np.zeros(0, np.int64)
         self.term: Numbers = self.index
         self.checksum: Numbers = self.index
@@ -112,13 +112,13 @@ class SegmentImage:
             self.chain_sealed = seal.chain_after
             states = np.full(sealed, GOOD, np.uint8)
         else:
-            states = np.frombuffer(bytes(Table(table_bytes, seed).states), np.uint8)
+            states = np.frombuffer(bytes(SlotTable(table_bytes, seed).states), np.uint8)
         rows = np.frombuffer(table_bytes.ljust(len(states) * SLOT_BYTES, b"\0"), _SLOT, len(states))
         marks = [decode_mark(sectors[sector], seed) for sector in MARK_SECTORS]
         proven = max((mark.synced_index for mark in marks if mark is not None), default=0)
         self._take(rows, states, 2**62 if sealed else proven, data)
 
-    def _opening(self, found: Opening | None, sector: bytes, data: bytes) -> Opening | None:
+    def _opening(self, found: SegmentStart | None, sector: bytes, data: bytes) -> SegmentStart | None:
         """Rebuilt from the first entry if it is damaged; None if there never was one."""
         if found is not None:
             return found
@@ -129,7 +129,7 @@ class SegmentImage:
         if len(head) == ENTRY_HEAD_BYTES:
             begin, _, _, index, _, _, end = ENTRY_HEAD.unpack(head)
             if (begin, end) == (ENTRY_BEGIN, ENTRY_END):
-                return Opening(index, 0, 0)
+                return SegmentStart(index, 0, 0)
         raise BadSegment("its head and its first entry are damaged")
 
     def _take(self, rows: npt.NDArray[np.void], states: npt.NDArray[np.uint8], proven: int, data: bytes) -> None:
@@ -182,7 +182,7 @@ class SegmentImage:
         return agree
 
     def _without_slot(self, index: int, behind: int, place: int, data: bytes) -> tuple[int, int, int, int] | None:
-        """An entry that the table does not know follows the one before it, or begins at the next sector."""
+        """An entry without a slot follows the one before it, or begins at the next sector."""
         start = body_offset(self.identity.slot_count) if not place else behind
         for at in {start, align(start)} if start else ():
             head = data[at : at + ENTRY_HEAD_BYTES]
@@ -198,7 +198,7 @@ class SegmentImage:
 
     def _note_damage(self, index: Numbers, whole: Bits, proven: int) -> None:
         end = len(index)
-        # What was being written is not there, unless something proves that it was.
+        # An entry that was being written is absent, unless there is proof that it was synced.
         while end and not whole[end - 1] and index[end - 1] > proven:
             end -= 1
         self.last_index = self.first_index + end - 1
@@ -206,7 +206,7 @@ class SegmentImage:
         for run in np.split(broken, np.flatnonzero(np.diff(broken) > 1) + 1):
             if len(run):
                 first, last = int(index[run[0]]), int(index[run[-1]])
-                self.damages.append(Damage(first, last, "not as it was written"))
+                self.damages.append(UnreadableEntries(first, last, "its content was changed"))
 
     def chain_after(self) -> int | None:
         """From the checksums; None if some are missing."""

@@ -8,7 +8,7 @@ Span = tuple[int, int]
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Those that touch or overlap become one."""
+    """Ranges that touch or overlap become one."""
     found: list[Span] = []
     for first, last in sorted(spans):
         if first > last:
@@ -21,7 +21,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(spans: Iterable[Span], taken: Sequence[Span]) -> list[Span]:
-    """What is left of the first without the second, which are `joined`."""
+    """The rest of the first without the second, which are `joined`."""
     left: list[Span] = []
     for first, last in spans:
         for begin, end in taken:

@@ -1,7 +1,7 @@
-"""Which files there are: the stores of brokers, by their directories, as they are at this moment.
+"""Lists the files of brokers' stores, by their directories, at this moment.
 
-A running broker goes on meanwhile. What it writes from now on is none of this audit's; what it puts aside is found
-under its other name, and what it deletes was either read before or is said to be gone.
+A running broker continues. Its later writes are not part of this audit; files that it puts aside are found under their
+other names, and files that it deletes were either read before or are reported as gone.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from pandomq.broker.commands import Command, decode_command
-from pandomq.broker.snapshot import CommandPart, Head, read_parts
+from pandomq.broker.log.commands import Command, decode_command
+from pandomq.broker.log.snapshot import BrokerSnapshotHead, CommandPart, read_parts
 from pandomq.journal.chain import ChainPoints
 from pandomq.journal.effects import Effect, FileName, Read
 from pandomq.journal.hard_state import COPY_OFFSETS, StoreState, decode_copy
 from pandomq.journal.limits import STATE_COPY_BYTES
 from pandomq.journal.names import STATE, aside_number, retained_file, retained_number, segment_number, snapshot_index
-from pandomq.journal.snapshot import KIND_CHAIN, OWN_KINDS, SnapshotBad, read_pieces
-from pandomq.journal.window import Window
+from pandomq.journal.segments.window import ReadWindow
+from pandomq.journal.snapshots.snapshot import KIND_CHAIN, OWN_KINDS, BadSnapshot, read_pieces
 from pandomq.journal.work import Work
-from pandomq.pipeline.audit.survey import SegmentPlace
+from pandomq.pipeline.audit.segment_scan import SegmentPlace
 from pandomq.replica.record import decode_record
-from pandomq.runtime.disk_tools import store_in
+from pandomq.runtime.disk.disk_tools import store_in
 
 T = TypeVar("T")
 
 _OUTLIVED: Final = re.compile(r"outlived-(\d+)-segment-(\d{12})\.log")
 _CHUNK_BYTES: Final = 1024 * 1024
 SET_ASIDE: Final = " (set aside)"
-"""Behind the name of a broker: a store that it had before a forced promotion."""
+"""A suffix for the name of a broker: a store that it had before a forced promotion."""
 
 
 class NoStore(Exception):
-    """The directory holds no store that can be audited; says why."""
+    """The directory holds no store that can be audited; the message is the reason."""
 
 
 class StoreFiles(msgspec.Struct, frozen=True):
@@ -45,10 +45,10 @@ class StoreFiles(msgspec.Struct, frozen=True):
     cluster_id: str
     epoch: int
     voters: tuple[str, ...]
-    """Of the newest set of members that it knows; both sets while that changes."""
+    """The newest set of members in the store; both sets during a change."""
     places: tuple[SegmentPlace, ...]
     asides: tuple[str, ...]
-    """Files with what was cut off the log."""
+    """Files with entries that were cut off the log."""
     snapshots: tuple[str, ...]
     """Newest first."""
     excerpts: bool = False
@@ -60,16 +60,16 @@ def list_stores(directories: list[Path]) -> list[StoreFiles]:
     found = [files for directory in directories for files in list_store(directory)]
     clusters = sorted({files.cluster_id for files in found})
     if len(clusters) > 1:
-        raise NoStore(f"these stores are of different clusters: {', '.join(clusters)}")
+        raise NoStore(f"the stores belong to different clusters: {', '.join(clusters)}")
     names = [files.broker for files in found]
     for name in names:
         if names.count(name) > 1:
-            raise NoStore(f"two of these stores are those of {name}")
+            raise NoStore(f"two of the stores belong to broker {name}: give one of them")
     return found
 
 
 def list_store(directory: Path) -> Iterator[StoreFiles]:
-    """The store that is in use, and those of the same broker that were set aside. Raises NoStore."""
+    """The store in use, and those of the same broker that were set aside. Raises NoStore."""
     store = store_in(directory)
     if not store.is_dir():
         raise NoStore(f"{directory} is not a directory")
@@ -92,7 +92,7 @@ def list_store(directory: Path) -> Iterator[StoreFiles]:
     if outlived:
         broker = f"{state.node_name}{SET_ASIDE}"
         places = tuple(_place(store, broker, name, name, int(found[2])) for name, found in outlived)
-        # Whatever epoch it was of: it was left behind by a later one.
+        # Its epoch does not matter: a later one has replaced it.
         yield StoreFiles(str(directory), broker, state.cluster_id, -1, (), places, (), ())
 
 
@@ -100,11 +100,11 @@ def _read_state(store: Path) -> StoreState:
     try:
         data = (store / STATE).read_bytes()
     except OSError as error:
-        raise NoStore(f"{store} holds no store: {error.strerror} ({STATE})") from error
+        raise NoStore(f"{store} contains no store: {error.strerror} ({STATE})") from error
     copies = [decode_copy(data[offset : offset + STATE_COPY_BYTES]) for offset in COPY_OFFSETS]
     good = [copy for copy in copies if copy is not None]
     if not good:
-        raise NoStore(f"{store / STATE} is damaged: whose store it is cannot be told")
+        raise NoStore(f"{store / STATE} is damaged: the broker of this store is not known")
     return max(good, key=lambda copy: copy[0])[1]
 
 
@@ -129,7 +129,7 @@ def _place(store: Path, broker: str, name: str, other: str, number: int) -> Segm
 
 
 def has_grown(files: StoreFiles) -> bool:
-    """Somebody has written to the log since its files were listed."""
+    """The log was written after its files were listed."""
     if files.broker.endswith(SET_ASIDE):
         return False
     store = store_in(Path(files.directory))
@@ -151,7 +151,7 @@ def has_grown(files: StoreFiles) -> bool:
 
 
 def chain_points(path: Path) -> ChainPoints | None:
-    """What a snapshot tells of the log before it; None if it cannot be read."""
+    """The points of the log before a snapshot; None if it cannot be read."""
     points: list[ChainPoints] = []
 
     def take(kind: int, data: bytes) -> bool:
@@ -163,7 +163,7 @@ def chain_points(path: Path) -> ChainPoints | None:
 
 
 def commands_in(path: Path) -> list[Command] | None:
-    """The configuration as a snapshot has it; None if it cannot be read. No further than that is read."""
+    """The configuration in a snapshot; None if it cannot be read. The rest is not read."""
     commands: list[Command] = []
     waiting = bytearray()
 
@@ -174,7 +174,7 @@ def commands_in(path: Path) -> list[Command] | None:
         for part in read_parts(waiting):
             if isinstance(part, CommandPart):
                 commands.append(decode_command(part.command))
-            elif not isinstance(part, Head):
+            elif not isinstance(part, BrokerSnapshotHead):
                 return False
         return True
 
@@ -184,7 +184,7 @@ def commands_in(path: Path) -> list[Command] | None:
 def _read(path: Path, take: Callable[[int, bytes], bool]) -> bool:
     try:
         with path.open("rb") as file:
-            window = Window(FileName(path.name), path.stat().st_size, _CHUNK_BYTES)
+            window = ReadWindow(FileName(path.name), path.stat().st_size, _CHUNK_BYTES)
 
             def answer(effect: Effect) -> bytes:
                 assert isinstance(effect, Read)
@@ -192,13 +192,13 @@ def _read(path: Path, take: Callable[[int, bytes], bool]) -> bool:
                 return file.read(effect.length)
 
             _carry_out(read_pieces(window, take), answer)
-    except (OSError, SnapshotBad, ValueError):
+    except (OSError, BadSnapshot, ValueError):
         return False
     return True
 
 
 def _carry_out(work: Work[T], answer: Callable[[Effect], bytes]) -> T:
-    """Work that does nothing but read."""
+    """Runs work that only reads."""
     try:
         effects = next(work)
         while True:

@@ -1,4 +1,4 @@
-"""What came of an audit, as a summary: the verdict on each promise first, then what breaks it, message by message."""
+"""The summary of an audit: the verdict on each guarantee first, then its violations, message by message."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pandomq.pipeline import plots
 from pandomq.pipeline.audit import spans
 from pandomq.pipeline.audit.findings import Findings, Statement, Verdict
-from pandomq.pipeline.audit.job import Account, Audit
-from pandomq.pipeline.summary import Plot, Summary, Table
+from pandomq.pipeline.audit.job import Audit, AuditCounts
+from pandomq.pipeline.summary import Chart, Summary, SummaryTable
 
 
 class ExitCode(enum.IntEnum):
@@ -29,16 +29,16 @@ def summarize(audit: Audit) -> Summary:
     findings, account = audit.findings, audit.account
     statements = list(findings.statements.values())
     tables = [
-        Table(
+        SummaryTable(
             "Promises",
-            ("promise", "verdict", "judged", "violations", "not judged"),
+            ("promise", "verdict", "judged", "violations", "what was left out, and why"),
             [(one.promise.value, one.verdict.value, one.judged, one.count, _reasons(one)) for one in statements],
         )
     ]
     violations = [violation for one in statements for violation in one.violations]
     if violations:
         tables.append(
-            Table(
+            SummaryTable(
                 "Violations",
                 ("promise", "message", "queue", "offset", "entry", "brokers", "what happened", "expected"),
                 [
@@ -61,38 +61,47 @@ def summarize(audit: Audit) -> Summary:
             (one.message or "-", one.queue, one.offset, one.index, one.broker, one.file) for one in findings.cut_off
         ]
         headers = ("message", "queue", "offset", "entry", "broker", "kept in")
-        tables.append(Table(f"Cut off by force: {findings.cut_off_count}", headers, rows))
+        tables.append(SummaryTable(f"Cut off by force: {findings.cut_off_count}", headers, rows))
     tables.append(_brokers(audit))
     if findings.notes:
-        tables.append(Table("Also found", ("what",), [(note,) for note in findings.notes]))
+        tables.append(SummaryTable("Also found", ("what",), [(note,) for note in findings.notes]))
     held = [(name, float(entries)) for name, entries, *_ in rows_of_brokers(audit)]
     return Summary(
         "audit",
-        _words(findings, account),
+        words(findings, account),
         not findings.refuted,
         _facts(account),
         tables,
-        [Plot("Entries that can be read", plots.bars(held, "entries"))] if held else [],
+        [Chart("Entries that can be read", plots.bars(held, "entries"))] if held else [],
+        findings.refuted or findings.proven,
     )
 
 
-def _words(findings: Findings, account: Account) -> str:
+def words(findings: Findings, account: AuditCounts) -> str:
+    """The verdict in a sentence; each guarantee has its own."""
     first, last = account.index_span
-    where = f"entries {first} to {last}" if last else "nothing: there are no entries"
-    if findings.refuted:
-        broken = [one.promise.value for one in findings.statements.values() if one.count]
-        return f"refuted for {where}: {'; '.join(broken)}"
+    if not last:
+        return "not judged: the logs have no entries"
+    where = f"entries {first} to {last}"
     if findings.proven:
-        return f"proven for {where}: every promise was kept"
-    open_ = [one.promise.value for one in findings.statements.values() if one.verdict is not Verdict.PROVEN]
-    return f"no promise was broken in {where}, but not all could be judged: {'; '.join(open_)}"
+        return f"proven for {where}: every guarantee was kept"
+    named = {
+        verdict: ", ".join(one.promise.value for one in findings.statements.values() if one.verdict is verdict)
+        for verdict in (Verdict.REFUTED, Verdict.PROVEN, Verdict.IN_PART, Verdict.NOT_JUDGED)
+    }
+    each = "; ".join(f"{verdict.value}: {promises}" for verdict, promises in named.items() if promises)
+    if findings.refuted:
+        return f"refuted for {where} ({each})"
+    if named[Verdict.PROVEN] or named[Verdict.IN_PART]:
+        return f"proven in part for {where} ({each})"
+    return f"not judged for {where}"
 
 
 def _reasons(statement: Statement) -> str:
     return "; ".join(f"{reason}: {count:,}" if count else reason for reason, count in statement.reasons.items()) or "-"
 
 
-def _facts(account: Account) -> dict[str, object]:
+def _facts(account: AuditCounts) -> dict[str, object]:
     first, last = account.index_span
     facts: dict[str, object] = {
         "entries of the log": f"{first} to {last}",
@@ -115,7 +124,7 @@ def _facts(account: Account) -> dict[str, object]:
 
 
 def rows_of_brokers(audit: Audit) -> list[tuple[str, int, int, int, int, int, int, str]]:
-    """Of each broker what its files hold."""
+    """The contents of each broker's files."""
     rows = []
     for store in audit.stores:
         held = [one for one in audit.account.segments if one.place.broker == store.broker and not one.empty]
@@ -134,9 +143,9 @@ def rows_of_brokers(audit: Audit) -> list[tuple[str, int, int, int, int, int, in
     return rows
 
 
-def _brokers(audit: Audit) -> Table:
+def _brokers(audit: Audit) -> SummaryTable:
     headers = ("broker", "entries", "first", "last", "epoch", "files", "bytes", "directory")
-    return Table("Logs", headers, rows_of_brokers(audit))
+    return SummaryTable("Logs", headers, rows_of_brokers(audit))
 
 
 def _time(ms: int) -> str:

@@ -11,11 +11,11 @@ Numbers = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 
 SPARE_BYTES = 32
-"""Behind the last byte, so that a look at the last record finds zeros instead of nothing."""
+"""Behind the last byte, so that reading the last record finds zeros instead of nothing."""
 
 
-class Views:
-    """Of bytes that do not change. Offsets must be within them."""
+class ByteViews:
+    """For bytes that do not change. Offsets must be within them."""
 
     def __init__(self, data: bytes) -> None:
         self.size = len(data)
@@ -24,7 +24,7 @@ class Views:
         self._of: dict[str, npt.NDArray[Any]] = {}
 
     def numbers(self, kind: str, at: Numbers) -> Numbers:
-        """Of the type that numpy calls so, as `<u4`; those beyond 63 bits come out negative."""
+        """Numbers of this numpy type, such as `<u4`; those beyond 63 bits become negative."""
         view = self._of.get(kind)
         if view is None:
             size = np.dtype(kind).itemsize
@@ -39,7 +39,7 @@ class Views:
         return found
 
     def strings(self, at: Numbers, sizes: Numbers) -> tuple[npt.NDArray[np.int32], bytes]:
-        """The strings one after the other, and where each of them begins and the last one ends."""
+        """The concatenated strings, and the starts of each and the end of the last one."""
         ends = np.cumsum(sizes)
         begins = ends - sizes
         total = int(ends[-1]) if len(ends) else 0

@@ -1,7 +1,8 @@
-"""Batches of events to sums: what a task does, column by column, for hundreds of thousands of events at a time.
+"""Adds batches of events up to sums: the work of a task, column by column, for hundreds of thousands of events at a
+time.
 
-Nothing is done for a single event; names are numbers until the end. An event that is late, since its window was closed
-before, is left out of that window alone, and counted.
+There is no work per event; names are numbers until the end. A late event, whose window is closed already, is left out
+of that window only, and counted.
 """
 
 from __future__ import annotations
@@ -14,17 +15,27 @@ import pyarrow as pa
 
 from pandomq.pipeline.rollup import measures
 from pandomq.pipeline.rollup.sketch import Array, buckets_of
-from pandomq.pipeline.rollup.sums import MICROS, NAMES_MAX, SCHEMA, SHORTEST_S, VALUES, WINDOWS, added_up, settled
+from pandomq.pipeline.rollup.sums import (
+    HIGHEST,
+    MICROS,
+    NAMES_MAX,
+    SCHEMA,
+    SHORTEST_S,
+    VALUES,
+    WINDOWS,
+    added_up,
+    settled,
+)
 from pandomq.trace_form import ConsumerName, Events, Kind
 
 EVENTS_AT_ONCE: Final = 500_000
-"""So many are added up together; more take more memory, fewer more time."""
+"""Events that are added up together; more take more memory, fewer more time."""
 LATE: Final = "late"
-"""The subject of what came too late, and its measure; it has neither window nor name."""
+"""The subject of late events, and its measure; it has neither window nor name."""
 
 _BUCKET_BITS: Final = 12
 _BUCKETS: Final = (1 << _BUCKET_BITS) - 1
-"""A bucket, and 1."""
+"""A bucket plus 1."""
 _PLACE_BITS: Final = 32
 _KINDS: Final = 256
 
@@ -43,7 +54,7 @@ _ROUTED: Final = _flags(measures.ROUTED)
 
 
 class _Columns(NamedTuple):
-    """Of the events of some batches; names by their places in the task's pool."""
+    """Columns of the events of some batches; names are places in the task's pool."""
 
     start: Array
     kind: Array
@@ -55,16 +66,18 @@ class _Columns(NamedTuple):
     consumer: Array
     broker: Array
     messages: Array
-    """How many messages each stands for."""
+    """Number of messages that each stands for."""
     bytes: Array
     total: Array
+    highest: Array
+    """The value itself; NaN if there is none."""
 
 
 class Gatherer:
-    """One task's."""
+    """The state of one task."""
 
     def __init__(self, watermark_us: int) -> None:
-        """Windows that end at the watermark, or before it, are closed."""
+        """Windows that end at or before the watermark are closed."""
         self._watermark_us = watermark_us
         self._pool: dict[str, int] = {"": 0}
         self._waiting: list[_Columns] = []
@@ -94,6 +107,7 @@ class Gatherer:
             np.full(len(messages), weight),
             size * weight,
             np.maximum(value, 0) * weight,
+            np.where(value >= 0, value, np.nan),
         )
         self._waiting += [columns, _held(columns, np.asarray(batch.held_us)[messages])]
         self._count += len(messages)
@@ -110,24 +124,24 @@ class Gatherer:
         columns = _Columns(*(np.concatenate(parts) for parts in zip(*self._waiting, strict=True)))
         self._waiting, self._count = [], 0
         routed = _ROUTED[columns.kind]
-        # Of keys, of which there may be most, the distribution of sizes would be of little use.
-        plain = columns.code & ~_BUCKETS
+        # There may be many keys, and their distribution of sizes would be of little use.
+        plain = columns._replace(code=columns.code & ~_BUCKETS, highest=np.full(len(columns.code), np.nan))
         self._parts += [
             _grouped(measures.QUEUE, columns, columns.queue > 0, columns.queue),
             _grouped(measures.BROKER, columns, columns.kind > 0, columns.broker),
             _grouped(measures.EXCHANGE, columns, routed, columns.exchange),
-            _grouped(measures.KEY, columns._replace(code=plain), routed, columns.key, columns.exchange),
+            _grouped(measures.KEY, plain, routed, columns.key, columns.exchange),
             _grouped(measures.CONSUMER, columns, columns.consumer > 0, columns.consumer, columns.queue),
         ]
 
     def sums(self) -> pa.Table:
-        """Of all that was added: in windows of each length that are still open, and what is late."""
+        """Sums of everything that was added: in windows of each length that are still open, and late events."""
         self._add_up()
         found = [SCHEMA.empty_table()]
         if self._parts:
             coded = added_up(pa.concat_tables(self._parts), _CODED_KEYS)
             found += [table for length_s in WINDOWS.values() for table in self._in_windows(coded, length_s)]
-        # Names are told apart by their numbers, so these are added up already; there may be too many.
+        # Names are distinct numbers, so these are added up already; there may be too many.
         whole = pa.concat_tables(found)
         return settled([whole]) if len(whole) > NAMES_MAX else whole
 
@@ -160,20 +174,21 @@ class Gatherer:
 
 
 def _held(columns: _Columns, held_us: Array) -> _Columns:
-    """Of those that a consumer has given back: how long it had them."""
+    """For messages that a consumer has settled or returned: how long it had them."""
     chosen = np.flatnonzero(held_us >= 0)
     found = _Columns(*(column[chosen] for column in columns))
     held_us = held_us[chosen]
     return found._replace(
-        # They are no events of their own: neither a broker nor an exchange has them.
+        # They are no separate events: no broker and no exchange has them.
         kind=np.zeros(len(chosen), dtype=found.kind.dtype),
         code=(measures.HELD_NUMBER << _BUCKET_BITS) + buckets_of(held_us).astype(np.int64) + 1,
         total=held_us * found.messages,
+        highest=held_us.astype(np.float64),
     )
 
 
 def _grouped(subject: str, columns: _Columns, chosen: Array, name: Array, within: Array | None = None) -> pa.Table:
-    """Sums of those that are chosen, in the shortest windows; keys are numbers."""
+    """Sums of the chosen events, in the shortest windows; keys are numbers."""
     pair = name[chosen] << _PLACE_BITS
     table = pa.table(
         {
@@ -183,19 +198,20 @@ def _grouped(subject: str, columns: _Columns, chosen: Array, name: Array, within
             "messages": columns.messages[chosen],
             "bytes": columns.bytes[chosen],
             "total": columns.total[chosen],
+            HIGHEST: pa.array(columns.highest[chosen], from_pandas=True),
         }
     )
     grouped = table.group_by(["start", "pair", "code"], use_threads=False).aggregate(
-        [("code", "count"), ("messages", "sum"), ("bytes", "sum"), ("total", "sum")]
+        [("code", "count"), ("messages", "sum"), ("bytes", "sum"), ("total", "sum"), (HIGHEST, "max")]
     )
     place = pa.array(np.full(len(grouped), measures.SUBJECTS.index(subject), dtype=np.int8))
-    counted = ("code_count", *(f"{value}_sum" for value in VALUES[1:]))
+    counted = ("code_count", *(f"{value}_sum" for value in VALUES[1:-1]), f"{HIGHEST}_max")
     found = [grouped["start"], place, grouped["pair"], grouped["code"], *(grouped[name] for name in counted)]
     return pa.Table.from_arrays(found, names=[*_CODED_KEYS, *VALUES])
 
 
 def _late(length_s: int, events: int) -> pa.Table:
-    row = (length_s, 0, LATE, "", "", LATE, -1, events, 0.0, 0.0, 0.0)
+    row = (length_s, 0, LATE, "", "", LATE, -1, events, 0.0, 0.0, 0.0, None)
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True))], schema=SCHEMA)
 
 
@@ -204,5 +220,5 @@ def _shown(consumer: ConsumerName) -> str:
 
 
 def _printable(name: str) -> str:
-    """Clients may use names that are no UTF-8."""
+    """Clients may use names that are not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

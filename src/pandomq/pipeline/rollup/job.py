@@ -1,8 +1,8 @@
-"""`pandomq pipeline rollup`: the streaming query, and what it has Spark do in each step.
+"""`pandomq pipeline rollup`: the streaming query, and Spark's work in each step.
 
-A step takes what the trace stream has had since the last one. Heads of its batches come to the driver, which decides
-what counts; then executors add up events and, by windows and subjects, the sums of before; what is closed by now
-becomes results. A step whose number was decided is passed over when the query, after a crash, runs it again.
+A step takes the trace stream's messages since the last step. The driver gets the heads of its batches and decides which
+count; then executors add up events and, by windows and subjects, the earlier sums; closed windows become results. A
+step whose number was decided is skipped when the query runs it again after a crash.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pyarrow import parquet
 from pandomq.data_client.urls import parse_urls
 from pandomq.pipeline.batch_gate import BatchGate
 from pandomq.pipeline.rollup import results, sums
+from pandomq.pipeline.rollup.batch_filter import HEAD_DDL, BatchHead, Decision, decide, head_of, with_late
 from pandomq.pipeline.rollup.gathering import LATE, Gatherer
-from pandomq.pipeline.rollup.intake import HEAD_DDL, Decision, Head, decide, head_of, with_late
 from pandomq.pipeline.rollup.newest import newest
 from pandomq.pipeline.rollup.results import start_of
-from pandomq.pipeline.rollup.steps import RollupFiles, Step
+from pandomq.pipeline.rollup.steps import RollupFiles, RollupStep
 from pandomq.pipeline.rollup.story import summarize
 from pandomq.pipeline.rollup.sums import MICROS, SHORTEST_S
 from pandomq.pipeline.rollup.views import VhostStory
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pandomq.pipeline.summary import Summary
 
 BYTES_PER_STEP: Final = 512 * 1024**2
-"""Of the trace stream; some ten million events."""
+"""Bytes of the trace stream; some ten million events."""
 LATENESS_S: Final = 30.0
 LOOK_S: Final = 1
 COLUMNS: Final = "offset BIGINT, time TIMESTAMP, body BINARY"
@@ -49,13 +49,13 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
-class Wish:
+class RollupOptions:
     urls: tuple[str, ...]
     """One for each vhost."""
     every_s: float = 10.0
-    """Between two steps of a rollup that goes on."""
+    """Time between two steps of a continuous rollup."""
     once: bool = False
-    """End when all that is there now is rolled up."""
+    """End when everything that is available now is rolled up."""
     lateness_s: float = LATENESS_S
     """How long a window waits for events after the first one that is later than its end."""
 
@@ -64,16 +64,16 @@ class Rollup:
     """One run. `stop` may be called from elsewhere, such as a signal: steps that have begun are finished. A second
     `stop` does not wait."""
 
-    def __init__(self, session: SparkSession, lake: Path, wish: Wish) -> None:
+    def __init__(self, session: SparkSession, lake: Path, options: RollupOptions) -> None:
         """Raises LakeFault, BadUrl."""
-        self.vhosts = [VhostRollup(session, lake, url, wish) for url in wish.urls]
+        self.vhosts = [VhostRollup(session, lake, url, options) for url in options.urls]
 
     def stop(self) -> None:
         for vhost in self.vhosts:
             vhost.gate.close()
 
     def run(self, advance: Callable[[int], None] = lambda _: None) -> None:
-        """`advance` hears how many events more were rolled up. Raises LakeFault, and what a query died of."""
+        """Calls `advance` with the number of newly rolled up events. Raises LakeFault, and a query's exception."""
         told = 0
         with ExitStack() as stack:
             for vhost in self.vhosts:
@@ -91,12 +91,12 @@ class Rollup:
                 told, more = events, events - told
                 advance(more)
                 if any(query.exception() is not None for query in queries):
-                    # Without one of them the others do not go on, either.
+                    # If one of them ends, the others end as well.
                     for vhost in self.vhosts:
                         vhost.gate.close(hurries=False)
 
     def summary(self, window: str) -> Summary:
-        """Of the newest windows of this length, closed and open, also those of earlier runs."""
+        """For the newest windows of this length, closed and open, including those of earlier runs."""
         stories = [vhost.story(window) for vhost in self.vhosts]
         events, busy_s = sum(vhost.events for vhost in self.vhosts), sum(vhost.busy_s for vhost in self.vhosts)
         facts: dict[str, object] = {
@@ -110,16 +110,16 @@ class Rollup:
 
 
 class VhostRollup:
-    def __init__(self, session: SparkSession, lake: Path, url: str, wish: Wish) -> None:
+    def __init__(self, session: SparkSession, lake: Path, url: str, options: RollupOptions) -> None:
         self._session = session
         self._url = url
-        self._wish = wish
+        self._options = options
         self.files = RollupFiles(lake, parse_urls(url).login.vhost)
         self.gate = BatchGate(session)
         self.events = 0
-        """Rolled up by this run."""
+        """Events rolled up by this run."""
         self.busy_s = 0.0
-        """What that took."""
+        """The time that took."""
         self.steps = 0
 
     def start(self) -> StreamingQuery:
@@ -130,13 +130,13 @@ class VhostRollup:
         # A pattern, since the stream may not be there yet.
         source = source.option("streamPattern", re.escape(TRACE_STREAM)).option("startingOffsets", "earliest")
         source = source.option("maxBytesPerTrigger", BYTES_PER_STEP).option("minPartitions", cores)
-        # What retention dropped before it was rolled up is seen as missing numbers of batches.
+        # Batches that retention removed before they were rolled up are visible as missing numbers.
         source = source.option("failOnDataLoss", "false")
         writer = source.load().writeStream.foreachBatch(self._take).queryName(f"rollup of {self.files.vhost}")
         writer = writer.option("checkpointLocation", str(self.files.checkpoint))
-        if self._wish.once:
+        if self._options.once:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{round(self._wish.every_s * 1000)} milliseconds").start()
+        return writer.trigger(processingTime=f"{round(self._options.every_s * 1000)} milliseconds").start()
 
     def story(self, window: str) -> VhostStory:
         knowledge = self.files.step.knowledge
@@ -151,17 +151,17 @@ class VhostRollup:
     def _take_step(self, frame: DataFrame, batch: int) -> None:
         before = self.files.step
         begun_s = time.monotonic()
-        heads = [Head(*row) for row in frame.mapInArrow(heads_of, HEAD_DDL).collect()]
-        decision = decide(heads, before.knowledge, round(self._wish.lateness_s * MICROS))
+        heads = [BatchHead(*row) for row in frame.mapInArrow(heads_of, HEAD_DDL).collect()]
+        decision = decide(heads, before.knowledge, round(self._options.lateness_s * MICROS))
         number = before.number + 1
         late = self._add_up(frame, decision)
-        self.files.decide(Step(number, batch, with_late(decision.knowledge, late)), decision.stories)
+        self.files.decide(RollupStep(number, batch, with_late(decision.knowledge, late)), decision.stories)
         self.events += decision.knowledge.account.events - before.knowledge.account.events
         self.busy_s += time.monotonic() - begun_s
         self.steps += 1
 
     def _add_up(self, frame: DataFrame, decision: Decision) -> list[tuple[int, int]]:
-        """Writes the sums of windows that stay open, and the results of those that do not; says what is late."""
+        """Writes the sums of windows that stay open, and the results of the others; returns the late events."""
         before_us, now_us = self.files.step.knowledge.watermark_us, decision.knowledge.watermark_us
         whole = frame.mapInArrow(partial(gathered, decision.skipped, before_us), sums.DDL)
         if self.files.open_sums().is_dir():
@@ -185,7 +185,7 @@ class VhostRollup:
         return list(zip(late["window_s"].to_pylist(), late["events"].to_pylist(), strict=True))
 
 
-# What executors do.
+# The work of executors.
 
 
 def heads_of(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -196,7 +196,7 @@ def heads_of(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 def gathered(skipped: frozenset[int], watermark_us: int, batches: Batches) -> Iterator[pa.RecordBatch]:
     gatherer = Gatherer(watermark_us)
-    # Batches that are not sound were skipped when their heads were looked at.
+    # Batches that are not sound were skipped when their heads were examined.
     for batch in batches:
         for offset, _, body in _rows(batch):
             if offset not in skipped:
@@ -209,7 +209,7 @@ def settled(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def finished(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Of one partition of what was settled: all rows of a window and subject are in it."""
+    """One partition of settled sums: it has all rows of each window and subject in it."""
     yield from results.results_of(sums.joined(batches)).to_batches()
 
 
@@ -220,7 +220,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
 
 def _head_schema() -> Any:
     kinds = {"identity": pa.binary(), "broker": pa.string(), "stories": pa.string()}
-    return pa.schema([(name, kinds.get(name, pa.int64())) for name in Head._fields])
+    return pa.schema([(name, kinds.get(name, pa.int64())) for name in BatchHead._fields])
 
 
 _HEADS: Final = _head_schema()

@@ -1,7 +1,7 @@
-"""What is measured, and of whom: each event counts for its queue, its broker, and where it has them for its exchange,
+"""The measures and their subjects: each event counts for its queue, its broker, and, if it has them, for its exchange,
 routing key and consumer. A measure is a kind of event, dead letters one for each reason; it has a distribution of
-sizes, or of the time since the message was published. HELD is of acked and requeued messages once more: the time since
-their delivery.
+sizes, or of the time since the message was published. HELD is an additional measure of acked and requeued messages: the
+time since their delivery.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BYTES: Final = "bytes"
 TIMED: Final = (Kind.CONFIRMED, Kind.DELIVERED, Kind.REDELIVERED, Kind.ACKED)
 """Distributions of these are of times, those of all others of sizes."""
 ROUTED: Final = (Kind.PUBLISHED, Kind.UNROUTABLE, Kind.REFUSED)
-"""What counts for an exchange and a routing key."""
+"""Measures of an exchange and a routing key."""
 
 REASONS: Final = len(Reason)
 """Kind times this, and reason, is the number of a measure; there are fewer than 256."""

@@ -1,6 +1,6 @@
-"""The newest windows of a vhost, as the summary wants them: totals of whoever matters most, and how it went over time.
+"""The newest windows of a vhost for the summary: totals of the most important names, and the course over time.
 
-Results of closed windows and sums of open ones are added up by executors; what comes to the driver is small.
+Executors add up results of closed windows and sums of open ones; the driver gets little data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WINDOWS_SHOWN: Final = 360
 """The last ones: an hour of the shortest, two weeks of the longest."""
 LEADERS: Final = 20
-"""So many names of a subject: those with most messages; of consumers those that are slowest."""
+"""Names of a subject: those with most messages; for consumers the slowest ones."""
 TIME: Final = "time"
 """The subject of a window as a whole."""
 
@@ -34,7 +34,7 @@ TIME: Final = "time"
 class Newest(NamedTuple):
     first_us: int
     end_us: int
-    """Of the windows that are shown."""
+    """Of the shown windows."""
     totals: list[dict[str, Any]]
     """Results over all of them."""
     series: list[dict[str, Any]]
@@ -52,7 +52,7 @@ def newest(session: SparkSession, files: RollupFiles, window: str) -> Newest:
         spread, sums.DDL
     )
     shown = frame.repartition(*sums.TOGETHER).mapInArrow(led, results.DDL)
-    # Spark gives times in the machine's own zone, if it is not asked for numbers.
+    # Spark returns times in the machine's own zone, unless numbers are requested.
     shown = shown.selectExpr("*", "unix_micros(time) AS start_us").drop("time", "window", "date")
     rows = [row.asDict() for row in shown.collect()]
     series = sorted((row for row in rows if row["subject"] == TIME), key=lambda row: int(row["start_us"]))
@@ -62,7 +62,7 @@ def newest(session: SparkSession, files: RollupFiles, window: str) -> Newest:
 
 
 def _sums(session: SparkSession, files: RollupFiles, window: str, first_us: int) -> DataFrame | None:
-    """Of closed and open windows; None if there are none."""
+    """For closed and open windows; None if there are none."""
     day = f"date={datetime.fromtimestamp(first_us / MICROS, UTC):%Y-%m-%d}"
     paths = [str(path) for path in files.results(window) if path.parent.name >= day]
     parts = []
@@ -80,7 +80,7 @@ _WRITTEN: Final = results.DDL.removeprefix("window STRING, date STRING, ")
 """The other two are in the names of directories."""
 
 
-# What executors do.
+# The work of executors.
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -106,7 +106,7 @@ def led(batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def leaders(table: pa.Table, count: int = LEADERS) -> pa.Table:
-    """All measures of the names that matter most, and windows as they are."""
+    """All measures of the most important names, and windows unchanged."""
     frame = table.select(["subject", "name", "within", "measure", "messages", "p99"]).to_pandas()
     slow = frame["p99"].where(frame["measure"] == measures.HELD, 0.0).fillna(0.0)
     frame["score"] = frame["messages"].where(frame["subject"] != measures.CONSUMER, slow)

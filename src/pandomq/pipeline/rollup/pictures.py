@@ -1,4 +1,4 @@
-"""Plots of the summary: what went over time, with what happened to the cluster, and bars of whoever stands out."""
+"""Plots of the summary: the course over time, with events of the cluster, and bars of the most important names."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Final
 import numpy as np
 
 from pandomq.pipeline import plots
-from pandomq.pipeline.plots import Mark, Series
+from pandomq.pipeline.plots import Series, TimelineMark
 from pandomq.pipeline.rollup import measures
 from pandomq.pipeline.rollup.sketch import values_of
 from pandomq.pipeline.rollup.sums import MICROS
 from pandomq.pipeline.rollup.tables import STORIES_SHOWN, dead_letters, hot_keys, slowest
 from pandomq.pipeline.rollup.views import MILLIS, VhostStory, all_stories, told, windows_of, written
-from pandomq.pipeline.summary import Plot
+from pandomq.pipeline.summary import Chart
 
 BARS: Final = 12
 MARKS_MAX: Final = 12
-"""More things that happened than that would hide a plot."""
+"""Maximum number of marked events. More would hide a plot."""
 SIZES: Final = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
-def over_time(vhost: VhostStory, window: str) -> list[Plot]:
+def over_time(vhost: VhostStory, window: str) -> list[Chart]:
     windows = windows_of(vhost)
     if not windows:
         return []
     first_us = windows[0][0]
     end_us = vhost.newest.end_us
     shown = [one for one in all_stories([vhost]) if first_us <= one.time_us <= end_us]
-    marks = [Mark((one.time_us - first_us) / MICROS, told(one.text)) for one in shown[:STORIES_SHOWN]]
-    few = [Mark(mark.at, mark.text.partition(" ")[0]) for mark in marks[:MARKS_MAX]]
+    marks = [TimelineMark((one.time_us - first_us) / MICROS, told(one.text)) for one in shown[:STORIES_SHOWN]]
+    few = [TimelineMark(mark.at, mark.text.partition(" ")[0]) for mark in marks[:MARKS_MAX]]
 
     def times(measure: str, part: str) -> Series:
         known = [(start_us, one.at(measure, part, MILLIS)) for start_us, one in windows]
@@ -45,17 +45,17 @@ def over_time(vhost: VhostStory, window: str) -> list[Plot]:
     time_lines = [times(measure, part) for measure in (measures.DELIVERED, measures.ACKED) for part in ("p50", "p99")]
     since = f"seconds since {written(first_us)}"
     found = [
-        Plot(
+        Chart(
             f"Messages a second in {vhost.vhost}, windows of {window}", plots.lines(rate_lines, since, "a second", few)
         ),
-        Plot(f"Milliseconds since published in {vhost.vhost}", plots.lines(time_lines, since, "milliseconds", few)),
+        Chart(f"Milliseconds since published in {vhost.vhost}", plots.lines(time_lines, since, "milliseconds", few)),
     ]
     if marks:
-        found.append(Plot("What happened to the cluster", plots.time_line(marks, (end_us - first_us) / MICROS)))
+        found.append(Chart("What happened to the cluster", plots.time_line(marks, (end_us - first_us) / MICROS)))
     return found
 
 
-def bars(vhosts: Sequence[VhostStory]) -> list[Plot]:
+def bars(vhosts: Sequence[VhostStory]) -> list[Chart]:
     keys = [(f"{row[1]} {row[2]}", float(str(row[3]))) for row in hot_keys(vhosts).rows]
     slow = [(f"{row[1]}, {row[2]}", float(str(row[6]))) for row in slowest(vhosts).rows]
     letters: dict[str, float] = defaultdict(float)
@@ -67,11 +67,11 @@ def bars(vhosts: Sequence[VhostStory]) -> list[Plot]:
         ("Slowest consumers: p99 from delivery to ack", slow[:BARS], "ms"),
         ("Dead letters by reason", sorted(letters.items()), "messages"),
     ]
-    return [Plot(title, plots.bars(rows, unit)) for title, rows, unit in drawn if rows]
+    return [Chart(title, plots.bars(rows, unit)) for title, rows, unit in drawn if rows]
 
 
 def _by_size(vhosts: Sequence[VhostStory]) -> list[tuple[str, float]]:
-    """How many messages have up to so many bytes."""
+    """Number of messages by maximum size."""
     counts = dict.fromkeys((*SIZES, 0), 0.0)
     for vhost in vhosts:
         for row in vhost.newest.totals:

@@ -1,4 +1,4 @@
-"""What a closed window comes to: a row for each subject and measure, with how many, how fast, and the distribution.
+"""The results of a closed window: a row for each subject and measure, with count, rate, and the distribution.
 
 The distribution itself is in the row, as buckets and the messages in each: rows of several windows can be added up
 again (`as_sums`), which percentiles cannot.
@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from pandomq.pipeline.rollup import sums
 from pandomq.pipeline.rollup.measures import UNITS
 from pandomq.pipeline.rollup.sketch import Array, bucket_at, values_of
-from pandomq.pipeline.rollup.sums import KEYS, MICROS, WINDOWS, firsts_of
+from pandomq.pipeline.rollup.sums import HIGHEST, KEYS, MICROS, WINDOWS, firsts_of
 
-PARTS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "highest": 1.0}
+PARTS: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, HIGHEST: 1.0}
+"""Parts of a distribution. The highest value is exact; others are those of buckets, and none is above it."""
 TIME: Final = pa.timestamp("us", tz="UTC")
 SCHEMA: Final = pa.schema(
     [
@@ -50,7 +51,7 @@ _SERIES: Final = KEYS[:6]
 
 
 def results_of(table: pa.Table) -> pa.Table:
-    """Of settled sums, each of which is there once. What is over all windows has length 0, and no rate."""
+    """From settled sums, each of which is there once. A total over all windows has length 0, and no rate."""
     table = table.sort_by([(key, "ascending") for key in KEYS])
     firsts = firsts_of(table, _SERIES)
     ends = np.append(firsts[1:], len(table)).astype(np.int64)
@@ -71,7 +72,7 @@ def results_of(table: pa.Table) -> pa.Table:
         pa.array(_summed(table["bytes"].to_numpy(), firsts)),
         pa.array([UNITS.get(measure, "") for measure in heads["measure"].to_pylist()], pa.string()),
         _means(table, firsts),
-        *_percentiles(buckets, messages, firsts, ends),
+        *_percentiles(buckets, messages, _highest(table, firsts), firsts, ends),
         pa.ListArray.from_arrays(offsets, pa.array(buckets)),
         pa.ListArray.from_arrays(offsets, pa.array(messages)),
     ]
@@ -82,11 +83,20 @@ def _summed(values: Array, firsts: Array) -> Array:
     return np.add.reduceat(values, firsts) if len(firsts) else values
 
 
-def _percentiles(buckets: Array, messages: Array, firsts: Array, ends: Array) -> list[pa.Array]:
+def _highest(table: pa.Table, firsts: Array) -> Array:
+    """NaN if it was not recorded."""
+    values = table[HIGHEST].to_numpy()
+    return np.fmax.reduceat(values, firsts) if len(firsts) else values
+
+
+def _percentiles(buckets: Array, messages: Array, highest: Array, firsts: Array, ends: Array) -> list[pa.Array]:
     known = np.where(buckets >= 0, messages, 0.0)
     # A run's last bucket is its highest; if that one is unknown there is no other.
     places = [bucket_at(part, known, firsts, ends) for part in PARTS.values()]
-    return [pa.array(values_of(buckets[place]), from_pandas=True) for place in places]
+    # A bucket's value may be above all values in it; `fmin` takes the other one if one is unknown.
+    values = [np.fmin(values_of(buckets[place]), highest) for place in places]
+    values[-1] = np.where(np.isnan(highest), values[-1], highest)
+    return [pa.array(part, from_pandas=True) for part in values]
 
 
 def _means(table: pa.Table, firsts: Array) -> pa.Array:
@@ -97,7 +107,8 @@ def _means(table: pa.Table, firsts: Array) -> pa.Array:
 
 
 def as_sums(results: pa.Table) -> pa.Table:
-    """The sums that the results came of; events, bytes and totals are with the first bucket of each."""
+    """The sums from which the results were made; events, bytes, totals and highest values are with the first bucket of
+    each."""
     counts = pc.list_value_length(results["buckets"]).to_numpy()
     rows = np.repeat(np.arange(len(results)), counts)
     firsts = np.cumsum(counts) - counts
@@ -112,12 +123,13 @@ def as_sums(results: pa.Table) -> pa.Table:
         pc.list_flatten(results["bucket_messages"]),
         _placed(results["bytes"], firsts, len(rows)),
         _placed(_totals(results), firsts, len(rows)),
+        _placed(results[HIGHEST], firsts, len(rows), missing=np.nan),
     ]
     return pa.Table.from_arrays(columns, schema=sums.SCHEMA)
 
 
 def _totals(results: pa.Table) -> pa.ChunkedArray:
-    """Of means and the messages that have a value; those that have none are in the first bucket."""
+    """From means and the messages with a value; messages without one are in the first bucket."""
     values, messages = pc.list_flatten(results["buckets"]), pc.list_flatten(results["bucket_messages"])
     counts = pc.list_value_length(results["buckets"]).to_numpy()
     known = np.where(values.to_numpy() >= 0, messages.to_numpy(), 0.0)
@@ -125,13 +137,13 @@ def _totals(results: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(weights * results["mean"].fill_null(0.0).to_numpy())])
 
 
-def _placed(column: pa.ChunkedArray, firsts: Array, rows: int) -> pa.Array:
+def _placed(column: pa.ChunkedArray, firsts: Array, rows: int, missing: float = 0) -> pa.Array:
     values = column.to_numpy()
-    found = np.zeros(rows, dtype=values.dtype)
+    found = np.full(rows, missing, dtype=values.dtype)
     found[firsts] = values
-    return pa.array(found)
+    return pa.array(found, from_pandas=True)
 
 
 def start_of(time_us: int, length_s: int) -> int:
-    """Of the window that this time is in."""
+    """The start of the window that contains this time."""
     return time_us // (length_s * MICROS) * (length_s * MICROS)

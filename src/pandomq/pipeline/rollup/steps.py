@@ -1,21 +1,20 @@
-"""What a rollup of one vhost has on disk, and how a step of it is decided.
+"""The files of a rollup of one vhost, and how a step of it is decided.
 
     LAKE/_rollup/window=…/vhost=…/date=…/00000012-0.parquet   results of windows that step 12 closed
-    LAKE/_rollup/_inner/VHOST/step.json                       the last step: its number, its batch, what it knows
+    LAKE/_rollup/_inner/VHOST/step.json                       the last step: its number, its batch, its knowledge
     LAKE/_rollup/_inner/VHOST/open/00000012                   sums of the windows that are open after it
-    LAKE/_rollup/_inner/VHOST/stories/00000012.jsonl          what happened to the cluster
-    LAKE/_rollup/_inner/VHOST/work/…                          what a step of this process writes before it is decided
-    LAKE/_rollup/_inner/VHOST/checkpoint                      how far it has read; Spark's
+    LAKE/_rollup/_inner/VHOST/stories/00000012.jsonl          events of the cluster
+    LAKE/_rollup/_inner/VHOST/work/…                          files of a step of this process before it is decided
+    LAKE/_rollup/_inner/VHOST/checkpoint                      Spark's progress
 
-A step is decided when `step.json` is replaced, which happens at once or not at all. Files with higher numbers than it
-has are what a crash left behind, and go before the next step. One process at a time rolls up a vhost into a lake; what
-it writes is in a directory of its own, since executors of one that was killed may go on for a while.
+A step is decided when `step.json` is replaced, which is atomic. Files with higher numbers are left from a crash, and
+are deleted before the next step. One process at a time rolls up a vhost into a lake; it writes to a directory of its
+own, since executors of a killed one may continue for a while.
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -27,15 +26,15 @@ from urllib.parse import quote
 import msgspec
 
 from pandomq.pipeline.lake import INNER as LAKE_INNER
-from pandomq.pipeline.lake import Lake, LakeFault
-from pandomq.pipeline.rollup.intake import Knowledge, Story
+from pandomq.pipeline.lake import Lake, LakeFault, sync
+from pandomq.pipeline.rollup.batch_filter import Knowledge, Story
 
 ROLLUP: Final = "_rollup"
 INNER: Final = "_inner"
 VERSION: Final = 1
 
 
-class Step(msgspec.Struct, frozen=True):
+class RollupStep(msgspec.Struct, frozen=True):
     number: int = -1
     batch: int = -1
     """Of the streaming query."""
@@ -45,27 +44,27 @@ class Step(msgspec.Struct, frozen=True):
 
 class RollupFiles:
     def __init__(self, lake: Path, vhost: str) -> None:
-        """Raises LakeFault if the directory holds something else than a lake, or a rollup that cannot be read."""
+        """Raises LakeFault if the directory is no lake, or has a rollup that cannot be read."""
         Lake(lake)
         self.vhost = vhost
         self.root = lake / ROLLUP
         self._lake = lake
-        # As Spark writes names of directories, too.
+        # Like Spark's names of directories.
         self._place = quote(vhost, safe="")
         self._inner = self.root / INNER / self._place
         self._work = self._inner / "work" / uuid.uuid4().hex
         self.step = self._read()
 
-    def _read(self) -> Step:
+    def _read(self) -> RollupStep:
         path = self._inner / "step.json"
         try:
-            step = msgspec.json.decode(path.read_bytes(), type=Step)
+            step = msgspec.json.decode(path.read_bytes(), type=RollupStep)
         except (FileNotFoundError, NotADirectoryError):
-            return Step()
+            return RollupStep()
         except msgspec.MsgspecError as error:
-            raise LakeFault(f"{path} cannot be read: {error}") from error
+            raise LakeFault(f"cannot read {path}: {error}") from error
         if step.version != VERSION:
-            raise LakeFault(f"{path} is of version {step.version}, which is not known here")
+            raise LakeFault(f"{path} has the unknown version {step.version}: use the version of PandoMQ that wrote it")
         return step
 
     @property
@@ -74,40 +73,45 @@ class RollupFiles:
 
     @property
     def staging(self) -> Path:
-        """Where the results of a step are written before it is decided: window=…/date=…/*.parquet."""
+        """The results of a step are written here before it is decided: window=…/date=…/*.parquet."""
         return self._work / "results"
 
     @property
     def still_open(self) -> Path:
-        """Where the sums of windows that a step leaves open are written before it is decided."""
+        """The sums of windows that a step leaves open are written here before it is decided."""
         return self._work / "open"
 
     def open_sums(self, number: int | None = None) -> Path:
-        """Of a step, or of the last one."""
+        """The sums of a step, or of the last one."""
         return self._inner / "open" / f"{self.step.number if number is None else number:08d}"
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Nobody else writes meanwhile. Raises LakeFault if somebody does."""
-        # An archive that comes later finds that this is a lake, and not something else.
+        """No other process writes in the meantime. Raises LakeFault if one does."""
+        # A later archive finds that this is a lake, and nothing else.
         try:
             (self._lake / LAKE_INNER / "records").mkdir(parents=True, exist_ok=True)
             self._inner.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise LakeFault(f"{self._lake} cannot become a lake: {error.strerror}") from error
+            raise LakeFault(f"cannot create a lake in {self._lake}: {error.strerror}") from error
         with (self._inner / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise LakeFault(f"another process rolls up vhost {self.vhost} into {self._lake}") from None
+                raise LakeFault(
+                    f"another process rolls up vhost {self.vhost} into {self._lake}: stop it first"
+                ) from None
             self.step = self._read()
             if self.step.batch >= 0 and not self.checkpoint.exists():
-                raise LakeFault(f"{self.checkpoint} is missing: how far the rollup had come is not known")
+                raise LakeFault(
+                    f"{self.checkpoint} is missing: the progress of the rollup is not known. Restore it, or roll up "
+                    "into an empty directory"
+                )
             self._remove_strays()
             yield
 
     def results(self, window: str) -> list[Path]:
-        """Files that count."""
+        """The valid files."""
         files = self.root.glob(f"window={window}/vhost={self._place}/date=*/*.parquet")
         return sorted(path for path in files if _number(path) <= self.step.number)
 
@@ -116,15 +120,15 @@ class RollupFiles:
         lines = [line for path in files if _number(path) <= self.step.number for line in path.read_text().splitlines()]
         return [msgspec.json.decode(line, type=Story) for line in lines]
 
-    def decide(self, step: Step, stories: list[Story]) -> None:
-        """Results in `staging`, and sums of windows that are open, become those that count: one step."""
+    def decide(self, step: RollupStep, stories: list[Story]) -> None:
+        """Results in `staging`, and sums of open windows, become valid: one step."""
         for count, staged in enumerate(sorted(self.staging.rglob("*.parquet"))):
             window, date = staged.parent.relative_to(self.staging).parts
             directory = self.root / window / f"vhost={self._place}" / date
             directory.mkdir(parents=True, exist_ok=True)
-            _sync(staged)
+            sync(staged)
             staged.replace(directory / f"{step.number:08d}-{count}.parquet")
-            _sync(directory)
+            sync(directory)
         if stories:
             directory = self._inner / "stories"
             directory.mkdir(exist_ok=True)
@@ -135,9 +139,9 @@ class RollupFiles:
         shutil.rmtree(sums, ignore_errors=True)
         sums.parent.mkdir(exist_ok=True)
         for path in self.still_open.glob("*.parquet"):
-            _sync(path)
+            sync(path)
         self.still_open.replace(sums)
-        _sync(sums.parent)
+        sync(sums.parent)
         _write(self._inner / "step.json", msgspec.json.encode(step))
         before, self.step = self.open_sums(), step
         shutil.rmtree(before, ignore_errors=True)
@@ -161,14 +165,6 @@ def _number(path: Path) -> int:
 def _write(path: Path, content: bytes) -> None:
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(content)
-    _sync(draft)
+    sync(draft)
     draft.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(path.parent)

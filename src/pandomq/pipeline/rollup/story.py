@@ -1,4 +1,4 @@
-"""The summary of a rollup: tables and plots of the newest windows, of what happened to the cluster, and the account."""
+"""The summary of a rollup: tables and plots of the newest windows and of events of the cluster, and the account."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pandomq.pipeline.summary import Summary
 
 
 def summarize(vhosts: Sequence[VhostStory], window: str, facts: dict[str, object], events: int) -> Summary:
-    """`events` were rolled up by this run."""
-    verdict = f"{events:,} events more are rolled up" if events else "there was nothing new"
+    """This run rolled up `events`."""
+    verdict = f"{events:,} events were added to the rollup" if events else "there were no new events"
     tables = [table for table in all_tables(vhosts, window) if table.rows]
     drawn = [plot for vhost in vhosts for plot in over_time(vhost, window)]
     return Summary("rollup", verdict, True, facts | _account(vhosts), tables, [*drawn, *bars(vhosts)])

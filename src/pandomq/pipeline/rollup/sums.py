@@ -1,8 +1,9 @@
 """Sums of events: one row for each window, subject, measure and bucket. Sums of parts add up to those of the whole.
-`total` is the sum of the values that were measured, sizes or times.
+`total` is the sum of the measured values, sizes or times, and `highest` the largest of them: null if unknown, as in
+sums of version 0.1.
 
-A window is known by its length and its start; windows of one length follow each other without gaps, from 1970 on. In
-one window a subject has no more than NAMES_MAX names: those with fewest messages are added up under OTHERS.
+A window is identified by its length and its start; windows of one length follow each other without gaps, from 1970 on.
+In one window a subject has at most NAMES_MAX names: those with fewest messages are added up under OTHERS.
 """
 
 from __future__ import annotations
@@ -38,27 +39,31 @@ SCHEMA: Final = pa.schema(
         ("messages", pa.float64()),
         ("bytes", pa.float64()),
         ("total", pa.float64()),
+        ("highest", pa.float64()),
     ]
 )
 DDL: Final = (
     "window_s INT, start_us BIGINT, subject STRING, name STRING, within STRING, measure STRING, bucket INT, "
-    "events BIGINT, messages DOUBLE, bytes DOUBLE, total DOUBLE"
+    "events BIGINT, messages DOUBLE, bytes DOUBLE, total DOUBLE, highest DOUBLE"
 )
 KEYS: Final = tuple(SCHEMA.names[:7])
 VALUES: Final = tuple(SCHEMA.names[7:])
+HIGHEST: Final = VALUES[-1]
+"""The column that is not added up."""
 TOGETHER: Final = KEYS[:3]
 """Rows with these in common are settled together."""
 
 
 def added_up(table: pa.Table, keys: Sequence[str] = KEYS, values: Sequence[str] = VALUES) -> pa.Table:
     """One row for each combination of keys, in no particular order."""
-    grouped = table.group_by(list(keys), use_threads=False).aggregate([(value, "sum") for value in values])
-    columns = [grouped[key] for key in keys] + [grouped[f"{value}_sum"] for value in values]
+    ways = [(value, "max" if value == HIGHEST else "sum") for value in values]
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(ways)
+    columns = [grouped[key] for key in keys] + [grouped[f"{value}_{way}"] for value, way in ways]
     return pa.Table.from_arrays(columns, names=[*keys, *values])
 
 
 def settled(tables: Sequence[pa.Table | pa.RecordBatch], names_max: int = NAMES_MAX) -> pa.Table:
-    """Parts that have windows and subjects in common, added up, with no more names than there may be."""
+    """Adds up parts that have windows and subjects in common, with at most `names_max` names."""
     total = added_up(joined(tables)).cast(SCHEMA)
     rare = _rare(total, names_max)
     if rare is None:
@@ -70,13 +75,13 @@ def settled(tables: Sequence[pa.Table | pa.RecordBatch], names_max: int = NAMES_
 
 
 def _rare(table: pa.Table, names_max: int) -> pa.Array | None:
-    """Which rows have names that are too many; None if there are none."""
+    """The rows with names beyond the limit; None if there are none."""
     names = added_up(table, KEYS[:5], ("messages",))
     # Others that were added up before stay others.
     names = names.filter(pc.not_equal(names["name"], OTHERS))
     if len(names) <= names_max:
         return None
-    # What has most messages comes first, and among equals what comes first in the alphabet.
+    # Names with most messages come first; equal ones are in alphabetical order.
     order = [(key, "ascending") for key in TOGETHER] + [("messages", "descending"), ("name", "ascending")]
     names = names.sort_by([*order, ("within", "ascending")])
     firsts = firsts_of(names, TOGETHER)
@@ -89,7 +94,7 @@ def _rare(table: pa.Table, names_max: int) -> pa.Array | None:
 
 
 def firsts_of(table: pa.Table, keys: Sequence[str]) -> Array:
-    """Of a sorted table: where runs of rows with equal keys begin."""
+    """For a sorted table: the starts of runs of rows with equal keys."""
     if not len(table):
         return np.zeros(0, dtype=np.int64)
     differs = np.zeros(len(table) - 1, dtype=bool)
@@ -100,6 +105,6 @@ def firsts_of(table: pa.Table, keys: Sequence[str]) -> Array:
 
 
 def joined(parts: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
-    """One after the other; Spark's have columns that may not be null."""
+    """One after the other; Spark's tables have columns that may not be null."""
     tables = [part if isinstance(part, pa.Table) else pa.Table.from_batches([part]) for part in parts]
     return pa.concat_tables([SCHEMA.empty_table(), *(table.cast(SCHEMA) for table in tables)])

@@ -18,10 +18,10 @@ from pandomq.pipeline.rollup.views import (
     windows_of,
     written,
 )
-from pandomq.pipeline.summary import Table
+from pandomq.pipeline.summary import SummaryTable
 
 WINDOWS_LISTED: Final = 20
-"""In the table; the plots have all that are shown."""
+"""In the table; the plots have all windows."""
 STORIES_SHOWN: Final = 100
 
 Column = Callable[[NameView], object]
@@ -61,7 +61,7 @@ _SIZES: Final[dict[str, Column]] = {
 }
 
 
-def all_tables(vhosts: Sequence[VhostStory], window: str) -> list[Table]:
+def all_tables(vhosts: Sequence[VhostStory], window: str) -> list[SummaryTable]:
     queue: dict[str, Column] = {"queue": lambda one: one.name}
     broker: dict[str, Column] = {"broker": lambda one: one.name}
     exchange: dict[str, Column] = {
@@ -89,17 +89,17 @@ def _table(
     subject: str,
     columns: dict[str, Column],
     wanted: Callable[[NameView], bool] = lambda _: True,
-) -> Table:
+) -> SummaryTable:
     rows = [
         (vhost.vhost, *(column(one) for column in columns.values()))
         for vhost in vhosts
         for one in names_of(vhost, subject)
         if wanted(one)
     ]
-    return Table(title, ("vhost", *columns), rows)
+    return SummaryTable(title, ("vhost", *columns), rows)
 
 
-def _windows_table(vhosts: Sequence[VhostStory], window: str) -> Table:
+def _windows_table(vhosts: Sequence[VhostStory], window: str) -> SummaryTable:
     rows = [
         (
             vhost.vhost,
@@ -115,10 +115,10 @@ def _windows_table(vhosts: Sequence[VhostStory], window: str) -> Table:
     ]
     rates = ("published a second", "delivered a second", "acked a second")
     headers = ("vhost", "from", "closed", *rates, "deliver p99 ms", "ack p99 ms", "dead letters")
-    return Table(f"The last windows of {window}", headers, rows)
+    return SummaryTable(f"The last windows of {window}", headers, rows)
 
 
-def dead_letters(vhosts: Sequence[VhostStory]) -> Table:
+def dead_letters(vhosts: Sequence[VhostStory]) -> SummaryTable:
     rows = [
         (vhost.vhost, one.name, reason, count)
         for vhost in vhosts
@@ -126,21 +126,21 @@ def dead_letters(vhosts: Sequence[VhostStory]) -> Table:
         for measure, reason in measures.DEAD_LETTERS.items()
         if (count := one.messages(measure))
     ]
-    return Table("Dead letters", ("vhost", "queue", "reason", "messages"), rows)
+    return SummaryTable("Dead letters", ("vhost", "queue", "reason", "messages"), rows)
 
 
-def hot_keys(vhosts: Sequence[VhostStory]) -> Table:
+def hot_keys(vhosts: Sequence[VhostStory]) -> SummaryTable:
     rows = []
     for vhost in vhosts:
         whole = sum(one.messages(measures.PUBLISHED) for one in names_of(vhost, measures.BROKER)) or 1
         for one in names_of(vhost, measures.KEY):
             count = one.messages(measures.PUBLISHED)
             rows.append((vhost.vhost, one.within or DEFAULT_EXCHANGE, one.name, count, round(100 * count / whole, 2)))
-    return Table("Hot keys", ("vhost", "exchange", "routing key", "published", "per cent"), rows)
+    return SummaryTable("Hot keys", ("vhost", "exchange", "routing key", "published", "per cent"), rows)
 
 
-def slowest(vhosts: Sequence[VhostStory]) -> Table:
-    """Those who hold messages longest, first."""
+def slowest(vhosts: Sequence[VhostStory]) -> SummaryTable:
+    """The consumers that hold messages longest, first."""
     held = _part(measures.HELD, "p99")
     slow = [(vhost, one) for vhost, one in _consumers(vhosts) if held(one) is not None]
     slow.sort(key=lambda found: (-(found[1].at(measures.HELD, "p99") or 0.0), found[1].name, found[1].within))
@@ -152,7 +152,7 @@ def slowest(vhosts: Sequence[VhostStory]) -> Table:
         "ack p99 ms": _part(measures.ACKED, "p99"),
     }
     rows = [(vhost, one.name, one.within, *(get(one) for get in columns.values())) for vhost, one in slow]
-    return Table("Slowest consumers", ("vhost", "consumer", "queue", *columns), rows)
+    return SummaryTable("Slowest consumers", ("vhost", "consumer", "queue", *columns), rows)
 
 
 def _consumers(vhosts: Sequence[VhostStory]) -> Iterator[tuple[str, NameView]]:
@@ -161,6 +161,6 @@ def _consumers(vhosts: Sequence[VhostStory]) -> Iterator[tuple[str, NameView]]:
             yield vhost.vhost, one
 
 
-def _stories(vhosts: Sequence[VhostStory]) -> Table:
+def _stories(vhosts: Sequence[VhostStory]) -> SummaryTable:
     rows = [(written(one.time_us), one.broker, told(one.text)) for one in all_stories(vhosts)]
-    return Table("What happened to the cluster", ("time", "broker", "what"), rows[-STORIES_SHOWN:])
+    return SummaryTable("What happened to the cluster", ("time", "broker", "what"), rows[-STORIES_SHOWN:])

@@ -1,4 +1,4 @@
-"""What the summary is made of: the newest windows of each vhost, name by name and window by window."""
+"""The data of the summary: the newest windows of each vhost, by name and by window."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from pandomq.pipeline.rollup import measures
-from pandomq.pipeline.rollup.intake import Account, Story
+from pandomq.pipeline.rollup.batch_filter import RollupCounts, Story
 from pandomq.pipeline.rollup.newest import Newest
 from pandomq.pipeline.rollup.sums import MICROS
 
@@ -21,12 +21,12 @@ Row = dict[str, Any]
 
 
 class VhostStory(NamedTuple):
-    """What is known of one."""
+    """The data of one vhost."""
 
     vhost: str
     newest: Newest
     stories: list[Story]
-    account: Account
+    account: RollupCounts
     watermark_us: int
 
 
@@ -69,7 +69,7 @@ def windows_of(vhost: VhostStory) -> list[tuple[int, NameView]]:
 
 
 def all_stories(vhosts: Sequence[VhostStory]) -> list[Story]:
-    """Each once: brokers tell of them in every vhost that is traced."""
+    """Each event once: brokers report it in every traced vhost."""
     return sorted({story for vhost in vhosts for story in vhost.stories})
 
 
@@ -78,7 +78,7 @@ def written(time_us: int) -> str:
 
 
 def told(text: str) -> str:
-    """An object with its name as `event`, in words."""
+    """The text of an event, an object with its name as `event`, in words."""
     try:
         facts = dict(json.loads(text))
     except (ValueError, TypeError):

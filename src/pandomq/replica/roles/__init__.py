@@ -1,1 +1,1 @@
-"""One file per role; `transitions` says which may follow which."""
+"""One file per role; `transitions` defines which role may follow which."""

@@ -1,4 +1,5 @@
-"""A voter that follows a root, or waits for one, and stands itself when none was heard of for too long."""
+"""A voter that follows a root, or waits for one, and becomes a candidate when it has had no message of a root for too
+long."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class Backup(Follower):
     role = Role.BACKUP
 
     def __init__(self, core: Core, *, rest_ms: int = 0) -> None:
-        """`rest_ms`: it has just been defeated, and lets others stand first."""
+        """`rest_ms`: it has just lost an election, and lets others become candidates first."""
         super().__init__(core)
         self._stand_at_ms = core.now_ms + rest_ms if rest_ms else None
 
@@ -26,7 +27,7 @@ class Backup(Follower):
             self._stand_at_ms = None
             return
         if self._stand_at_ms is None:
-            # The election begins now; seniority says who stands first.
+            # The election begins now; seniority decides which broker is the first candidate.
             self._stand_at_ms = core.now_ms + self._delay_ms()
         if core.now_ms >= self._stand_at_ms and votes.may_stand(core):
             core.become(Candidate(core))
@@ -36,7 +37,7 @@ class Backup(Follower):
             return self.core.promise_until_ms
         if self.core.now_ms < self._stand_at_ms:
             return self._stand_at_ms
-        # It may not stand for now, as long as its disk stalls for instance.
+        # It may not be a candidate for now, for instance because its disk stalls.
         return super().deadline_ms()
 
     def _delay_ms(self) -> int:
@@ -44,8 +45,8 @@ class Backup(Follower):
         return 0 if alone else seniority.delay_ms(self.core)
 
     def on_take_over(self, sender: NodeName, message: TakeOver) -> None:
-        """The root has resigned in this broker's favour. Nobody delivers anything until there is a new root, so what
-        it says of deliveries stays true if this candidacy succeeds."""
+        """The root has stepped down in this broker's favour. No broker delivers anything until there is a new root, so
+        the report of deliveries stays true if this candidacy succeeds."""
         core = self.core
         if sender == core.root and message.last_index == core.tail.last_index and votes.may_stand(core):
             core.become(Candidate(core, handed_over=True, payload=message.payload))

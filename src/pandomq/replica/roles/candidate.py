@@ -1,8 +1,8 @@
 """A voter that asks to be root: first whether it would win, then in a term of its own.
 
-The first question, the pre-vote, changes nothing anywhere. A broker that was cut off and comes back thus does not force
-an election on a cluster that works: those who hear their root say no. Only with a majority of yes does it begin a term,
-vote for itself, and ask in earnest.
+The first request, the pre-vote, changes nothing anywhere. So a broker that was cut off and comes back does not force an
+election on a working cluster: brokers that follow a root reject it. Only with a majority for it does the candidate
+begin a term, vote for itself, and request real votes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pandomq.ids import NodeName, Term
 from pandomq.replica import appending, seniority, snapshot_in
 from pandomq.replica.core import Core
-from pandomq.replica.messages import Append, AskVote, Farewell, SnapshotPiece, Vote
+from pandomq.replica.messages import Append, AskVote, ReleasePromise, SnapshotPiece, Vote
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.transitions import Role
 
@@ -21,7 +21,7 @@ class Candidate(Handlers):
     def __init__(
         self, core: Core, *, handed_over: bool = False, payload: bytes | None = None, at_once: bool = False
     ) -> None:
-        """`handed_over`: the root asked for it, with what it had to say of deliveries. `at_once`: without pre-vote."""
+        """`handed_over`: the root has requested this, with its report of deliveries. `at_once`: without pre-vote."""
         super().__init__(core)
         self._handed_over = handed_over
         self._payload = payload
@@ -29,6 +29,9 @@ class Candidate(Handlers):
         self._granted: set[NodeName] = set()
         self._refused: set[NodeName] = set()
         self._stood_ms = core.now_ms
+        """The time at which vote requests could be sent first."""
+        # Promises to the old root bind the other voters for a lease, in which only its successor can be elected.
+        self._patience_ms = core.settings.lease_ms if handed_over else core.settings.candidacy_ms
         self._own_vote_number = 0
 
     def enter(self) -> None:
@@ -40,7 +43,7 @@ class Candidate(Handlers):
             self._stand()
 
     def _stand(self) -> None:
-        """A new term, with the first vote for itself; it counts like any other once it is on the disk."""
+        """Begins a new term, with the first vote for itself, which counts like any other once it is on disk."""
         core = self.core
         self._pre = False
         self._granted, self._refused = set(), set()
@@ -53,10 +56,18 @@ class Candidate(Handlers):
         self._ask(core.term)
 
     def _ask(self, candidacy: Term) -> None:
+        for peer in self.core.others:
+            self._ask_one(peer, candidacy)
+
+    def _ask_one(self, peer: NodeName, candidacy: Term) -> None:
         core = self.core
-        ask = AskVote(*core.header, candidacy, self._pre, core.end, self._handed_over)
-        for peer in core.others:
-            core.send(peer, ask)
+        core.send(peer, AskVote(*core.header, candidacy, self._pre, core.end, self._handed_over))
+
+    def connected(self, peer: NodeName) -> None:
+        """This peer could not be asked before, or the request was lost with an older link. A successor that loses for
+        lack of this vote does not become a candidate again with the hand-over; a pre-vote is soon repeated."""
+        if not self._pre and peer in self.core.others:
+            self._ask_one(peer, self.core.term)
 
     def on_vote(self, sender: NodeName, message: Vote) -> None:
         candidacy = self.core.term + self._pre
@@ -72,9 +83,16 @@ class Candidate(Handlers):
                 self._lose(seniority.delay_after_split_ms(self.core))
 
     def state_saved(self) -> None:
-        if not self._pre and self.core.outbox.saved_number >= self._own_vote_number:
+        if not self._is_saving() and self.core.name not in self._granted:
+            # The vote requests wait for this vote, and so does the timeout of the candidacy: that time is for the other
+            # voters.
+            self._stood_ms = self.core.now_ms
             self._granted.add(self.core.name)
             self._count()
+
+    def _is_saving(self) -> bool:
+        """Its own vote is not on disk yet."""
+        return not self._pre and self.core.outbox.saved_number < self._own_vote_number
 
     def _count(self) -> None:
         core = self.core
@@ -82,21 +100,21 @@ class Candidate(Handlers):
             return
         if self._pre:
             self._stand()
-        elif core.outbox.saved_number >= self._own_vote_number:
+        elif not self._is_saving():
             core.elected(self._granted, self._stood_ms, self._payload)
 
     def tick(self) -> None:
-        if self.core.now_ms - self._stood_ms >= self.core.settings.candidacy_ms:
+        if not self._is_saving() and self.core.now_ms - self._stood_ms >= self._patience_ms:
             self._lose(seniority.delay_after_defeat_ms(self.core))
 
     def _lose(self, rest_ms: int) -> None:
         for peer in sorted(self._granted - {self.core.name}):
-            # They need not keep a promise to one who lost.
-            self.core.send(peer, Farewell(*self.core.header))
+            # They need not keep a promise to a candidate that lost.
+            self.core.send(peer, ReleasePromise(*self.core.header))
         self.core.become_follower(rest_ms=1 + rest_ms)
 
     def deadline_ms(self) -> int:
-        return self._stood_ms + self.core.settings.candidacy_ms
+        return super().deadline_ms() if self._is_saving() else self._stood_ms + self._patience_ms
 
     # Another has won this term.
 

@@ -1,4 +1,4 @@
-"""Which of the roles that take the log is this broker's."""
+"""Chooses among the roles that take the log from a root."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def new_follower(core: Core, rest_ms: int = 0) -> Handlers:
 
 
 def settle(core: Core) -> None:
-    """Members, epochs and doubts may have changed."""
+    """To be called when members, epochs or doubts may have changed."""
     if core.handlers.role in (Role.BACKUP, Role.LEARNER) and core.handlers.role is not follower_role(core):
         core.become(new_follower(core))

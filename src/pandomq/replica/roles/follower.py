@@ -1,16 +1,16 @@
-"""What backup, learner and observer have in common: they take the log from a root."""
+"""The common part of backup, learner and observer: they take the log from a root."""
 
 from __future__ import annotations
 
 from pandomq.ids import NodeName
 from pandomq.replica import appending, snapshot_in
-from pandomq.replica.messages import Append, Farewell, SnapshotPiece
+from pandomq.replica.messages import Append, ReleasePromise, SnapshotPiece
 from pandomq.replica.roles.handlers import Handlers
 
 
 class Follower(Handlers):
     def tick(self) -> None:
-        """A root that was not heard of for longer than the promise to it is none any more, as far as one knows."""
+        """A root without a message for longer than the promise to it no longer counts as root."""
         core = self.core
         if core.root is not None and core.now_ms >= core.promise_until_ms:
             core.root = None
@@ -24,7 +24,7 @@ class Follower(Handlers):
         self.core.follow(sender)
         snapshot_in.receive(self.core, sender, message)
 
-    def on_farewell(self, sender: NodeName, message: Farewell) -> None:
+    def on_release_promise(self, sender: NodeName, message: ReleasePromise) -> None:
         core = self.core
         if sender == core.promised_to:
             core.release_promise()
@@ -36,7 +36,7 @@ class Follower(Handlers):
         appending.acknowledge(self.core)
 
     def disconnected(self, peer: NodeName, *, by_peer: bool) -> None:
-        """A process that is gone needs its lease no more, and one that closed the link counts it as lost."""
+        """A process that has ended no longer needs its lease, and one that closed the link counts it as lost."""
         core = self.core
         if by_peer and peer == core.promised_to:
             core.release_promise()

@@ -1,7 +1,7 @@
-"""One handler per message and completion; a role overrides those that mean something to it.
+"""One handler per message and completion; a role overrides those that it needs.
 
-What is here holds for every role. Terms were compared before: a handler sees messages of its own term only, but for
-greetings and probes.
+The handlers here hold for every role. Terms were compared before: a handler gets messages of its own term only, except
+for greetings and probes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pandomq.replica.messages import (
     Admit,
     Append,
     Appended,
+    AppendRejected,
     AskVote,
-    Farewell,
     Greeting,
-    Refused,
+    ReleasePromise,
     SnapshotAnswer,
     SnapshotPiece,
     TakeOver,
@@ -37,7 +37,7 @@ class Handlers:
         self.core = core
 
     def enter(self) -> None:
-        """The role was told to the owner, and begins."""
+        """The owner was told the role, which begins now."""
 
     def leave(self) -> None:
         """Another role begins."""
@@ -45,7 +45,7 @@ class Handlers:
     def tick(self) -> None: ...
 
     def deadline_ms(self) -> int:
-        """When the next tick matters to this role."""
+        """The time at which the next tick has something to do for this role."""
         return self.core.now_ms + self.core.settings.heartbeat_ms
 
     def connected(self, peer: NodeName) -> None: ...
@@ -65,11 +65,11 @@ class Handlers:
 
     def on_appended(self, sender: NodeName, message: Appended) -> None: ...
 
-    def on_refused(self, sender: NodeName, message: Refused) -> None: ...
+    def on_refused(self, sender: NodeName, message: AppendRejected) -> None: ...
 
     def on_admit(self, sender: NodeName, message: Admit) -> None: ...
 
-    def on_farewell(self, sender: NodeName, message: Farewell) -> None: ...
+    def on_release_promise(self, sender: NodeName, message: ReleasePromise) -> None: ...
 
     def on_take_over(self, sender: NodeName, message: TakeOver) -> None: ...
 
@@ -77,7 +77,7 @@ class Handlers:
 
     def on_snapshot_answer(self, sender: NodeName, message: SnapshotAnswer) -> None: ...
 
-    # Completions. Those that concern the log itself have been noted before.
+    # Completions. The core has processed those about the log before.
 
     def state_saved(self) -> None: ...
 

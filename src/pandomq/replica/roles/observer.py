@@ -1,4 +1,4 @@
-"""A secondary: takes the log, and has no say in anything."""
+"""A secondary: it takes the log, and never votes."""
 
 from pandomq.replica.roles.follower import Follower
 from pandomq.replica.roles.transitions import Role

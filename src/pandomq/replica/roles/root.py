@@ -1,7 +1,8 @@
-"""The one that orders all changes: it writes entries, brings them to the others, and says when they are safe.
+"""The root, which orders all changes: it writes entries, sends them to the other brokers, and decides when they are
+committed.
 
-It stays root as long as it hears from half of the voters within a lease, its disk answers, and nobody tells it of a
-newer term. None of that makes a commit safe; only the count of synced copies does.
+It stays root as long as half of the voters answer it within a lease, its disk works, and it receives no newer term. The
+safety of a commit depends on none of that, only on the count of synced copies.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica import commitment, in_sync, lease, quorum, votes
-from pandomq.replica.change import Change
+from pandomq.replica.change import MembershipChange
 from pandomq.replica.completions import Fetched, HandOverPrepared, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
-from pandomq.replica.effects import Received, Resigned, Serve
-from pandomq.replica.entries import LogEntry, Members, TermBegins, Welcome, encode_entry
+from pandomq.replica.effects import Received, Serve, SteppedDown
+from pandomq.replica.entries import LearnerAdmitted, LogEntry, Members, TermBegins, encode_entry
 from pandomq.replica.hand_over import HandOver
 from pandomq.replica.limits import LISTENERS_MAX, UNCOMMITTED_BYTES_MAX
-from pandomq.replica.messages import Admit, Append, Appended, Farewell, Greeting, Refused, SnapshotAnswer
-from pandomq.replica.progress import Phase, Progress
-from pandomq.replica.replication import Replication
+from pandomq.replica.messages import Admit, Append, Appended, AppendRejected, Greeting, ReleasePromise, SnapshotAnswer
+from pandomq.replica.progress import Progress, ProgressState
+from pandomq.replica.replication import LogReplicator
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.transitions import Role
 
@@ -31,7 +32,7 @@ class Root(Handlers):
     def __init__(self, core: Core, granted: Collection[NodeName], stood_ms: int, payload: bytes | None) -> None:
         super().__init__(core)
         self.peers: dict[NodeName, Progress] = {}
-        self._replication = Replication(core)
+        self._replication = LogReplicator(core)
         self._granted = granted
         self._stood_ms = stood_ms
         self._payload = payload
@@ -42,22 +43,22 @@ class Root(Handlers):
         self.ready = False
         """An entry of this term is committed."""
         self.hand_over: HandOver | None = None
-        self.change: Change | None = None
+        self.change: MembershipChange | None = None
 
     def enter(self) -> None:
         core = self.core
         for name in core.others:
             peer = self._add(name)
             if name in self._granted:
-                # Who votes promises, so the lease begins with the candidacy.
+                # A vote includes the promise, so the lease begins with the candidacy.
                 peer.round = self._stood_ms
         first = [encode_entry(TermBegins(core.name))]
         if core.record.configs[-1].index == 0:
-            # A cluster's first members are in no log yet; who joins later learns of them from there.
+            # A cluster's first members are in no log yet; brokers that join later learn them from this entry.
             first.append(encode_entry(Members(core.membership)))
         self.write(first)
         for name, greeting in core.greetings.items():
-            # Who is there and has no vote need not wait until it greets again.
+            # Linked brokers without a vote need not wait for their next greeting.
             if name in core.links and (name not in self.peers or greeting.observer):
                 self.on_greeting(name, greeting)
         self._beat()
@@ -69,10 +70,10 @@ class Root(Handlers):
         return peer
 
     def leave(self) -> None:
-        """Who asked for something that is not done is told so."""
+        """Answers unfinished requests of the operator."""
         if self.change is not None:
             self.change.end(
-                done=False, text="this broker is no longer root; the next one finishes or forgets the change"
+                done=False, text="this broker is no longer root; the next root completes or abandons the change"
             )
         if self.hand_over is not None:
             self.hand_over.give_up("this broker is no longer root")
@@ -97,8 +98,13 @@ class Root(Handlers):
         return index
 
     def has_told(self, peer: Progress) -> bool:
-        """A secondary that has all it needs to have."""
+        """A secondary that has everything it needs."""
         return self._replication.news.has_reached(peer)
+
+    @property
+    def halted(self) -> bool:
+        """A hand-over is so far advanced that the root proposes nothing more."""
+        return self.hand_over is not None and self.hand_over.halted
 
     @property
     def holds_back(self) -> bool:
@@ -108,7 +114,7 @@ class Root(Handlers):
         self._advance()
 
     def _advance(self) -> None:
-        """Somebody has more of the log than before."""
+        """To be called when a broker has more of the log than before."""
         core = self.core
         if self._received_index < self._replication.prompt_index:
             self._advance_received()
@@ -119,7 +125,7 @@ class Root(Handlers):
             self.hand_over.advance()
 
     def _advance_received(self) -> None:
-        """Somebody waits for entries to be in enough memories."""
+        """The owner waits for entries to be in the memory of enough brokers."""
         core = self.core
         received = commitment.received_by_enough(core, self.peers)
         if received > self._received_index and commitment.is_of_this_term(core, received):
@@ -140,22 +146,22 @@ class Root(Handlers):
         self._settle_members()
 
     def _settle_members(self) -> None:
-        """The second half of a change follows when the first is committed, whoever began it."""
+        """The second half of a change follows when the first is committed, whichever root began it."""
         core = self.core
         if core.handlers is not self or core.record.configs[-1].index > core.commit_index:
             return
         if core.membership.joint:
             self.write([encode_entry(Members(core.membership.settled()))])
-            # It is in force as it is written; whoever is not in it any more stays until it is committed.
+            # It is in force as soon as it is written; removed members stay until it is committed.
             return
         if self.change is not None and self.change.is_done():
-            self.change.end(done=True, text="the members are changed")
+            self.change.end(done=True, text="the list of primaries was changed")
         if not core.is_voter():
-            self.resign("it is no longer among the primaries")
+            self.step_down("this broker is no longer among the primaries")
 
-    # Answers.
+    # Replies.
 
-    def _heard(self, message: Appended | Refused | SnapshotAnswer, sender: NodeName) -> Progress | None:
+    def _heard(self, message: Appended | AppendRejected | SnapshotAnswer, sender: NodeName) -> Progress | None:
         peer = self.peers.get(sender)
         if peer is None or message.life == peer.past_life:
             return None
@@ -177,7 +183,7 @@ class Root(Handlers):
             self._replication.send(peer)
             self._replication.tell_commit(peer)
 
-    def on_refused(self, sender: NodeName, message: Refused) -> None:
+    def on_refused(self, sender: NodeName, message: AppendRejected) -> None:
         peer = self._heard(message, sender)
         if peer is not None:
             self._replication.refused(peer, message)
@@ -210,7 +216,7 @@ class Root(Handlers):
         if self.hand_over is not None:
             self.hand_over.prepared(completion.payload)
 
-    # Those who come.
+    # Brokers that connect.
 
     def on_greeting(self, sender: NodeName, message: Greeting) -> None:
         peer = self.peers.get(sender)
@@ -226,23 +232,23 @@ class Root(Handlers):
             peer.observer = message.observer
             peer.probe(LogIndex(self.core.tail.last_index + 1))
             self._replication.news.counted(self.peers)
-        if peer.phase is Phase.PROBING:
+        if peer.phase is ProgressState.PROBING:
             self._replication.beat(peer)
 
     def _welcome(self, peer: Progress) -> None:
-        """A learner in doubt gets an entry of its own: once half of the others have that on disk, and the learner as
-        well, it may vote and count again."""
+        """Writes an entry for a learner in doubt: once half of the other voters have it on disk, and the learner as
+        well, the learner may vote and count again."""
         core = self.core
         if not peer.joining or peer.observer or peer.life is None:
             return
         if peer.welcome_index is None:
             if is_caught_up(peer, core):
-                peer.welcome_index = self.write([encode_entry(Welcome(peer.name, peer.life))])
+                peer.welcome_index = self.write([encode_entry(LearnerAdmitted(peer.name, peer.life))])
         elif may_admit(core, peer, self.peers):
             core.send(peer.name, Admit(*core.header, peer.life))
 
     def connected(self, peer: NodeName) -> None:
-        """What was sent over an older link may be lost."""
+        """Messages on an older link may be lost."""
         progress = self.peers.get(peer)
         if progress is None:
             return
@@ -254,7 +260,7 @@ class Root(Handlers):
         progress = self.peers.get(peer)
         if progress is None:
             return
-        # It may help another into office from now on, since it takes the end of the link for the end of this broker.
+        # It may vote for another broker from now on, since it takes the end of the link for the end of this broker.
         progress.round = -1
         progress.in_sync = False
         if peer not in self.core.membership.names:
@@ -278,14 +284,15 @@ class Root(Handlers):
 
     def deadline_ms(self) -> int:
         beat_ms = self._beat_ms + self.core.settings.heartbeat_ms
-        return min(beat_ms, lease.until_ms(self.core, self.peers))
+        handed_over_ms = beat_ms if self.hand_over is None else self.hand_over.next_tick_ms
+        return min(beat_ms, lease.until_ms(self.core, self.peers), handed_over_ms)
 
     def _check_office(self) -> None:
         core = self.core
         if not lease.holds(core, self.peers):
-            self.resign("it has not heard from half of the primaries within its lease")
+            self.step_down("no contact to a quorum of the primaries within the lease")
         elif votes.disk_stalls(core):
-            self.resign("its disk does not answer")
+            self.step_down("its disk does not respond")
 
     def _beat(self) -> None:
         core = self.core
@@ -294,21 +301,21 @@ class Root(Handlers):
             peer.in_sync = in_sync.is_in_sync(core, peer)
             self._replication.beat(peer)
         if core.now_ms - self._stood_ms >= core.settings.lease_ms:
-            # Before that nobody has had the time to answer.
+            # Before that no voter has had the time to answer.
             in_sync.update_alarms(core, self.peers)
-        # With `last_man_standing` a backup that is missing may have been all that was waited for.
+        # With `last_man_standing` the only missing copy may have been that of a missing backup.
         self._advance()
 
     # The end.
 
-    def resign(self, reason: str, *, successor: NodeName | None = None) -> None:
-        """At once; the others are told, so that they need not wait. If there is a successor, they are to wait for
-        it."""
+    def step_down(self, reason: str, *, successor: NodeName | None = None) -> None:
+        """Steps down at once, and tells the other brokers, so that they need not wait. If there is a successor, they
+        wait for it."""
         core = self.core
         if successor is None:
             for peer in self.peers:
-                core.send(peer, Farewell(*core.header))
-        core.outbox.put(Resigned(reason, successor))
+                core.send(peer, ReleasePromise(*core.header))
+        core.outbox.put(SteppedDown(reason, successor))
         core.root = None
         core.forget_match()
         core.become_follower()
@@ -319,12 +326,12 @@ class Root(Handlers):
 
 
 def is_caught_up(peer: Progress, core: Core) -> bool:
-    return peer.phase is Phase.STREAMING and peer.received_index >= core.commit_index
+    return peer.phase is ProgressState.STREAMING and peer.received_index >= core.commit_index
 
 
 def may_admit(core: Core, peer: Progress, peers: Mapping[NodeName, Progress]) -> bool:
-    """At least half of the voters hold the entry of welcome, without the learner's help; `min_copies` is not asked for,
-    since with two brokers there would be nobody to make the second copy."""
+    """Whether at least half of the voters hold the welcome entry, without the learner's help; `min_copies` does not
+    apply, since with two brokers none would be left to make the second copy."""
     index = peer.welcome_index
     if index is None or peer.synced_index < index:
         return False

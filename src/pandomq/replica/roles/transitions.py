@@ -6,13 +6,13 @@ from typing import Final
 
 class Role(enum.Enum):
     RECOVERING = "recovering"
-    """Its store is being read; it answers nobody."""
+    """Its store is being read; it ignores messages."""
     LEARNER = "learner"
-    """Gets the log; does not stand. Its store is empty or in doubt, or it is not among the voters."""
+    """Gets the log, and is never a candidate. Its store is empty or in doubt, or it is not among the voters."""
     BACKUP = "backup"
     """A voter that follows a root, or waits for one."""
     CANDIDATE = "candidate"
-    """Asks for votes, first without consequences, then in a term of its own."""
+    """Requests votes, first without consequences, then in a term of its own."""
     ROOT = "root"
     """Orders all changes."""
     OBSERVER = "observer"
@@ -21,25 +21,25 @@ class Role(enum.Enum):
 
 TRANSITIONS: Final[dict[Role, dict[Role, str]]] = {
     Role.RECOVERING: {
-        Role.BACKUP: "the store is whole, and names this broker as a voter",
-        Role.LEARNER: "the store is empty or in doubt, or names others",
-        Role.OBSERVER: "it is a secondary",
+        Role.BACKUP: "the store is complete, and names this broker as a voter",
+        Role.LEARNER: "the store is empty or in doubt, or names other voters",
+        Role.OBSERVER: "the broker is a secondary",
     },
     Role.LEARNER: {
         Role.BACKUP: "admitted by a root, and among the voters",
-        Role.CANDIDATE: "a person promoted it",
+        Role.CANDIDATE: "an operator promoted it",
     },
     Role.BACKUP: {
-        Role.CANDIDATE: "no root was heard of in time, or the root hands over",
+        Role.CANDIDATE: "no contact to a root in time, or the root hands over",
         Role.LEARNER: "no longer among the voters, or behind a new epoch",
     },
     Role.CANDIDATE: {
-        Role.ROOT: "more than half of the voters voted for it",
-        Role.BACKUP: "another is root, or nobody won in time",
+        Role.ROOT: "a majority of the voters voted for it",
+        Role.BACKUP: "another broker is root, or no candidate won in time",
         Role.LEARNER: "no longer among the voters, or behind a new epoch",
     },
     Role.ROOT: {
-        Role.BACKUP: "resigned, or heard of a newer term",
+        Role.BACKUP: "stepped down, or observed a newer term",
         Role.LEARNER: "no longer among the voters, or behind a new epoch",
     },
     Role.OBSERVER: {},

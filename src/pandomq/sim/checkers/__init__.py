@@ -1,1 +1,1 @@
-"""What must hold in every world, one promise a file."""
+"""The promises that must hold in every world, one per file."""

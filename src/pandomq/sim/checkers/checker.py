@@ -1,32 +1,32 @@
-"""What a checker may look at. It raises BrokenPromise as soon as it sees one."""
+"""The events that a checker may observe. It raises BrokenPromise as soon as it sees a violation."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pandomq.sim.ledger import Delivery, Ledger, Message, Transaction
+    from pandomq.sim.ledger import ClientTransaction, Delivery, SentMessage, WorldLedger
     from pandomq.sim.machine import Machine
 
 
 class Checker:
     looks_everywhere = False
-    """At the steps of secondaries, too."""
+    """Whether the checker also inspects the steps of secondaries."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: WorldLedger) -> None:
         self.ledger = ledger
 
-    def published(self, message: Message) -> None: ...
+    def published(self, message: SentMessage) -> None: ...
 
-    def confirmed(self, message: Message, machine: Machine) -> None:
+    def confirmed(self, message: SentMessage, machine: Machine) -> None:
         """The broker wrote the confirm."""
 
-    def refused(self, message: Message) -> None: ...
+    def refused(self, message: SentMessage) -> None: ...
 
     def emitted(self, delivery: Delivery, machine: Machine) -> None:
-        """The broker wrote a delivery; before the ledger knows of it."""
+        """The broker wrote a delivery; the ledger does not have it yet."""
 
-    def committed(self, transaction: Transaction) -> None: ...
+    def committed(self, transaction: ClientTransaction) -> None: ...
 
     def stepped(self, machine: Machine) -> None: ...
 
@@ -35,4 +35,4 @@ class Checker:
     def ended(self, machine: Machine) -> None: ...
 
     def finished(self, machine: Machine) -> None:
-        """The faults have ended, everybody has had what they waited for, the queues have been emptied."""
+        """The faults have ended, every client has received its answers, and the queues have been emptied."""

@@ -1,4 +1,4 @@
-"""What was declared, bound and administered is there after every restart, and in the end: a model tells."""
+"""The configuration equals a model after every restart, and at the end."""
 
 from __future__ import annotations
 

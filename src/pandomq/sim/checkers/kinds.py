@@ -1,30 +1,31 @@
-"""What each kind of queue promises about the messages that it does not keep: limits, times, last values, refusals."""
+"""The promises of kinds of queues that do not keep all messages: limits, times to live, last values, refusals."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Delivery, Message
+from pandomq.sim.ledger import BrokenPromise, Delivery, SentMessage
 from pandomq.sim.machine import Machine
 from pandomq.sim.queues import QueueKind
 
-PROMISE = "a queue keeps to its arguments"
+PROMISE = "a queue obeys its arguments"
 LATE_MS = 0
 """How late an expired message may leave the broker."""
 
 
 class KindsKept(Checker):
     proxied = False
-    """What a publisher said on its last connection may be under way between brokers when it has a new one."""
+    """Publishes of a publisher's last connection may still be under way between brokers when it has a new
+    connection."""
 
     def emitted(self, delivery: Delivery, machine: Machine) -> None:
         message = delivery.message
         if message.refused and len(message.queues) == 1:
-            raise BrokenPromise(PROMISE, f"{message} was refused, and delivered from {delivery.queue} all the same")
+            raise BrokenPromise(PROMISE, f"{message} was refused, but delivered from {delivery.queue}")
 
     def finished(self, machine: Machine) -> None:
-        published: dict[str, list[Message]] = defaultdict(list)
+        published: dict[str, list[SentMessage]] = defaultdict(list)
         for message in self.ledger.messages.values():
             for queue in message.queues:
                 published[queue].append(message)
@@ -38,22 +39,24 @@ class KindsKept(Checker):
             if kind.ttl_ms and kind.dead_letters_to is None:
                 self._check_times(kind, messages, left, machine)
 
-    def _check_values(self, kind: QueueKind, messages: list[Message], left: set[Message]) -> None:
-        by_key: dict[str | None, list[Message]] = defaultdict(list)
+    def _check_values(self, kind: QueueKind, messages: list[SentMessage], left: set[SentMessage]) -> None:
+        by_key: dict[str | None, list[SentMessage]] = defaultdict(list)
         for message in messages:
             by_key[message.value_key].append(message)
         for key, rivals in by_key.items():
             kept = [message for message in rivals if message in left]
             if len(kept) > 1:
                 raise BrokenPromise(PROMISE, f"{kind.name} held {len(kept)} messages with the key {key}")
-            # A key has one publisher: its newest message has nobody to give way to.
+            # A key has one publisher, so no other message can replace its newest one.
             newest = max(rivals, key=lambda message: (message.channel, message.number))
             settled = (kind.name, newest) in self.ledger.settled
             if not self.proxied and newest.confirmed and newest.persistent and not settled and newest not in left:
                 raise BrokenPromise(PROMISE, f"{newest}, the last value of {key}, is gone from {kind.name}")
 
-    def _check_times(self, kind: QueueKind, messages: list[Message], left: set[Message], machine: Machine) -> None:
-        """What must still be there, had its time not come."""
+    def _check_times(
+        self, kind: QueueKind, messages: list[SentMessage], left: set[SentMessage], machine: Machine
+    ) -> None:
+        """Checks that messages whose time to live is not over are in the queue."""
         now_ms = machine.broker_ms
         for message in messages:
             early = now_ms < message.sent_ms + kind.ttl_ms

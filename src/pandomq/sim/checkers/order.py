@@ -1,16 +1,16 @@
 """First deliveries of a channel's messages from a queue are in the order of publishing (P4), priority by priority.
 
-One step may write to several consumers, whose order among each other nobody can see: so a delivery is compared with
+One step may write to several consumers, and the order among them cannot be observed. So a delivery is compared with
 those of earlier steps, and with those on its own connection.
 """
 
 from __future__ import annotations
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Delivery, Ledger
+from pandomq.sim.ledger import BrokenPromise, Delivery, WorldLedger
 from pandomq.sim.machine import Machine
 
-PROMISE = "order"
+PROMISE = "order per channel and queue"
 
 Line = tuple[str, int, int, object]
 """Queue, channel, priority; and the consumer's connection, where that matters."""
@@ -19,9 +19,9 @@ Line = tuple[str, int, int, object]
 class InOrder(Checker):
     looks_everywhere = True
     proxied = False
-    """Others than the root deliver, too."""
+    """Whether brokers other than the root deliver, too."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: WorldLedger) -> None:
         super().__init__(ledger)
         self._last: dict[Line, int] = {}
         """The highest number that an earlier step delivered."""
@@ -32,8 +32,8 @@ class InOrder(Checker):
         kind = self.ledger.kinds[queue]
         if not kind.ordered or delivery.asked or delivery.place in self.ledger.emitted:
             return
-        # What the root has delivered may be under way to other brokers for a while, or come back from them unseen: then
-        # only those on one connection can be compared, and only those that come for the first time.
+        # Deliveries of the root may be under way to other brokers for a while, or return from them unseen: then only
+        # first deliveries on one connection can be compared.
         if self.proxied and delivery.redelivered:
             return
         level = min(message.priority, kind.priorities)

@@ -1,41 +1,43 @@
-"""What is delivered again says so (P3).
+"""A message that is delivered again has `redelivered` set (P3).
 
-A message that died comes into the queue of dead letters as a new one; if a crash undid that, it does so again, and is
-new again.
+A dead letter enters its queue as a new message; if a crash reverts that, it enters again as a new one
+(`QueueKind.reborn`).
 """
 
 from __future__ import annotations
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Delivery, Ledger, Place
+from pandomq.sim.ledger import BrokenPromise, Delivery, Place, WorldLedger
 from pandomq.sim.machine import Machine
-from pandomq.sim.queues import DEAD
+from pandomq.sim.queues import QueueKind
 
-PROMISE = "a redelivery says so"
+PROMISE = "a redelivery has `redelivered` set"
 
 
 class RedeliveredSaysSo(Checker):
     proxied = False
-    """Others than the root deliver, too."""
+    """Whether brokers other than the root deliver, too."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: WorldLedger) -> None:
         super().__init__(ledger)
         self._new: set[Place] = set()
-        """What was delivered as new."""
+        """The messages that were delivered as new."""
 
     def emitted(self, delivery: Delivery, machine: Machine) -> None:
-        if delivery.message.said_again:
+        kind = self.ledger.kinds[delivery.queue]
+        if delivery.message.said_again or kind.recurs:
             return
         if self.proxied:
-            self._compare(delivery)
+            self._compare(delivery, kind)
         elif delivery.redelivered or delivery.place not in self.ledger.emitted:
             return
-        elif delivery.queue != DEAD or self.ledger.emitted[delivery.place] == machine.life:
+        elif not kind.reborn or self.ledger.emitted[delivery.place] == machine.life:
             self._complain(delivery)
 
-    def _compare(self, delivery: Delivery) -> None:
-        """What comes again may overtake what was on its way by another broker: but it is new once only."""
-        if delivery.redelivered or delivery.queue == DEAD:
+    def _compare(self, delivery: Delivery, kind: QueueKind) -> None:
+        """A redelivery may overtake a delivery that is on its way through another broker, but only one delivery is
+        new."""
+        if delivery.redelivered or kind.reborn:
             return
         if delivery.place in self._new:
             self._complain(delivery)

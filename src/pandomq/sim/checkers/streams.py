@@ -1,6 +1,6 @@
-"""A stream has each of its messages at one offset, the same for whoever reads it, wherever and whenever (D3, D6, D10).
+"""A stream has each of its messages at one offset, the same for all readers, on all brokers and for ever (D3, D6, D10).
 
-So nobody ever reads what is not committed: it would have another place afterwards, or none.
+It follows that uncommitted messages are never read: they could have another offset afterwards, or none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Ledger, Message
+from pandomq.sim.ledger import BrokenPromise, SentMessage, WorldLedger
 from pandomq.sim.machine import Machine
 
 PROMISE: Final = "a stream has one content"
@@ -18,14 +18,14 @@ STAGED: Final = "what is staged waits for its commit"
 
 
 class StreamsKept(Checker):
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: WorldLedger) -> None:
         super().__init__(ledger)
-        self._content: dict[str, dict[int, Message]] = defaultdict(dict)
-        """What was read of each stream, by offset."""
-        self._places: dict[tuple[str, Message], int] = {}
+        self._content: dict[str, dict[int, SentMessage]] = defaultdict(dict)
+        """The messages that were read from each stream, by offset."""
+        self._places: dict[tuple[str, SentMessage], int] = {}
 
-    def read(self, stream: str, offset: int, message: Message) -> None:
-        """By a client."""
+    def read(self, stream: str, offset: int, message: SentMessage) -> None:
+        """A client read the message."""
         if message.discarded:
             raise BrokenPromise(STAGED, f"{message} was staged and never named, and is at offset {offset} of {stream}")
         known = self._content[stream].setdefault(offset, message)
@@ -37,12 +37,21 @@ class StreamsKept(Checker):
 
     @staticmethod
     def end_of(stream: str, machines: Sequence[Machine]) -> int:
-        """What the root says."""
+        """Returns the end of the stream at the root."""
         for machine in machines:
             if machine.serving and machine.node is not None:
                 found = machine.node.broker.streams.find("/", stream)
                 return 0 if found is None else int(found.committed_end)
         return 1 << 60
+
+    @staticmethod
+    def first_of(stream: str, machines: Sequence[Machine]) -> int:
+        """The oldest offset that the root still has, or the end of the stream; 0 while no broker serves."""
+        for machine in machines:
+            if machine.serving and machine.node is not None:
+                found = machine.node.broker.streams.find("/", stream)
+                return 0 if found is None else int(found.first_offset)
+        return 0
 
     def finished(self, machine: Machine) -> None:
         for stream, content in self._content.items():

@@ -1,4 +1,4 @@
-"""What is in the stream of traces can be read, and of each term no batch is missing before another."""
+"""The stream of traces can be read, and no batch of a term is missing before a later one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.machine import Machine
 from pandomq.trace_form import TRACE_STREAM, BadTrace, Events, Kind, decode_events
 
-PROMISE: Final = "traces are whole"
+PROMISE: Final = "traces are complete"
 _BEGINS: Final = frozenset((Kind.PUBLISHED, Kind.UNROUTABLE, Kind.CLUSTER))
 
 

@@ -1,1 +1,1 @@
-"""Those who use a simulated broker. They speak AMQP, in bytes."""
+"""The clients of a simulated broker. They use AMQP, in bytes."""

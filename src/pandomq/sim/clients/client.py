@@ -1,13 +1,13 @@
-"""A client: connects, logs in, opens a channel, and comes back when it lost its connection.
+"""A client: connects, logs in, opens a channel, and reconnects when it has lost its connection.
 
-Some wait for each answer, some say everything ahead. Who came to a broker that is not the root is told where that is,
-and goes there. Workloads are legal: a broker that closes a channel or refuses a method breaks a promise.
+Some clients wait for each answer, some send everything ahead. If a broker that is not the root redirects the client, it
+connects to the root. Workloads are legal: a broker that closes a channel or refuses a method breaks a promise.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.methods import (
@@ -28,6 +28,7 @@ from pandomq.methods import (
     QueueDeclare,
 )
 from pandomq.sim.cable import Cable
+from pandomq.sim.frames import FRAME_MAX as FRAME_MAX
 from pandomq.sim.frames import Heard
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.queues import QueueKind
@@ -35,83 +36,124 @@ from pandomq.wire.codec import encode_frame
 from pandomq.wire.handshake import PROTOCOL_HEADER
 
 if TYPE_CHECKING:
+    from pandomq.errors import Fault
     from pandomq.sim.scene import Scene
 
 CHANNEL: Final = 1
-FRAME_MAX: Final = 8192
 CONNECTION_FORCED: Final = 320
-NOT_ALLOWED: Final = 530
+INTERNAL_ERROR: Final = 541
+REFUSED: Final = " - this broker "
+"""The beginning of the reply text of a broker that does not serve."""
+PATIENCE_MS: Final = 60
+"""A client that lost its connection reconnects within this time."""
 ROOT: Final = re.compile(r"the root is (\S+) at ")
-CAPABILITIES: Final = {"publisher_confirms": True, "basic.nack": True, "connection.blocked": True}
+CAPABILITIES: Final = {
+    "publisher_confirms": True,
+    "basic.nack": True,
+    "connection.blocked": True,
+    "authentication_failure_close": True,
+}
 
 
-def _start_ok(**wishes: bool) -> bytes:
-    properties = {"product": "simulated", "capabilities": CAPABILITIES, **wishes}
-    return encode_frame(0, ConnectionStartOk(properties, "PLAIN", b"\0guest\0guest", "en_US"))
+@functools.cache
+def _start_ok(user: str, password: str, *, at_root: bool) -> bytes:
+    """With `at_root` the client requires the root itself, and no front."""
+    properties: dict[str, object] = {"product": "simulated", "capabilities": CAPABILITIES}
+    if at_root:
+        properties["connect_to_root"] = True
+    return encode_frame(0, ConnectionStartOk(properties, "PLAIN", f"\0{user}\0{password}".encode(), "en_US"))
 
 
-_START_OK: Final = _start_ok()
-_START_OK_AT_ROOT: Final = _start_ok(connect_to_root=True)
-"""Of who wants to be at the root itself, whoever could stand in for it."""
+@functools.cache
+def _open(vhost: str) -> bytes:
+    return encode_frame(0, ConnectionOpen(vhost))
+
+
 _TUNE_OK: Final = encode_frame(0, ConnectionTuneOk(100, FRAME_MAX, 0))
-_OPEN: Final = encode_frame(0, ConnectionOpen("/"))
-_CHANNEL_OPEN: Final = encode_frame(CHANNEL, ChannelOpen())
+CHANNEL_OPEN: Final = encode_frame(CHANNEL, ChannelOpen())
 
 
-class Client:
+class SimulatedClient:
     def __init__(self, scene: Scene, name: str) -> None:
         self.scene = scene
         self.name = name
-        self.random = Random(scene.random.getrandbits(64))
+        self.random = scene.random_of(name)
+        self.line_random = scene.random_of(f"{name}'s connection")
+        """The random stream of its connections; the client's own draws do not depend on how much was sent."""
         self.cable: Cable | None = None
         self.root: str | None = None
-        """The broker that is said to be the root."""
+        """The broker that is known as the root."""
         self.refused = False
-        """By a broker that is not."""
+        """Whether the last broker refused it because it is not the root."""
         self.ready = False
-        """Its channel is open."""
+        """Whether its channel is open."""
         self.leaving = False
-        """It does not come back."""
+        """Whether it does not reconnect."""
         self.blocked = False
         self.no_ack = False
-        """What it is sent need not come again. Consumer tags are the names of queues."""
+        """Whether it consumes without acks: its deliveries need not come again. Consumer tags are the names of
+        queues."""
         self.subscribes = False
-        """To what is said to all, from a queue of its own: what it hears is looked at where it is heard."""
+        """Whether it consumes broadcasts from a queue of its own; it checks its deliveries when they arrive."""
         self.wants_root = False
-        """Even where any broker would do."""
+        """Whether it uses the root even if any broker would serve it."""
+        self.place: str | None = None
+        """The broker that it connects to, where any broker serves; None for any."""
+        self.user = self.password = "guest"
+        self.vhost = "/"
         self.header = b""
-        """Of the content that it hears."""
+        """The header of the content that it receives."""
         self._ahead = self.random.random() < 0.5
 
-    # What a kind of client does.
+    # Methods that a kind of client implements.
 
     def opened(self) -> None:
         """The channel is open."""
         raise NotImplementedError
 
     def method(self, method: Method, body: bytes) -> None:
-        """On the channel."""
+        """A method arrived on the channel."""
         raise NotImplementedError
 
     def disconnected(self) -> None:
-        """Nothing that was not answered will be."""
+        """The connection is lost; requests without an answer will not be answered."""
 
     def channel_closed(self, method: ChannelClose) -> None:
         raise BrokenPromise("legal requests are served", f"{self.name}'s channel was closed: {method}")
 
+    def connection_refused(self, method: ConnectionClose) -> None:
+        """The broker closes the connection because of an action or a missing right of the client."""
+        raise BrokenPromise("legal requests are served", f"{self.name}'s connection was closed: {method}")
+
+    def hear_failure(self) -> None:
+        """The broker failed at this client's request. Each injected exception may harm one client."""
+        self.scene.ledger.failed += 1
+        if self.scene.ledger.failed > self.scene.ledger.injected:
+            raise BrokenPromise(
+                "an exception affects only the client that raised it",
+                f"{self.name} received an internal error",
+            )
+
+    def ask_again(self, fault: Fault | None, cable: Cable) -> None:
+        """A request that this client made beside its connection was answered with this fault."""
+        if fault is not None and fault.reply_code == INTERNAL_ERROR:
+            self.hear_failure()
+            if cable is self.cable:
+                self.cut()
+
     @property
     def content(self) -> bool:
-        """It has all it waited for."""
+        """Whether it has received everything it waited for."""
         return True
 
     def end_wish(self) -> None:
-        """The faults are over: it wants a little more, to see that it is served, and then no more."""
+        """The faults are over: it makes a few more requests, to show that it is served, and then none."""
 
     def get_queue(self) -> str:
-        """From which queue the next get-ok is."""
+        """Returns the queue of the next get-ok."""
         raise NotImplementedError
 
-    # Coming and going.
+    # Connecting and leaving.
 
     def connect(self) -> None:
         if self.cable is not None or self.leaving:
@@ -120,10 +162,10 @@ class Client:
         if self.cable is None:
             self.scene.agenda.after(self.random.randint(5, 100), self.connect)
             return
-        self.blocked = False
+        self.blocked = self.refused = False
         self.cable.send(PROTOCOL_HEADER)
         if self._ahead:
-            self.cable.send(self._start_ok + _TUNE_OK + _OPEN + _CHANNEL_OPEN)
+            self.cable.send(self._start_ok + _TUNE_OK + _open(self.vhost) + CHANNEL_OPEN)
 
     def closed(self, cable: Cable) -> None:
         if cable is not self.cable:
@@ -132,19 +174,24 @@ class Client:
         self.ready = False
         self.scene.trace.detail(self.name, "lost its connection")
         self.disconnected()
-        # Where there is no root now there will not be one in a moment.
-        patience_ms = 60 if self.root is not None or not self.refused else 200
-        self.scene.agenda.after(self.random.randint(1, patience_ms), self.connect)
+        self._come_back()
+
+    def _come_back(self, rest_ms: int = 0) -> None:
+        if self.refused and self.root is None:
+            self.scene.await_root(self, rest_ms)
+        else:
+            delay_ms = rest_ms or self.random.randint(1, PATIENCE_MS)
+            self.scene.agenda.after(delay_ms, self.connect)
 
     def cut(self) -> None:
-        """Its connection is gone, and the broker has to find out."""
+        """The client's end of the connection is gone, and the broker must detect it."""
         cable = self.cable
         if cable is not None:
             cable.hang_up()
             self.closed(cable)
 
     def leave(self) -> None:
-        """For good, in order."""
+        """Closes the connection in order, and does not reconnect."""
         self.leaving = True
         if self.cable is not None:
             self.ready = False
@@ -154,7 +201,7 @@ class Client:
     def gone(self) -> bool:
         return self.leaving and self.cable is None
 
-    # Talking.
+    # Sending and receiving.
 
     def send(self, *methods: Method) -> None:
         assert self.cable is not None
@@ -191,7 +238,7 @@ class Client:
 
     @property
     def _start_ok(self) -> bytes:
-        return _START_OK_AT_ROOT if self.wants_root and self.scene.proxied else _START_OK
+        return _start_ok(self.user, self.password, at_root=self.wants_root and self.scene.proxied)
 
     def _connection_method(self, method: Method) -> None:
         assert self.cable is not None
@@ -199,9 +246,9 @@ class Client:
             case ConnectionStart() if not self._ahead:
                 self.cable.send(self._start_ok)
             case ConnectionTune() if not self._ahead:
-                self.cable.send(_TUNE_OK + _OPEN)
+                self.cable.send(_TUNE_OK + _open(self.vhost))
             case ConnectionOpenOk() if not self._ahead:
-                self.cable.send(_CHANNEL_OPEN)
+                self.cable.send(CHANNEL_OPEN)
             case ConnectionStart() | ConnectionTune() | ConnectionOpenOk():
                 pass
             case ConnectionBlocked():
@@ -209,12 +256,13 @@ class Client:
             case ConnectionUnblocked():
                 self.blocked = False
             case ConnectionClose(code, text):
-                elsewhere = code == NOT_ALLOWED and text.startswith("NOT_ALLOWED - this broker is ")
-                if code != CONNECTION_FORCED and not elsewhere:
-                    raise BrokenPromise("legal requests are served", f"{self.name}'s connection was closed: {method}")
+                if code == INTERNAL_ERROR:
+                    self.hear_failure()
+                elif code != CONNECTION_FORCED:
+                    self.connection_refused(method)
                 found = ROOT.search(text)
                 self.root = None if found is None else found[1]
-                self.refused = elsewhere
+                self.refused = REFUSED in text
                 self.cable.send(encode_frame(0, ConnectionCloseOk()))
                 cable = self.cable
                 cable.hang_up()
@@ -224,4 +272,4 @@ class Client:
                 cable.hang_up()
                 self.closed(cable)
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method} on channel 0")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method} on channel 0")

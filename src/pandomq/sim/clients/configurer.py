@@ -1,15 +1,15 @@
-"""Declares, binds, deletes and administers, one thing at a time, beside a model of what should be there.
+"""Declares, binds, deletes and administers, one change at a time, beside a model of the result.
 
-A change that was not answered before the connection broke is in doubt: a restart shows it or does not, and then it is
-asked for again, which does no harm.
+If the connection breaks before the answer, the change is in doubt: a restart shows whether it was made. Then the client
+requests it again, which does no harm.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.broker.administration import OnDone
-from pandomq.broker.commands import (
+from pandomq.broker.administration.administration import OnDone
+from pandomq.broker.log.commands import (
     AdministrativeCommand,
     DeletePolicy,
     DeleteUser,
@@ -31,8 +31,8 @@ from pandomq.methods import (
     QueueUnbind,
 )
 from pandomq.sim.cable import Cable
-from pandomq.sim.clients.client import Client
-from pandomq.sim.configuration import PREFIX, Change, Configuration, configuration_of
+from pandomq.sim.clients.client import SimulatedClient
+from pandomq.sim.configuration import PREFIX, Change, DefinitionsModel, configuration_of
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:
@@ -45,21 +45,22 @@ CHURN_CHANGES: Final = 400
 CHURN_THINK_MS: Final = 5
 UNBIND_CHANCE: Final = 0.2
 REST_MS: Final = 40
-"""Before it comes back: what it sent on its last connection has arrived by then, or never will."""
+"""The pause before it reconnects: requests of its last connection have arrived by then, or never will."""
 
 
-class Configurer(Client):
+class Configurer(SimulatedClient):
     def __init__(self, scene: Scene, name: str, wanted: int) -> None:
         super().__init__(scene, name)
-        # What it asks elsewhere and gets no answer to may be on its way for longer than it waits.
+        # A request without an answer that goes through another broker may be under way for longer than this client
+        # waits.
         self.wants_root = True
         self._think_ms = self.random.choice((0, 10, 60))
         self._wanted = wanted
-        self._model = Configuration()
+        self._model = DefinitionsModel()
         self._change: Change | None = None
         self._unknown = False
         self._unbind_chance = 0.0
-        """Of taking back what is bound, rather than asking for anything."""
+        """The chance that it reverts a binding instead of making any other change."""
         self.done = 0
 
     @property
@@ -71,20 +72,21 @@ class Configurer(Client):
         self._later()
 
     def churn(self) -> None:
-        """It hardly rests, and takes back much of what it has done."""
+        """Makes changes almost without a pause, and reverts many of them."""
         self._wanted = CHURN_CHANGES
         self._think_ms = min(self._think_ms, CHURN_THINK_MS)
         self._unbind_chance = UNBIND_CHANCE
 
-    # Compared with the broker.
+    # Comparison with the broker.
 
     def restarted(self, machine: Machine) -> None:
         """The broker serves again."""
         assert machine.node is not None
         found = configuration_of(machine.node.broker)
-        # Among several brokers a takeover is no restart: those who are not durable stay, unless a broker that was root
-        # for a moment only, and never served, has found that all had been away.
-        stays = machine.node.peers.notices.followed
+        # In a cluster a takeover is no restart: objects that are not durable stay, unless a broker that was root for
+        # only a moment, and never served, has found that all others had been away.
+        peers = machine.node.peers
+        stays = peers.knowledge.stayed(peers.replica.told_ahead_ms)
         for candidate in self._candidates():
             if found == candidate.restarted() or (stays and found == candidate) or self._unknown:
                 self._model = found
@@ -94,7 +96,7 @@ class Configurer(Client):
         raise BrokenPromise(PROMISE, expected.difference(found) + f" (in doubt: {self._change})")
 
     def begin_epoch(self) -> None:
-        """What there is now is what one broker had, whoever was told what before."""
+        """The configuration is now that of one broker, whatever clients were told before."""
         self._unknown = True
 
     def check(self, machine: Machine) -> None:
@@ -103,7 +105,7 @@ class Configurer(Client):
         if found not in self._candidates():
             raise BrokenPromise(PROMISE, self._model.difference(found) + f" (in doubt: {self._change})")
 
-    def _candidates(self) -> list[Configuration]:
+    def _candidates(self) -> list[DefinitionsModel]:
         return [self._model] if self._change is None else [self._model, self._model.after(self._change)]
 
     # Changes.
@@ -118,7 +120,7 @@ class Configurer(Client):
         if cable is self.cable:
             self.cable = None
             self.ready = False
-            self.scene.agenda.after(REST_MS, self.connect)
+            self._come_back(REST_MS)
 
     def _later(self) -> None:
         cable = self.cable
@@ -133,7 +135,7 @@ class Configurer(Client):
     def _ask(self, change: Change) -> None:
         if isinstance(change, Method):
             if not self._possible(change):
-                # A restart took what it is about.
+                # A restart removed the object of the change.
                 self._answered()
                 return
             self.send(change)
@@ -141,16 +143,18 @@ class Configurer(Client):
         assert self.cable is not None
         node = self.cable.machine.node
         if node is None or self.cable.life != self.cable.machine.life:
-            # The connection is about to be found dead; then it is asked for again.
+            # The broker has not noticed the end of the connection yet; the change is requested again.
             return
         self.scene.trace.detail(self.name, f"> {change}")
-        node.administer(change, self._administered(change, self.cable))
+        node.administer(change, self._pending_commands(change, self.cable))
         self.cable.machine.wake()
 
-    def _administered(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
+    def _pending_commands(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
         def done(fault: Fault | None) -> None:
             if self.cable is not cable or self._change is not change or isinstance(fault, ConnectionFault):
-                # Who is told that this is not the root is about to lose the connection, and asks again then.
+                # If the broker is no longer the root, it is about to close the connection, and the client repeats the
+                # request then.
+                self.ask_again(fault, cable)
                 return
             if fault is not None and not isinstance(change, DeletePolicy | DeleteUser | DeleteVhost):
                 raise BrokenPromise("legal requests are served", f"{change}: {fault}")
@@ -160,7 +164,7 @@ class Configurer(Client):
 
     def method(self, method: Method, body: bytes) -> None:
         if self._change is None:
-            raise BrokenPromise("legal requests are served", f"{self.name} heard {method}, and asked for nothing")
+            raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")
         self._answered()
 
     def _answered(self) -> None:

@@ -1,6 +1,6 @@
 """Consumes a queue, acks after a while, and has its acks proven by a later confirm on the same channel.
 
-Some return a message now and then; some take messages one by one; some want no acks at all.
+Some consumers return a message now and then; some use basic.get; some consume without acks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pandomq.methods import (
     QueueDeclareOk,
 )
 from pandomq.properties import PERSISTENT, Properties, encode_header
-from pandomq.sim.clients.client import CHANNEL, FRAME_MAX, Client
-from pandomq.sim.ledger import BrokenPromise, Message
+from pandomq.sim.clients.client import CHANNEL, FRAME_MAX, SimulatedClient
+from pandomq.sim.ledger import BrokenPromise, SentMessage
 from pandomq.sim.queues import PROOF, QueueKind
 from pandomq.wire.codec import encode_content
 
@@ -36,32 +36,42 @@ if TYPE_CHECKING:
     from pandomq.sim.scene import Scene
 
 RETURN_CHANCE: Final = 0.04
+REST_MS_MAX: Final = 256
+"""A client that uses basic.get and finds its queue empty asks again after a pause, which doubles each time up to this
+value: through a broker that is not the root each request costs a dozen events."""
 PROOF_BODY: Final = b"proof|"
 
 
-class Consumer(Client):
+class ConsumingClient(SimulatedClient):
     def __init__(self, scene: Scene, name: str, kind: QueueKind) -> None:
         super().__init__(scene, name)
-        self._kind = kind
+        self.kind = self._kind = kind
         self._gets = self.random.random() < 0.2
-        # Who wants no acks may lose what it is sent, and what was about to be: only where nobody minds.
+        # A consumer without acks may lose what was sent to it, and what was about to be sent, so it uses only queues
+        # that may drop messages.
         self.no_ack = kind.drops and self.random.random() < 0.3
         self._prefetch = self.random.choice((1, 3, 20, 0))
         self._think_ms = self.random.choice((0, 3, 30))
         self._multiple = self.random.random() < 0.3
         self._returns = self.random.random() < 0.5
-        self._held: deque[tuple[int, Message]] = deque()
+        self._rest_ms = 0
+        """The longest pause before it asks an empty queue again."""
+        self._held: deque[tuple[int, SentMessage]] = deque()
         self._acking = False
-        self._unproven: list[Message] = []
-        self._proofs: dict[int, list[Message]] = {}
+        self._unproven: list[SentMessage] = []
+        self._proofs: dict[int, list[SentMessage]] = {}
         self._proof_count = 0
 
-    def opened(self) -> None:
+    def _forget_deliveries(self) -> None:
+        """Deliveries of an earlier connection cannot be acked any more."""
         self._held.clear()
         self._unproven.clear()
         self._proofs.clear()
         self._proof_count = 0
         self._acking = False
+
+    def opened(self) -> None:
+        self._forget_deliveries()
         self.send(ConfirmSelect())
         self.declare(PROOF)
         self.declare(self._kind)
@@ -83,21 +93,23 @@ class Consumer(Client):
             case BasicAck(tag, multiple):
                 self._prove(tag, multiple)
             case BasicGetEmpty():
+                self._rest_ms = min(2 * self._rest_ms or 1, REST_MS_MAX)
                 if not self.scene.ending:
                     self._get_later()
             case QueueDeclareOk() | BasicQosOk() | BasicConsumeOk() | ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
 
     def channel_closed(self, method: ChannelClose) -> None:
         if not self.scene.proxied or "the root changed" not in method.reply_text:
             super().channel_closed(method)
-        # It has acked what was not safe when the root died, so that no confirm may prove that.
+        # It has acked a message whose publish was not durable when the root died, so no confirm may prove that ack.
         self.cut()
 
     def _take(self, tag: int, body: bytes) -> None:
         message = self.scene.ledger.message_of(body)
+        self._rest_ms = 0
         if self.no_ack:
             if self._gets:
                 self._get_later()
@@ -107,17 +119,17 @@ class Consumer(Client):
             self._acking = True
             self._after(self._settle)
 
-    def _after(self, call: object) -> None:
+    def _after(self, call: object, rest_ms: int = 0) -> None:
         cable = self.cable
 
         def again() -> None:
             if self.cable is cable and self.ready:
                 call()  # type: ignore[operator]
 
-        self.scene.agenda.after(self.random.randint(0, self._think_ms), again)
+        self.scene.agenda.after(self.random.randint(0, self._think_ms + rest_ms), again)
 
     def _get_later(self) -> None:
-        self._after(lambda: self.send(BasicGet(self._kind.name, self.no_ack)))
+        self._after(lambda: self.send(BasicGet(self._kind.name, self.no_ack)), self._rest_ms)
 
     def _settle(self) -> None:
         self._acking = False
@@ -133,7 +145,7 @@ class Consumer(Client):
         elif self._gets:
             self._get_later()
 
-    def _ack(self, chosen: list[tuple[int, Message]]) -> None:
+    def _ack(self, chosen: list[tuple[int, SentMessage]]) -> None:
         for _, message in chosen:
             self.scene.ledger.settle((self._kind.name, message))
             self._unproven.append(message)
@@ -146,7 +158,7 @@ class Consumer(Client):
         self._proof_count += 1
         self._proofs[self._proof_count] = self._unproven
         self._unproven = []
-        # Whatever it confirms: also for a message that no queue takes, or that need not be kept.
+        # Any confirm is a proof, also for a message that no queue receives, or that need not be kept.
         key = self.random.choice((PROOF.name, "nobody"))
         properties = Properties(delivery_mode=self.random.choice((PERSISTENT, None)))
         header = encode_header(len(PROOF_BODY), properties)
@@ -155,5 +167,9 @@ class Consumer(Client):
     def _prove(self, tag: int, multiple: bool) -> None:
         numbers = [number for number in self._proofs if number <= tag] if multiple else [tag]
         for number in numbers:
+            if number not in self._proofs:
+                raise BrokenPromise(
+                    "confirms", f"{self.name} received a confirm for publish {number}, which was already confirmed"
+                )
             for message in self._proofs.pop(number):
                 self.scene.ledger.proven.add((self._kind.name, message))

@@ -1,6 +1,6 @@
-"""Leases messages of a queue, reads them by offset, some of them twice, and releases them: then they are done.
+"""Leases messages of a queue, reads them by offset, some of them twice, and releases them, which settles them.
 
-What it does not release in time, or gives up, goes back to its place and says `redelivered`.
+Messages that it does not release in time, or gives up, return to their place with `redelivered` set.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq import data_form, kernel
 from pandomq.sim.clients.data_speaker import DataSpeaker
-from pandomq.sim.ledger import BrokenPromise, Message
+from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:
     from pandomq.data_form import Fields
@@ -27,14 +27,14 @@ class Lessee(DataSpeaker):
         super().__init__(scene, name)
         self._kind = kind
         self._turns_left = -1
-        """When the faults are over: how often it leases before it ends; -1 before."""
+        """After the faults: how often it leases before it ends; -1 before."""
         self._ended = False
         self._stream = ""
         self._first = self._end = 0
-        """The offsets that it has."""
-        self._known: dict[tuple[str, int], Message] = {}
-        """All that it ever read, by stream and offset."""
-        self._releasing: list[Message] = []
+        """The offsets that it has leased."""
+        self._known: dict[tuple[str, int], SentMessage] = {}
+        """All messages that it ever read, by stream and offset."""
+        self._releasing: list[SentMessage] = []
 
     @property
     def content(self) -> bool:
@@ -60,9 +60,9 @@ class Lessee(DataSpeaker):
                 timeout_ms=TIMEOUT_MS,
             )
 
-    def hear_refusal(self, asked: str, code: int) -> None:
-        # Its time was over before, or nothing was ever leased.
-        self._ended = asked == "end_lease" and code == data_form.NOT_FOUND
+    def hear_refusal(self, asked: str, fields: Fields) -> None:
+        # The lease timed out before, or none was ever made.
+        self._ended = asked == "end_lease" and fields["error"] == data_form.NOT_FOUND
 
     def hear(self, asked: str, fields: Fields, payload: bytes) -> None:
         match asked:
@@ -83,7 +83,7 @@ class Lessee(DataSpeaker):
                     self.scene.ledger.proven.add((self._kind.name, message))
                 self._turn(self.random.randint(0, 20))
             case _:
-                raise AssertionError(f"nobody asked to {asked}")
+                raise AssertionError(f"there was no request to {asked}")
 
     def _turn(self, delay_ms: int) -> None:
         self._turns_left = max(self._turns_left - 1, 0) if self._turns_left >= 0 else -1
@@ -93,7 +93,7 @@ class Lessee(DataSpeaker):
         self.ask("read", stream=self._stream, first_offset=self._first, end_offset=self._end, bytes_max=BYTES_MAX)
 
     def _release(self, sizes: list[int], payload: bytes) -> None:
-        found: dict[int, Message] = {}
+        found: dict[int, SentMessage] = {}
         at = 0
         for size in sizes:
             chunk = kernel.Chunk.open(payload[at : at + size])
@@ -106,7 +106,7 @@ class Lessee(DataSpeaker):
             raise BrokenPromise(ONE, f"{self.name} has {self._first} to {self._end}, and reads {sorted(found)}")
         chance = self.random.random()
         if chance < 0.2:
-            # It does something else for a while, and asks again, or never.
+            # The lessee does something else for a while, and later leases again, or never.
             return
         if chance < 0.4:
             self._read()
@@ -117,7 +117,7 @@ class Lessee(DataSpeaker):
             self.scene.ledger.settle((self._kind.name, message))
         self.ask("release", queue=self._kind.name, name=NAME, offset=end)
 
-    def _note(self, offset: int, message: Message) -> Message:
+    def _note(self, offset: int, message: SentMessage) -> SentMessage:
         place = (self._kind.name, message)
         if place in self.scene.ledger.proven:
             raise BrokenPromise("no acked message comes back", f"{message} was leased again after its release")

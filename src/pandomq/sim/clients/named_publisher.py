@@ -1,6 +1,6 @@
-"""Publishes under a name, with numbers, and says again under the same number whatever was not confirmed (D11).
+"""Publishes under a producer name, with numbers, and repeats unconfirmed messages under the same numbers (D11).
 
-Wherever it comes to, whatever it has said before: each number counts once.
+Each number counts once, on any broker and after any repetition.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pandomq.methods import BasicAck, ChannelClose, ConfirmSelect, ConfirmSelectOk, Method, QueueDeclareOk
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.publisher import Publishing
-from pandomq.sim.ledger import BrokenPromise, Message
+from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:
     from pandomq.sim.queues import QueueKind
     from pandomq.sim.scene import Scene
 
 
-class NamedPublisher(Client):
+class NamedPublisher(SimulatedClient):
     def __init__(self, scene: Scene, name: str, kind: QueueKind, wanted: int) -> None:
         super().__init__(scene, name)
         self._kind = kind
@@ -25,11 +25,11 @@ class NamedPublisher(Client):
         self._window = self.random.choice((1, 5, 30))
         self._think_ms = self.random.choice((0, 5, 40))
         self._publishing = Publishing(self, producer=name)
-        """For all of its life: numbers go on."""
-        self._owed: dict[int, tuple[Message, bytes]] = {}
-        """By number: what was not confirmed, as it is said."""
+        """One for the client's whole life, since numbers continue across connections."""
+        self._owed: dict[int, tuple[SentMessage, bytes]] = {}
+        """By number: the unconfirmed messages, as sent."""
         self._tags: dict[int, int] = {}
-        """By the tag of this connection: the number."""
+        """The numbers by the delivery tags of this connection."""
         self._tag = 0
         self._begun = False
 
@@ -64,12 +64,12 @@ class NamedPublisher(Client):
             case ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
 
     def channel_closed(self, method: ChannelClose) -> None:
         if "a newer connection publishes" not in method.reply_text:
             super().channel_closed(method)
-        # What it said on its last connection came late, and was taken for newer.
+        # A publish of its last connection arrived late, and the broker took it for that of a newer connection.
         self.cut()
 
     def _say(self, octets: list[bytes], numbers: list[int]) -> None:
@@ -86,7 +86,9 @@ class NamedPublisher(Client):
         for one in tags:
             number = self._tags.pop(one, None)
             if number is None:
-                raise BrokenPromise("confirms", f"{self.name} was told of publish {one}, which is not open")
+                raise BrokenPromise(
+                    "confirms", f"{self.name} received a confirm for publish {one}, which was already confirmed"
+                )
             message, _ = self._owed.pop(number)
             self.scene.observer.confirmed(message, self.cable)
 

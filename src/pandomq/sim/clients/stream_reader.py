@@ -1,6 +1,6 @@
-"""Reads a stream by offset: from its beginning, from where it was, or from its end, on whichever broker it comes to.
+"""Reads a stream by offset: from its beginning, from its last position, or from its end, on any broker.
 
-What a connection brings has no gaps, also when the root changes behind it.
+Its deliveries on one connection have no gaps, even if the root changes behind that connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pandomq.methods import (
     QueueDeclareOk,
 )
 from pandomq.properties import read_headers
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:
@@ -27,33 +27,38 @@ if TYPE_CHECKING:
     from pandomq.sim.scene import Scene
 
 OFFSET: Final = "x-stream-offset"
+PREFETCH_MAX: Final = 100
 DENSE: Final = "a stream has no gaps"
 
 
-class StreamReader(Client):
+class StreamConsumer(SimulatedClient):
     def __init__(self, scene: Scene, name: str, kind: QueueKind, checker: StreamsKept) -> None:
         super().__init__(scene, name)
         self.subscribes = True
         self._kind = kind
         self._checker = checker
-        self._prefetch = self.random.choice((1, 7, 100))
+        self._prefetch = self.random.choice((1, 7, PREFETCH_MAX))
         self._think_ms = self.random.choice((0, 3, 30))
         self._expected: int | None = 0
-        """The offset that has to come next; None: whichever."""
+        """The offset that has to come next; None for any."""
         self.next_offset = 0
-        """After the last that it has read."""
+        """The offset after the last one that it has read."""
         self._unacked: list[int] = []
 
     def _start(self) -> str | int:
-        """Where it begins to read."""
+        """Returns where it begins to read."""
         start: str | int = self.random.choice(("first", "next", "last", self.next_offset, self.next_offset))
         self._expected = None if start in ("next", "last") else 0 if start == "first" else self.next_offset
         return start
 
     @property
     def content(self) -> bool:
-        """It has all that there is, unless it began at the end."""
+        """Whether it has the whole stream; true if it began at the end."""
         return self._expected is None or self._expected >= self._checker.end_of(self._kind.name, self.scene.machines)
+
+    def end_wish(self) -> None:
+        """A slow reader would need many seconds for the whole stream, so it becomes fast."""
+        self._think_ms = 0
 
     def opened(self) -> None:
         self._unacked = []
@@ -68,7 +73,7 @@ class StreamReader(Client):
             case QueueDeclareOk() | BasicQosOk() | BasicConsumeOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
 
     def _take(self, tag: int, body: bytes) -> None:
         offset = read_headers(self.header).get(OFFSET)
@@ -87,13 +92,17 @@ class StreamReader(Client):
 
     def _ack(self, cable: object) -> None:
         if self.cable is cable and self.ready and self._unacked:
-            # It gives credit, and settles nothing.
+            # An ack on a stream gives credit, and settles nothing.
             self.send(BasicAck(self._unacked[-1], True))
             self._unacked = []
 
 
-class StreamDrainer(StreamReader):
-    """Reads all of it, when everybody else has gone."""
+class StreamDrainer(StreamConsumer):
+    """Reads the whole stream, after all other clients have left."""
+
+    def __init__(self, scene: Scene, name: str, kind: QueueKind, checker: StreamsKept) -> None:
+        super().__init__(scene, name, kind, checker)
+        self._prefetch, self._think_ms = PREFETCH_MAX, 0
 
     def _start(self) -> str | int:
         self._expected = self.next_offset

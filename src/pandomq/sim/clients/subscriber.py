@@ -1,4 +1,4 @@
-"""Hears what is said to all: a private queue on its connection's broker, bound to an exchange that all brokers know."""
+"""Receives broadcasts: it has a private queue on its own broker, bound to an exchange that all brokers have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pandomq.methods import (
     QueueDeclare,
     QueueDeclareOk,
 )
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.publisher import Publisher, Publishing
 from pandomq.sim.ledger import BrokenPromise
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEWS: Final = ExchangeDeclare("news", "fanout", durable=True)
 
 
-class Subscriber(Client):
+class Subscriber(SimulatedClient):
     def __init__(self, scene: Scene, name: str, checker: SubscriptionsKept) -> None:
         super().__init__(scene, name)
         self.subscribes = True
@@ -45,7 +45,7 @@ class Subscriber(Client):
 
     def begin_anew(self) -> None:
         assert self._subscription is not None
-        self._subscription.begin_anew(self.scene.agenda.now_ms)
+        self._checker.begin_anew(self._subscription)
 
     def opened(self) -> None:
         self.send(NEWS, QueueDeclare("", exclusive=True))
@@ -66,11 +66,11 @@ class Subscriber(Client):
             case ExchangeDeclareOk() | QueueBindOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
 
 
 class Announcer(Publisher):
-    """Publishes to whoever listens."""
+    """Publishes broadcasts."""
 
     def __init__(self, scene: Scene, name: str, wanted: int) -> None:
         super().__init__(scene, name, [], NEWS.exchange, wanted)

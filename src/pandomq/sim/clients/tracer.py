@@ -1,13 +1,13 @@
-"""Switches tracing on, off and over to other samples, again and again; whoever is root writes what it traces."""
+"""Turns tracing on and off and changes its sample, again and again; the current root writes the traces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.broker.commands import PutTracing
+from pandomq.broker.log.commands import PutTracing
 from pandomq.errors import ConnectionFault, Fault
 from pandomq.sim.cable import Cable
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ SAMPLES: Final = (1.0, 1.0, 0.5, 0.01, 0.0)
 THINK_MS: Final = (50, 400)
 
 
-class Tracer(Client):
+class Tracer(SimulatedClient):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene, "tracer")
         self.wants_root = True
@@ -30,13 +30,14 @@ class Tracer(Client):
         assert self.cable is not None
         cable, node = self.cable, self.cable.machine.node
         if node is None or cable.life != cable.machine.life:
-            # The connection is about to be found dead.
+            # The broker has not noticed the end of the connection yet.
             return
         self.scene.trace.detail(self.name, f"> {sample}")
 
         def done(fault: Fault | None) -> None:
             if fault is not None and not isinstance(fault, ConnectionFault):
                 raise BrokenPromise("legal requests are served", f"traces of {sample}: {fault}")
+            self.ask_again(fault, cable)
             self.scene.agenda.after(self.random.randint(*THINK_MS), lambda: self._again(cable))
 
         node.administer(PutTracing("/", sample), done)
@@ -47,4 +48,4 @@ class Tracer(Client):
             self._ask(self.random.choice(SAMPLES))
 
     def method(self, method: Method, body: bytes) -> None:
-        raise BrokenPromise("legal requests are served", f"{self.name} heard {method}, and asked for nothing")
+        raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")

@@ -1,4 +1,4 @@
-"""Moves messages in transactions: publishes several and acks some of what it consumed; commits, or rolls back."""
+"""Moves messages in transactions: publishes several and acks some of its deliveries; commits, or rolls back."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pandomq.methods import (
     TxSelect,
     TxSelectOk,
 )
-from pandomq.sim.clients.client import Client
+from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.publisher import Publishing
-from pandomq.sim.ledger import BrokenPromise, Message, Phase, Transaction
+from pandomq.sim.ledger import BrokenPromise, ClientTransaction, SentMessage, TransactionPhase
 from pandomq.sim.queues import WHOLE, QueueKind
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ ROLLBACK_CHANCE: Final = 0.15
 PRECONDITION_FAILED: Final = 406
 
 
-class Transactor(Client):
+class Transactor(SimulatedClient):
     def __init__(self, scene: Scene, name: str, targets: list[QueueKind], wanted: int) -> None:
         super().__init__(scene, name)
         self._targets = targets
         self._wanted = wanted
         self._think_ms = self.random.choice((0, 5, 40))
         self._publishing: Publishing | None = None
-        self._transaction: Transaction | None = None
-        self._held: dict[int, Message] = {}
+        self._transaction: ClientTransaction | None = None
+        self._held: dict[int, SentMessage] = {}
         self._settling: list[int] = []
         self.done = 0
 
@@ -80,17 +80,22 @@ class Transactor(Client):
             case TxSelectOk() | QueueDeclareOk() | BasicConsumeOk() | BasicQosOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} heard {method}")
+                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
 
     def channel_closed(self, method: ChannelClose) -> None:
         transaction = self._transaction
         told = method.reply_code == PRECONDITION_FAILED and "rolled back" in method.reply_text
-        if not told or transaction is None or transaction.phase is not Phase.COMMITTING or not self.scene.proxied:
+        if (
+            not told
+            or transaction is None
+            or transaction.phase is not TransactionPhase.COMMITTING
+            or not self.scene.proxied
+        ):
             super().channel_closed(method)
             return
-        # The root changed in between. Nothing of it was done, and nothing of it may ever be seen.
+        # The root changed in between. No part of the transaction was applied, and none may ever be visible.
         self.scene.trace.detail(self.name, f"{transaction} was rolled back")
-        transaction.phase = Phase.ROLLED_BACK
+        transaction.phase = TransactionPhase.ROLLED_BACK
         for place in transaction.settled:
             self.scene.ledger.unsettle(place)
         self.cut()
@@ -108,7 +113,7 @@ class Transactor(Client):
         if self._publishing is None or self.done >= self._wanted:
             return
         ledger = self.scene.ledger
-        transaction = Transaction(len(ledger.transactions) + 1)
+        transaction = ClientTransaction(len(ledger.transactions) + 1)
         ledger.transactions.append(transaction)
         self._transaction = transaction
         octets = []
@@ -121,20 +126,20 @@ class Transactor(Client):
         self.send_bytes(b"".join(octets))
         self.send(*(BasicAck(tag) for tag in self._settling))
         if self.random.random() < ROLLBACK_CHANCE:
-            transaction.phase = Phase.ROLLED_BACK
+            transaction.phase = TransactionPhase.ROLLED_BACK
             self.send(TxRollback())
             return
         for place in transaction.settled:
             ledger.settle(place)
-        transaction.phase = Phase.COMMITTING
+        transaction.phase = TransactionPhase.COMMITTING
         self.scene.trace.detail(self.name, f"commits {transaction}")
         self.send(TxCommit())
 
     def _committed(self) -> None:
         transaction = self._transaction
         if transaction is None:
-            raise BrokenPromise("transactions are whole", f"{self.name} heard of a commit that it did not ask for")
-        transaction.phase = Phase.COMMITTED
+            raise BrokenPromise("transactions are atomic", f"{self.name} received a commit that it did not request")
+        transaction.phase = TransactionPhase.COMMITTED
         self.done += 1
         for tag in self._settling:
             del self._held[tag]

@@ -1,16 +1,18 @@
-"""Brokers beside the primaries: they join while the others work, serve clients in the root's name, and come and go.
+"""Brokers beside the primaries: they join under load, serve clients as fronts, and come and go.
 
-Nothing depends on them but their own clients: so they may go all at once, and with their disks.
+Only their own clients depend on them, so all of them may fail at once, and lose their disks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.journal.faults import StoreFault
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.reduction import Strikes
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine
@@ -18,17 +20,26 @@ if TYPE_CHECKING:
 
 JOINING_MS: Final = (0, 800)
 PAUSE_MS: Final = (150, 1_200)
-"""Between two troubles."""
+"""The range of the time between two faults."""
 DOWN_MS: Final = (1, 500)
+KINDS: Final = ("crash", "crash", "stop", "pause", "wipe")
+SERIES: Final = "secondary"
+"""The prefix of the strikes' names."""
 
 
 class Secondaries:
-    def __init__(self, scene: Scene, random: Random) -> None:
+    def __init__(self, scene: Scene, random: Random, strikes: Strikes) -> None:
+        """`strikes` are those of all faults of the world."""
         self._scene = scene
         self._random = random
+        self._seed = random.getrandbits(64)
+        self._times = Random(f"{self._seed} times")
+        self._strikes = strikes
         self._over = False
         self.closing = False
-        """Who ends now is not started again."""
+        """A process that ends now is not started again."""
+        self.on_paused: Callable[[Machine, int], None] = lambda machine, for_ms: None
+        """Called when one of them pauses for so long; its connections stay open."""
 
     @property
     def _machines(self) -> list[Machine]:
@@ -38,10 +49,10 @@ class Secondaries:
         for machine in self._machines:
             self._start_later(machine, self._random.randint(*JOINING_MS))
         if self._machines:
-            self._scene.agenda.after(self._random.randint(*PAUSE_MS), self._strike)
+            self._scene.agenda.after(self._times.randint(*PAUSE_MS), self._strike)
 
     def end(self) -> None:
-        """Of the faults. All of them are to be there."""
+        """The faults end, and all secondaries start."""
         self._over = True
         for machine in self._machines:
             machine.wake_up()
@@ -63,14 +74,23 @@ class Secondaries:
     def _strike(self) -> None:
         if self._over:
             return
+        # As in `Faults`, the draws of a strike do not depend on the strikes before it.
+        self._random.seed(f"{self._seed} strike {self._strikes.count(SERIES)}")
         machine = self._random.choice(self._machines)
-        match self._random.randrange(5):
-            case 0 | 1 if machine.up:
+        kind = self._random.choice(KINDS)
+        if self._strikes.admits(f"{kind} of a secondary", SERIES):
+            self._do(kind, machine)
+        self._scene.agenda.after(self._times.randint(*PAUSE_MS), self._strike)
+
+    def _do(self, kind: str, machine: Machine) -> None:
+        match kind:
+            case "crash" if machine.up:
                 machine.crash(self._random.choice(list(Loss)))
-            case 2 if machine.accepting and machine.awake:
+            case "stop" if machine.accepting and machine.awake:
                 machine.shut_down()
-            case 3 if machine.node is not None:
-                machine.pause(self._random.choice((20, 200, 1_500)))
-            case 4 if machine.up:
+            case "pause" if machine.node is not None:
+                for_ms = self._random.choice((20, 200, 1_500))
+                machine.pause(for_ms)
+                self.on_paused(machine, for_ms)
+            case "wipe" if machine.up:
                 machine.wipe()
-        self._scene.agenda.after(self._random.randint(*PAUSE_MS), self._strike)

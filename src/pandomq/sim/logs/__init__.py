@@ -1,1 +1,1 @@
-"""Worlds of bare logs: replicas on journals, without brokers. Quick, and all about election and replication."""
+"""Worlds of logs: replicas on journals, without brokers. They are quick, and test election and replication alone."""

@@ -1,4 +1,4 @@
-"""What a checker of logs may look at. It raises BrokenPromise as soon as it sees one."""
+"""The events that a checker of logs may observe. It raises BrokenPromise as soon as it sees a violation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class LogChecker:
         self.history = history
 
     def told(self, machine: LogMachine, effect: Effect) -> None:
-        """The replica said this; its log is as it was then."""
+        """The replica returned this effect; its log is as it was at that time."""
 
     def confirmed(self, machine: LogMachine, index: LogIndex, entry: LogEntry) -> None:
-        """A client hears that its entry is committed."""
+        """A client is told that its entry is committed."""
 
     def stepped(self, machine: LogMachine) -> None: ...
 
     def finished(self) -> None:
-        """All is healed, and every machine has had time to catch up."""
+        """All faults have ended, and every machine has had time to catch up."""

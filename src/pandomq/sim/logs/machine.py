@@ -1,4 +1,4 @@
-"""One machine of a world of logs: a disk, a clock that drifts, and now and then a keeper's process."""
+"""One machine of a world of logs: a disk, a clock that drifts, and at times a keeper's process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.replica.effects import Effect
 from pandomq.replica.membership import Member
+from pandomq.replica.replica import Replica
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from pandomq.sim.host import Host
 from pandomq.sim.logs.keeper import Keeper
+from pandomq.sim.logs.network import Network
 from pandomq.sim.logs.post import Post
-from pandomq.sim.network import Network
-from pandomq.sim.trace import Trace
+from pandomq.sim.trace import WorldTrace
 
 CLUSTER: Final = ClusterId("5f0c4a56-2a7e-4b8c-9d5e-7a1f3c9b2e10")
 DISK_BYTES: Final = 64 * 2**20
@@ -29,7 +30,7 @@ TICKS_PER_LEASE: Final = 10
 
 
 class LogWatch(Protocol):
-    """Who looks on."""
+    """Observes the machines."""
 
     def told(self, machine: LogMachine, effect: Effect) -> None: ...
 
@@ -43,7 +44,7 @@ class LogMachine(Host):
         self,
         name: str,
         agenda: Agenda,
-        trace: Trace,
+        trace: WorldTrace,
         random: Random,
         lives: Iterator[int],
         network: Network,
@@ -64,13 +65,27 @@ class LogMachine(Host):
         self._watch = watch
         self._founders = founders
         self.keeper: Keeper | None = None
-        self._links: set[str] = set()
 
     # The process.
 
     @property
     def reachable(self) -> bool:
         return self.keeper is not None
+
+    @property
+    def replica(self) -> Replica | None:
+        """The replica; None while the keeper reads its store."""
+        return self.keeper.replica if self.keeper is not None and self.keeper.runs_replica else None
+
+    @property
+    def journal(self) -> Journal:
+        assert self.keeper is not None
+        return self.keeper.journal
+
+    @property
+    def late_ms(self) -> int:
+        assert self.keeper is not None
+        return self.steady.now_ms() - self.keeper.log.now_ms
 
     def start(self) -> None:
         assert self.keeper is None
@@ -79,7 +94,7 @@ class LogMachine(Host):
         journal = Journal(self._journal_settings, node_name=NodeName(self.name), new_cluster_id=CLUSTER)
         own = Random(self._random.getrandbits(64))
         self.keeper = Keeper(self.name, self.settings, journal, own, self._founders, self)
-        self.keeper.now_ms = self.steady.now_ms()
+        self.keeper.log.now_ms = self.steady.now_ms()
         self.submit(journal.take_requests())
         self._agenda.after(self._tick_ms, self.in_life(self._tick))
 
@@ -95,16 +110,15 @@ class LogMachine(Host):
     def _end(self, fault: StoreFault | None, loss: Loss) -> None:
         keeper = self.keeper
         assert keeper is not None
-        if keeper.runs:
+        if keeper.runs_replica:
             self._founders = ()
         self.keeper = None
         self.wake_up()
-        self._links.clear()
         self.disk.crash(loss)
         self.network.went(self.name, told=loss is Loss.NONE)
         self._watch.ended(self, fault)
 
-    # Inputs. Each is told the time first.
+    # Inputs. The keeper is given the time before each of them.
 
     def _do(self, call: Callable[[Keeper], None]) -> None:
         keeper = self.keeper
@@ -117,12 +131,10 @@ class LogMachine(Host):
             self._watch.stepped(self)
 
     def linked(self, peer: str) -> None:
-        self._links.add(peer)
-        self.do(lambda keeper: keeper.linked(peer))
+        self.do(lambda keeper: keeper.log.connected(peer))
 
     def unlinked(self, peer: str, *, by_peer: bool) -> None:
-        self._links.discard(peer)
-        self.do(lambda keeper: keeper.unlinked(peer, by_peer=by_peer))
+        self.do(lambda keeper: keeper.log.disconnected(peer, by_peer=by_peer))
 
     def delivered(self, peer: str, data: bytes) -> None:
         def take(keeper: Keeper) -> None:
@@ -132,7 +144,7 @@ class LogMachine(Host):
         self.do(take)
 
     def do(self, call: Callable[[Keeper], None]) -> None:
-        """What the network brings, or a person or a client asks for."""
+        """Carries out an input from the network, an operator or a client."""
         self.in_life(lambda: self._do(call))()
 
     @property
@@ -146,23 +158,17 @@ class LogMachine(Host):
     def completed(self, completions: list[Completion]) -> None:
         keeper = self.keeper
         assert keeper is not None
-        ran = keeper.runs
         try:
             if not keeper.disk_completed(completions):
-                # The journal goes on with its work, and nobody else has anything to hear.
+                # The journal continues its work, and has no other report.
                 self.submit(keeper.journal.take_requests())
                 return
             self._do(lambda keeper: keeper.hear_journal())
         except StoreFault as fault:
             self._trace.say(self.name, f"ends: {fault}")
             self._end(fault, self._random.choice((Loss.NONE, Loss.SOME)))
-            return
-        if not ran and self.keeper is not None and self.keeper.runs:
-            # Links that were made while it was reading its store.
-            for peer in sorted(self._links):
-                self._do(lambda keeper, peer=peer: keeper.linked(peer))  # type: ignore[misc]
 
-    # What the keeper says.
+    # Reports of the keeper.
 
     def told(self, keeper: Keeper, effect: Effect) -> None:
         self._watch.told(self, effect)
@@ -175,7 +181,7 @@ class LogMachine(Host):
         self._agenda.after(0, self.in_life(self._begin_again))
 
     def _begin_again(self) -> None:
-        """The same process opens its store anew."""
+        """Opens the store again in the same process."""
         self._founders = ()
         self._end(None, Loss.NONE)
         if self.keeper is None:

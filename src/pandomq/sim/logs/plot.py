@@ -1,8 +1,8 @@
-"""A plot: a course of events that chance would bring about too seldom, with chance left in its timing.
+"""A plot: a course of events that chance would produce too seldom, with chance left in its timing.
 
-It is a generator: what it yields is how long to wait, in milliseconds, or what to wait for. It acts on a `Stage`, and
-says which of its turning points it has reached; one that waits for something in vain ends there, which is no breach of
-anything. Whatever it does could happen: it only chooses when.
+A plot is a generator: it yields how long to wait, in milliseconds, or a condition to wait for. It acts on a `LogScene`,
+and reports the turning points that it has reached. A plot whose condition does not become true ends there, which breaks
+no promise. All its actions could happen by chance: it only chooses their times.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from pandomq.sim.logs.stage import Stage
+    from pandomq.sim.logs.stage import LogScene
 
 PATIENCE_MS: Final = 8_000
-"""How long a plot waits for one thing."""
+"""How long a plot waits for one condition."""
 
 Cue = int | Callable[[], bool]
 Course = Generator[Cue, None, None]
@@ -25,21 +25,21 @@ Course = Generator[Cue, None, None]
 class Plot(msgspec.Struct, frozen=True):
     name: str
     about: str
-    course: Callable[[Stage], Course]
+    course: Callable[[LogScene], Course]
     nodes: tuple[int, ...]
-    """Of the worlds that it can be played in."""
+    """The numbers of machines with which it can be played."""
     settings: dict[str, int] = {}
-    """Of the replicas, where chance is not to choose them."""
+    """Settings of the replicas that chance must not choose."""
     compacts: bool = False
-    """Snapshots are taken often, and little of the log is kept."""
+    """Whether snapshots are taken often, and little of the log is kept."""
     journals: dict[str, dict[str, int]] = {}
-    """By machine: settings of its journal that are not the others'."""
+    """By machine: settings of its journal that differ from those of the others."""
 
 
 class Performance:
     """One plot in one world."""
 
-    def __init__(self, stage: Stage, plot: Plot) -> None:
+    def __init__(self, stage: LogScene, plot: Plot) -> None:
         self._stage = stage
         self._plot = plot
         self._course = plot.course(stage)
@@ -47,7 +47,7 @@ class Performance:
         self._scene = 0
         self.over = False
         self.finished = False
-        """To its end, not given up."""
+        """Whether the plot was played to its end, and not given up."""
 
     def is_over(self) -> bool:
         return self.over
@@ -75,7 +75,7 @@ class Performance:
         self.looked()
 
     def looked(self) -> None:
-        """Something has happened in the world."""
+        """An event has happened in the world."""
         if self._awaited is not None and self._awaited():
             self._awaited = None
             self._later(0)
@@ -88,6 +88,12 @@ class Performance:
         if scene == self._scene and self._awaited is not None:
             self._stage.say("waits in vain")
             self._end(finished=False)
+
+    def leave_off(self) -> None:
+        """Ends the plot where it is, if it is not over."""
+        if not self.over:
+            self._end(finished=False)
+        self._stage.clear()
 
     def _end(self, *, finished: bool) -> None:
         self.over, self.finished = True, finished

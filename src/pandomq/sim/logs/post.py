@@ -1,7 +1,7 @@
-"""Stands between machines and the network. A plot may have what it knows by its kind lost, or held for a while.
+"""A filter between machines and the network. A plot may lose messages of some kinds, or hold them for a while.
 
-No more is done to messages than a network may do: any may be lost, and any may arrive late, even after its sender has
-gone.
+It does no more to messages than a network may do: any message may be lost, and any may arrive late, even after its
+sender has gone.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from pandomq.replica.messages import Message, decode
-from pandomq.sim.network import Network
+from pandomq.replica.messages import ReplicaMessage, decode
+from pandomq.sim.logs.network import Network
 
 
 class Fate(enum.Enum):
@@ -19,8 +19,8 @@ class Fate(enum.Enum):
     HELD = "held"
 
 
-Rule = Callable[[str, str, Message], Fate]
-"""Of sender, receiver and message."""
+Rule = Callable[[str, str, ReplicaMessage], Fate]
+"""A function of sender, receiver and message."""
 
 
 class Post:
@@ -40,7 +40,7 @@ class Post:
                 pass
 
     def release(self) -> None:
-        """What was held arrives now."""
+        """Delivers the held messages now."""
         held, self.held = self.held, []
         for sender, receiver, data in held:
             station = self._network.stations[receiver]

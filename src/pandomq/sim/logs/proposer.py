@@ -1,4 +1,4 @@
-"""A client of the log: proposes entries to whoever takes them, and hears when they are committed."""
+"""A client of the log: proposes entries to any machine that accepts them, and is told when they are committed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Proposer:
         self._count = 0
         self.stopped = False
         self.resting = False
-        """Nothing is proposed for now, but what a plot asks for."""
+        """Whether it proposes only entries that a plot requests."""
         self._waiting: dict[str, deque[tuple[LogIndex, LogEntry]]] = {}
         self.confirmed = 0
         self.on_confirmed: Callable[[LogMachine, LogIndex, LogEntry], None] = lambda machine, index, entry: None
@@ -50,9 +50,9 @@ class Proposer:
         self.begin()
 
     def propose_to(self, machine: LogMachine, size_bytes: int) -> bytes:
-        """Returns the entry, which no other is equal to."""
+        """Returns the entry, which is unique."""
         self._count += 1
-        # No zeros, which are also what is left where a disk has lost something.
+        # It has no zeros, because a disk that has lost data may contain zeros.
         payload = b"\x01%d|" % self._count + bytes((1 + self._count % 255,)) * size_bytes
         machine.do(self._asker(machine, payload))
         return payload
@@ -60,10 +60,10 @@ class Proposer:
     def _asker(self, machine: LogMachine, payload: bytes) -> Callable[[Keeper], None]:
         def ask(keeper: Keeper) -> None:
             try:
-                index = keeper.propose(payload)
+                index = keeper.log.propose(payload, prompt=True)
             except NotRoot:
                 return
-            # A root alone may have committed it already.
+            # A root without peers may have committed it already.
             entry = keeper.entries[index - 1]
             if keeper.replica.commit_index >= index:
                 self._confirm(machine, index, entry)
@@ -82,7 +82,7 @@ class Proposer:
             return
         if isinstance(effect, RoleChanged):
             if effect.role is not Role.ROOT:
-                # What became of them is for the next root to say.
+                # The next root determines whether they are committed.
                 waiting.clear()
         elif isinstance(effect, Committed):
             assert machine.keeper is not None

@@ -1,7 +1,8 @@
-"""Snapshots of a keeper, whose whole state is the log itself: every entry is in them, so that who begins with one knows
-as much as who has read the log.
+"""Snapshots of a keeper. Its whole state is the log itself, so a snapshot has every entry, and a machine that starts
+with one has the same state as a machine that has read the log.
 
-One is taken when the journal says that it is due, a piece with each tick, as a broker does it between batches.
+A snapshot is taken when the journal reports that it is due, one piece with each tick, as a broker does it between
+batches.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.journal import Journal
-from pandomq.journal.snapshot_writer import SnapshotWriter
+from pandomq.journal.snapshots.snapshot_writer import SnapshotWriter
 from pandomq.replica.entries import LogEntry
 
 PIECE_KIND: Final = 1
@@ -23,7 +24,7 @@ _decoder = msgspec.msgpack.Decoder(list[tuple[int, bytes, int]])
 
 
 def encode_piece(entries: Sequence[LogEntry]) -> bytes:
-    """What clients propose ends with one byte again and again, which is written down once."""
+    """Encodes entries. The end of a client's entry repeats one byte, which is stored once."""
     return msgspec.msgpack.encode([(entry.term, *_fold(entry.payload)) for entry in entries])
 
 
@@ -42,10 +43,10 @@ class KeeperSnapshots:
         self._writer: SnapshotWriter | None = None
         self._pieces: Iterator[bytes] | None = None
         self.last_index = 0
-        """Of the newest."""
+        """The last index of the newest snapshot."""
 
     def work(self, entries: Sequence[LogEntry], commit_index: LogIndex) -> None:
-        """Does a bounded part of what there is to do."""
+        """Does a bounded part of the pending work."""
         if self._writer is None:
             if self._journal.snapshot_due and commit_index > self.last_index:
                 self._begin(entries[:commit_index], commit_index)

@@ -1,23 +1,22 @@
-"""What a plot can see of a world, and do to it, in words that a story uses."""
+"""The view of a world that a plot has, and the actions that it can take, in the terms of a story."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.ids import NodeName
 from pandomq.journal.effects import Lane
-from pandomq.replica.effects import Effect, RoleChanged, TakePiece
+from pandomq.replica.effects import Effect, RoleChanged
 from pandomq.replica.entries import LogEntry
 from pandomq.replica.membership import Member
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.view import ReplicaView
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.logs.network import MessageWeather
 from pandomq.sim.logs.post import Rule
-from pandomq.sim.network import Weather
 
 if TYPE_CHECKING:
     from pandomq.sim.agenda import Agenda
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 EVER_MS: Final = 2**40
 
 
-class Stage:
+class LogScene:
     def __init__(self, world: LogWorld, random: Random) -> None:
         self._world = world
         self.random = random
@@ -37,12 +36,11 @@ class Stage:
         self.turns: list[str] = []
         """The turning points that were reached."""
         self._roots: set[tuple[str, int]] = set()
-        self._pieces: Counter[str] = Counter()
 
-    # What there is to see.
+    # The view.
 
     def root(self) -> LogMachine | None:
-        """Who serves, if anybody does."""
+        """Returns the machine that serves as root, if there is one."""
         for machine in self.machines:
             if machine.awake and machine.keeper is not None and machine.keeper.replica.serving:
                 return machine
@@ -55,21 +53,21 @@ class Stage:
         return machine.keeper is not None and machine.keeper.replica.role is Role.ROOT
 
     def others(self, *but: LogMachine) -> list[LogMachine]:
-        """In an order that chance has chosen."""
+        """Returns the other machines, in random order."""
         left = [machine for machine in self.machines if machine not in but]
         self.random.shuffle(left)
         return left
 
     def view(self, machine: LogMachine) -> ReplicaView | None:
         keeper = machine.keeper
-        return keeper.replica.view() if keeper is not None and keeper.runs else None
+        return keeper.replica.view() if keeper is not None and keeper.runs_replica else None
 
     def is_even(self, *machines: LogMachine) -> bool:
-        """They are up, and all that any of them has is committed and on the disks of all of them."""
+        """Whether they run, and every entry of any of them is committed and on the disks of all of them."""
         ends: set[int] = set()
         for machine in machines:
             keeper = machine.keeper
-            if keeper is None or not keeper.runs:
+            if keeper is None or not keeper.runs_replica:
                 return False
             ends |= {len(keeper.entries), keeper.replica.commit_index, keeper.journal.synced_index}
             if len(ends) > 1:
@@ -103,8 +101,10 @@ class Stage:
         return 0 if machine.keeper is None else len(machine.keeper.entries)
 
     def first_index(self, *but: LogMachine) -> int:
-        """From where on anybody else could give the log."""
-        others = [one.keeper for one in self.machines if one not in but and one.keeper is not None and one.keeper.runs]
+        """Returns the first index that any other machine could send from its log."""
+        others = [
+            one.keeper for one in self.machines if one not in but and one.keeper is not None and one.keeper.runs_replica
+        ]
         return min((keeper.journal.first_index for keeper in others), default=0)
 
     def hears_root(self, machine: LogMachine) -> bool:
@@ -115,11 +115,12 @@ class Stage:
         return machine.keeper is not None and root.keeper is not None and machine.keeper.entries == root.keeper.entries
 
     def pieces_taken(self, machine: LogMachine) -> int:
-        """Of snapshots, ever."""
-        return self._pieces[machine.name]
+        """Returns the number of pieces of the snapshot that the machine is receiving."""
+        incoming = None if machine.keeper is None else machine.keeper.replica._core.incoming
+        return 0 if incoming is None else incoming.offered
 
     def has_last_piece(self, machine: LogMachine) -> bool:
-        """Of a snapshot, though its disk has not said so."""
+        """Whether it has the last piece of a snapshot, though its disk has not completed the write."""
         incoming = None if machine.keeper is None else machine.keeper.replica._core.incoming
         return incoming is not None and incoming.whole and not incoming.installing
 
@@ -130,7 +131,7 @@ class Stage:
     def any_ms(self, most: float) -> int:
         return self.random.randint(0, max(1, int(most)))
 
-    # What it tells.
+    # Reports to the world.
 
     def say(self, what: str) -> None:
         self._world.trace.say("plot", what)
@@ -141,12 +142,12 @@ class Stage:
 
     def demand(self, holds: bool, what: str, promise: str = "nothing committed is lost") -> None:
         if not holds:
-            raise BrokenPromise(promise, f"not so: {what}")
+            raise BrokenPromise(promise, f"this does not hold: {what}")
 
     # Machines.
 
     def kill(self, *machines: LogMachine, loss: Loss | None = None) -> None:
-        """They stay down until they are started."""
+        """Kills the machines; they stay down until they are started."""
         for machine in machines:
             self._world.faults.hold_down(machine, EVER_MS)
             if machine.keeper is not None:
@@ -163,12 +164,12 @@ class Stage:
         machine.wipe()
 
     def put_back(self, machine: LogMachine) -> None:
-        """Its store is an older one of its own, which says so."""
+        """Replaces the store by an older copy with a mark."""
         self._world.faults.hold_down(machine, EVER_MS)
         machine.put_back(mark=True)
 
     def stall_snapshots(self, machine: LogMachine, for_ms: int) -> None:
-        """What others send to take the place of its store is long in getting to the disk; its log is not."""
+        """Delays a received snapshot on its way to the disk, but not the log."""
         self.say(f"{machine.name} writes no snapshots for {for_ms} ms")
         machine.disk.stall(self.agenda.now_ms, for_ms, (Lane.BULK,))
 
@@ -181,7 +182,7 @@ class Stage:
             machine.disk_hurries()
 
     def rot(self, machine: LogMachine, payload: bytes) -> None:
-        """A bit of this entry flips on the disk of a machine that is down."""
+        """Flips a bit of this entry on the disk of a machine that is down."""
         assert machine.keeper is None
         machine.wounded = True
         for file in sorted(machine.disk.sizes()):
@@ -195,7 +196,7 @@ class Stage:
         machine.pause(for_ms)
 
     def run_clock(self, machine: LogMachine, percent: int) -> None:
-        """So much slower or faster than it should be that leases mean nothing. Commits must not depend on them."""
+        """Runs the clock so much slower or faster that leases are not reliable. Commits must not depend on leases."""
         self._world.history.clocks_hold = False
         self.say(f"{machine.name}'s clock goes at {percent} % of its speed")
         machine.steady.run_at(percent * 10)
@@ -203,7 +204,7 @@ class Stage:
     # The network.
 
     def part(self, some: Iterable[LogMachine], others: Iterable[LogMachine]) -> None:
-        """Nothing goes between the two sides."""
+        """Cuts all paths between the two sides."""
         ones, twos = [one.name for one in some], [other.name for other in others]
         self.say(f"{' '.join(ones)} and {' '.join(twos)} are cut off from each other")
         self._world.network.block([path for one in ones for two in twos for path in ((one, two), (two, one))])
@@ -213,7 +214,7 @@ class Stage:
         self._world.network.block([(sender.name, receiver.name)])
 
     def join(self, one: LogMachine, other: LogMachine) -> None:
-        """What was cut between these two is whole again."""
+        """Repairs the paths between these two."""
         self._world.network.cut -= {(one.name, other.name), (other.name, one.name)}
 
     def heal(self) -> None:
@@ -225,10 +226,10 @@ class Stage:
 
     def storm(self) -> None:
         self.say("messages are lost, doubled and reordered")
-        self._world.network.weather = Weather(latency_ms=(1, 30), loss=0.2, doubling=0.2, disorder=0.3)
+        self._world.network.weather = MessageWeather(latency_ms=(1, 30), loss=0.2, doubling=0.2, disorder=0.3)
 
     def calm(self) -> None:
-        self._world.network.weather = Weather()
+        self._world.network.weather = MessageWeather()
 
     # Messages.
 
@@ -236,7 +237,7 @@ class Stage:
         self._world.post.rule = rule
 
     def release(self) -> None:
-        """What was held arrives."""
+        """Delivers the held messages."""
         self._world.post.rule = None
         self._world.post.release()
 
@@ -244,10 +245,10 @@ class Stage:
     def held(self) -> int:
         return len(self._world.post.held)
 
-    # Clients and people.
+    # Clients and operators.
 
     def propose(self, machine: LogMachine, size_bytes: int = 20) -> bytes:
-        """A client gives it an entry, in which the plot takes an interest."""
+        """A client proposes an entry to the machine; the plot observes the entry."""
         return self._world.proposer.propose_to(machine, size_bytes)
 
     def silence(self) -> None:
@@ -272,20 +273,18 @@ class Stage:
         self.say(f"{machine.name} is promoted by force, without {' '.join(gone)}")
         machine.do(lambda keeper: keeper.ask(lambda: keeper.replica.promote(gone, epoch_id)))
 
-    # What the world tells.
+    # Reports of the world.
 
     def told(self, machine: LogMachine, effect: Effect) -> None:
         if isinstance(effect, RoleChanged) and effect.role is Role.ROOT:
             self._roots.add((machine.name, effect.term))
-        elif isinstance(effect, TakePiece):
-            self._pieces[machine.name] += 1
 
     def was_root(self, machine: LogMachine, after_term: int) -> bool:
-        """It was elected in a term after this one."""
+        """Whether it was elected in a term after this one."""
         return any(name == machine.name and term > after_term for name, term in self._roots)
 
     def clear(self) -> None:
-        """The plot is over; what it did to others goes on for as long as the faults do."""
+        """The plot is over; its faults last as long as all others."""
         self._world.post.clear()
         self.chatter()
         for machine in self.machines:

@@ -1,4 +1,5 @@
-"""One seed's world of logs: machines with one log among them, a client, faults, and the end, when all logs are one."""
+"""The world of one seed with logs: machines with one log among them, a client, faults, and the end, when all logs are
+equal."""
 
 from __future__ import annotations
 
@@ -22,37 +23,37 @@ from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.logs.checker import LogChecker
-from pandomq.sim.logs.checkers.enough_copies import EnoughCopies
 from pandomq.sim.logs.checkers.hand_over import HandOverWhole
 from pandomq.sim.logs.checkers.invariants import ReplicaInvariants
-from pandomq.sim.logs.checkers.logs_agree import LogsAgree
 from pandomq.sim.logs.checkers.nothing_lost import NothingLost
-from pandomq.sim.logs.checkers.office import ResignsInTime
-from pandomq.sim.logs.checkers.one_root import OneRoot
+from pandomq.sim.logs.checkers.replicas import LogReplicasAgree
 from pandomq.sim.logs.faults import LogFaults
 from pandomq.sim.logs.history import History
 from pandomq.sim.logs.machine import LogMachine
+from pandomq.sim.logs.network import MessageWeather, Network
 from pandomq.sim.logs.plot import Performance, Plot
 from pandomq.sim.logs.plots.programme import PLOTS
 from pandomq.sim.logs.post import Post
 from pandomq.sim.logs.proposer import Proposer
-from pandomq.sim.logs.stage import Stage
-from pandomq.sim.network import Network, Weather
-from pandomq.sim.outcome import Outcome, outcome_of
-from pandomq.sim.trace import Trace
+from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.outcome import WorldOutcome, outcome_of
+from pandomq.sim.reduction import Reduction
+from pandomq.sim.trace import WorldTrace
 
 PROGRESS_MS: Final = 30_000
 LENGTHS_MS: Final = (1_000, 2_000, 4_000)
-"""Of the time of faults."""
+"""Possible lengths of the time of faults."""
 DRIFT_PERMILLE: Final = 45
-"""Two clocks differ by twice as much at most, which is within what a lease allows for."""
+"""Two clocks differ by at most twice as much, which a lease allows for."""
 
 
 PLOT_MS: Final = 120_000
-"""A plot that is not over by then is left where it is."""
+"""A plot that is not over by then is ended."""
 PLOT_CHANCE: Final = 0.5
+PROPOSER: Final = "proposer"
+"""The name of the client in reductions."""
 STEPS_BETWEEN: Final = 4
-"""Looks, where nothing has changed."""
+"""The number of steps between two checks while nothing has changed."""
 
 
 def _choose_plot(seed: int, nodes: int) -> Plot | None:
@@ -63,14 +64,24 @@ def _choose_plot(seed: int, nodes: int) -> Plot | None:
 
 class LogWorld:
     def __init__(
-        self, seed: int, nodes: int, show: Callable[[str], None] | None = None, plot: str | None = None
+        self,
+        seed: int,
+        nodes: int,
+        show: Callable[[str], None] | None = None,
+        plot: str | None = None,
+        reduction: Reduction | None = None,
     ) -> None:
-        """`plot` is the name of one, or empty for none; otherwise the seed chooses."""
+        """`plot` is the name of a plot, or empty for none; with None the seed chooses."""
         self.seed = seed
         self.plot = _choose_plot(seed, nodes) if plot is None else PLOTS.get(plot)
+        self._reduction = reduction or Reduction()
+        if self.plot is not None:
+            # A plot needs all of its machines, and the client.
+            self._reduction = Reduction(faults_ms=self._reduction.faults_ms)
+        self._faults_ms = 0
         self.random = random = Random(f"log {seed} {nodes}")
         self.agenda = Agenda()
-        self.trace = Trace(self.agenda, show)
+        self.trace = WorldTrace(self.agenda, show)
         lease_ms = random.choice((150, 400, 1_000))
         self.settings = ReplicaSettings(
             lease_ms=lease_ms,
@@ -83,22 +94,19 @@ class LogWorld:
         if self.plot is not None:
             self.settings = msgspec.structs.replace(self.settings, **self.plot.settings)
             lease_ms = self.settings.lease_ms
-        weather = Weather(latency_ms=random.choice(((0, 2), (1, 8))))
+        weather = MessageWeather(latency_ms=random.choice(((0, 2), (1, 8))))
         self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms=3 * lease_ms)
         self.post = Post(self.network)
         self.machines: list[LogMachine] = []
         self._lives = itertools.count(1)
         self._steps = 0
         self._looked: dict[str, object] = {}
-        """What there was to see of a machine the last time."""
+        """The state of each machine at the last check."""
         self.history = History(self.machines)
         self.checkers: list[LogChecker] = [
-            OneRoot(self.history),
-            LogsAgree(self.history),
-            EnoughCopies(self.history),
+            LogReplicasAgree(self.history, self.settings),
             NothingLost(self.history),
             HandOverWhole(self.history),
-            ResignsInTime(self.history),
             ReplicaInvariants(self.history),
         ]
         self._make_machines(nodes)
@@ -107,8 +115,9 @@ class LogWorld:
         )
         self.proposer.on_confirmed = self._confirmed
         own = Random(random.getrandbits(64))
-        self.faults = LogFaults(self.agenda, self.trace, own, self.machines, self.network)
-        self.stage = Stage(self, Random(random.getrandbits(64)))
+        self.faults = LogFaults(self.agenda, self.trace, own, self.machines, self.network, self._reduction)
+        self._leave_out_machines()
+        self.stage = LogScene(self, Random(random.getrandbits(64)))
         self.performance = None if self.plot is None else Performance(self.stage, self.plot)
 
     def _make_machines(self, nodes: int) -> None:
@@ -125,9 +134,9 @@ class LogWorld:
         if self.plot is not None and self.plot.compacts:
             journal = msgspec.structs.replace(journal, snapshot_log_bytes=4 * KIB, segment_bytes=8 * KIB)
         names = [f"n{number}" for number in range(1, nodes + 1)]
-        # Some begin outside, and may be made members later.
+        # Some machines begin outside of the cluster, and may become members later.
         first = names[: random.randint(max(1, nodes - 1), nodes)] if nodes > 3 and self.plot is None else names
-        founders = tuple(Member(NodeName(name)) for name in first)
+        founders = tuple(Member(NodeName(name)) for name in first if self._reduction.keeps_machine(name))
         special = {} if self.plot is None else self.plot.journals
         for name in names:
             machine = LogMachine(
@@ -147,7 +156,14 @@ class LogWorld:
             self.machines.append(machine)
             self.network.stations[name] = machine
 
-    # What machines and the client report.
+    def _leave_out_machines(self) -> None:
+        """Leaves out machines. They were built because the draws depend on the seed alone."""
+        for machine in list(self.machines):
+            if not self._reduction.keeps_machine(machine.name):
+                self.machines.remove(machine)
+                del self.network.stations[machine.name]
+
+    # Reports of machines and the client.
 
     def told(self, machine: LogMachine, effect: Effect) -> None:
         if isinstance(effect, RoleChanged) and effect.role is Role.ROOT:
@@ -159,13 +175,14 @@ class LogWorld:
         if isinstance(effect, RoleChanged):
             self.trace.say(machine.name, f"is {effect.role.value} in term {effect.term}, root is {effect.root}")
         elif isinstance(effect, ChangeEnded):
+            self.faults.told(machine, effect)
             self.trace.say(machine.name, f"{'done' if effect.done else 'refused'}: {effect.text}")
 
     def _note_promotion(self, machine: LogMachine) -> None:
-        """A new epoch counts when it has a root: before that nobody was told of it."""
+        """A new epoch counts when it has a root; before that no client can have received an answer from it."""
         assert machine.keeper is not None
         epochs = machine.keeper.epochs
-        if epochs and epochs[-1][1] not in self.history.committed:
+        if epochs and epochs[-1][1] not in self.history.lengths:
             self.history.promoted(machine, epochs[-1][1])
 
     def stepped(self, machine: LogMachine) -> None:
@@ -176,7 +193,7 @@ class LogWorld:
     def _look_at(self, machine: LogMachine) -> None:
         keeper = machine.keeper
         assert keeper is not None
-        if not keeper.runs:
+        if not keeper.runs_replica:
             return
         replica = keeper.replica
         looked = (machine.life, replica.commit_index, keeper.journal.synced_index, replica.role, replica.root)
@@ -190,10 +207,11 @@ class LogWorld:
         self._note_recovery(machine)
 
     def _note_recovery(self, machine: LogMachine) -> None:
-        if not machine.wounded or machine.keeper is None or not machine.keeper.runs:
+        if not machine.wounded or machine.keeper is None or not machine.keeper.runs_replica:
             return
         view = machine.keeper.replica.view()
-        if not view.joining and not view.repairing and min(view.synced_index, view.commit_index) >= self.history.length:
+        least = min(view.synced_index, view.commit_index)
+        if not view.joining and not view.repairing and least >= self.history.longest:
             machine.wounded = False
 
     def ended(self, machine: LogMachine, fault: StoreFault | None) -> None:
@@ -209,10 +227,21 @@ class LogWorld:
         if epoch_id not in self.history.overtaken:
             self.history.confirmed[entry.payload] = epoch_id
 
-    # The course of it.
+    # The course of the world.
 
-    def run(self) -> Outcome:
-        return outcome_of(self.seed, self.trace, self.agenda, self._live, self._counts, self.faults.struck)
+    def run(self) -> WorldOutcome:
+        return outcome_of(
+            self.seed, self.trace, self.agenda, self._live, self._counts, self.faults.strikes, self._course
+        )
+
+    def _course(self) -> Reduction:
+        return Reduction(
+            clients=(PROPOSER,) if self._reduction.keeps_client(PROPOSER) else (),
+            machines=tuple(machine.name for machine in self.machines),
+            strikes=tuple(self.faults.strikes.names),
+            features=(),
+            faults_ms=min(self._faults_ms, self.agenda.now_ms),
+        )
 
     def _counts(self) -> tuple[int, int]:
         return self.proposer.confirmed, next(self._lives) - 1
@@ -225,20 +254,28 @@ class LogWorld:
     def _live(self) -> None:
         self.trace.say("world", f"lease {self.settings.lease_ms} ms, copies {self.settings.min_copies}")
         self.begin()
-        self.proposer.begin()
+        proposes = self._reduction.keeps_client(PROPOSER)
+        if proposes:
+            self.proposer.begin()
         if self.performance is None:
             self.trace.say("world", f"faults: {', '.join(self.faults.kinds)}")
             self.faults.begin()
-            self.agenda.run(self.random.choice(LENGTHS_MS))
+            self._faults_ms = self._reduction.length_ms(self.random.choice(LENGTHS_MS))
+            self.agenda.run(self._faults_ms)
         else:
             self.performance.begin()
-            self.agenda.run(PLOT_MS, self.performance.is_over)
-            self.stage.clear()
+            self._faults_ms = self._reduction.length_ms(PLOT_MS)
+            self.agenda.run(self._faults_ms, self.performance.is_over)
+            self._faults_ms = self.agenda.now_ms
+            self.performance.leave_off()
         self.faults.end()
+        if not proposes:
+            # Only a new entry can show that the log continues.
+            self.proposer.begin()
         self.heal()
 
     def heal(self) -> None:
-        """Everybody agrees again, and the log goes on."""
+        """All machines agree again, and the log continues."""
         confirmed = self.proposer.confirmed
         self.await_("commits", lambda: self.proposer.confirmed >= confirmed + 3)
         self.proposer.stopped = True
@@ -247,10 +284,10 @@ class LogWorld:
             checker.finished()
 
     def _equal(self) -> bool:
-        """All that the others know to be committed is committed everywhere."""
+        """Whether every entry that some machine knows to be committed is committed on all of them."""
         for machine in self.machines:
             keeper = machine.keeper
-            if keeper is None or not keeper.runs or keeper.replica.commit_index < self.history.length:
+            if keeper is None or not keeper.runs_replica or keeper.replica.commit_index < self.history.longest:
                 return False
             view = keeper.replica.view()
             if view.joining or view.repairing:

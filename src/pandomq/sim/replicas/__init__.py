@@ -1,1 +1,2 @@
-"""What must hold of replicas and their logs, whatever runs on them: looked at after each step, one promise a file."""
+"""The promises of replicas and their logs, independent of the software above them: checked after each step, one per
+file. Worlds of brokers and worlds of logs share them, and the faults of machines with replicas."""

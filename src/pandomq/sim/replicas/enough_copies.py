@@ -1,4 +1,4 @@
-"""A root commits only what enough disks hold (P2, P6): so a minority commits nothing."""
+"""A root commits only entries that enough disks hold (P2, P6), so a minority commits nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pandomq.replica.membership import Membership
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.replicas.history import LogHistory
-from pandomq.sim.replicas.holder import Holder
+from pandomq.sim.replicas.history import LogHistory, Place
+from pandomq.sim.replicas.holder import ReplicaHolder
 
 PROMISE = "the minority confirms nothing"
 
@@ -22,22 +22,25 @@ class EnoughCopies:
         self._before: dict[int, Membership] = {}
         """By life: the members after the last step."""
 
-    def stepped(self, holder: Holder, places: list[tuple[int, int]]) -> None:
-        """`places` are newly committed."""
+    def stepped(self, holder: ReplicaHolder, places: list[Place]) -> None:
+        """The machine has committed these in this step."""
         replica = holder.replica
         if replica is None or replica.role is not Role.ROOT:
             return
         membership = replica._core.membership
         before = self._before.get(holder.life, membership)
         self._before[holder.life] = membership
-        if not places:
-            return
-        index, chain = places[-1]
-        holders = self._history.copies.get((index, chain), set())
-        # What was committed before a change began, in the same step, needed the old members only.
-        lacking = self._lacking(membership.sets, holders)
-        if lacking and self._lacking(before.sets, holders):
-            raise BrokenPromise(PROMISE, f"{holder.name} commits entry {index} with {lacking}")
+        if places:
+            # An entry that was committed before a change of members began, in the same step, needed only the old
+            # members.
+            self.check(holder, places[-1], "commits", membership, before)
+
+    def check(self, holder: ReplicaHolder, place: Place, does: str, *memberships: Membership) -> None:
+        """Enough disks have the entry, for one of the memberships."""
+        holders = self._history.copies.get(place, set())
+        lacking = [self._lacking(membership.sets, holders) for membership in memberships]
+        if all(lacking):
+            raise BrokenPromise(PROMISE, f"{holder.name} {does} entry {place[0]} with {lacking[0]}")
 
     def _lacking(self, sets: Iterable[tuple[NodeName, ...]], holders: set[str]) -> str:
         for names in sets:

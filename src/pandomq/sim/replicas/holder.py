@@ -1,4 +1,4 @@
-"""A machine with a replica, as those see it who look at replicas only."""
+"""A machine with a replica, as the checkers of replicas see it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
     from pandomq.replica.replica import Replica
 
 
-class Holder(Protocol):
+class ReplicaHolder(Protocol):
     name: str
     life: int
     """No two lives of any two machines have the same number."""
 
     @property
     def replica(self) -> Replica | None:
-        """None while nothing runs, or it reads its store."""
+        """The replica; None while no process runs, or the process reads its store."""
 
     @property
     def journal(self) -> Journal:
-        """Of the replica."""
+        """The replica's journal."""
 
     @property
     def awake(self) -> bool: ...
 
     @property
     def late_ms(self) -> int:
-        """How long the replica was not told the time."""
+        """The time since the replica was last given the time."""

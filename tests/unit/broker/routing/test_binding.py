@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.broker.binding import Binding
+from pandomq.broker.exchanges.binding import Binding
 from pandomq.fieldtable import Int32
 from tests.unit.broker.routing.topology import binding, exchange, mailboxes
 
@@ -29,7 +29,7 @@ def exactly(table: dict[str, Any]) -> set[tuple[str, type, Any]]:
 
 
 @given(PARTS, PARTS)
-def test_same_if_all_parts_are(left: Any, right: Any) -> None:
+def test_bindings_are_equal_if_all_their_parts_are(left: Any, right: Any) -> None:
     same = left[:3] == right[:3] and exactly(left[3]) == exactly(right[3])
     assert (make(left) == make(right, OTHER)) is same
     if same:

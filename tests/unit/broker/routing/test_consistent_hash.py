@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pandomq import kernel
 from pandomq.broker.exchanges.consistent_hash import ConsistentHashExchange
-from pandomq.broker.exchanges.exchange import Traits
+from pandomq.broker.exchanges.exchange import ExchangeTraits
 from pandomq.broker.exchanges.hash_ring import POINTS_MAX, HashRing, hash_value
 from pandomq.broker.exchanges.message_headers import MessageHeaders
 from pandomq.errors import ChannelFault
@@ -26,7 +26,7 @@ WEIGHTS = st.dictionaries(st.sampled_from(sorted(BOXES)), st.integers(1, 5), min
 
 
 def hashing(weights: Mapping[str, int] | None = None, **arguments: Any) -> ConsistentHashExchange:
-    exchange = ConsistentHashExchange("c", Traits(arguments=arguments))
+    exchange = ConsistentHashExchange("c", ExchangeTraits(arguments=arguments))
     for name, weight in (weights or {}).items():
         exchange.bind(binding(exchange, BOXES[name], str(weight)))
     return exchange
@@ -37,7 +37,9 @@ def owners(exchange: ConsistentHashExchange, keys: Sequence[str] = KEYS) -> dict
 
 
 @given(WEIGHTS, st.data())
-def test_history_does_not_matter(weights: dict[str, int], data: st.DataObject) -> None:
+def test_the_routes_do_not_depend_on_the_order_of_binds_and_unbinds(
+    weights: dict[str, int], data: st.DataObject
+) -> None:
     straight = hashing(weights)
     wound = hashing()
     for name, weight in data.draw(st.permutations(list(weights.items()))):

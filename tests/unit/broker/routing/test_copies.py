@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandomq import kernel
-from pandomq.broker.copies import routing_keys_of, without_bcc
+from pandomq.broker.publishing.copies import routing_keys_of, without_bcc
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import Int32, OctetString, Timestamp
 from pandomq.properties import Properties, decode_header, encode_header
@@ -49,7 +49,7 @@ def test_further_keys(headers: dict[str, Any], keys: list[str]) -> None:
         ({"BCC": "a", "CC": Int32(5)}, "CC", "signedint"),
     ],
 )
-def test_what_is_no_array(headers: dict[str, Any], name: str, type_name: str) -> None:
+def test_a_header_of_another_type_than_an_array_is_refused(headers: dict[str, Any], name: str, type_name: str) -> None:
     with pytest.raises(ChannelFault) as raised:
         routing_keys_of(message(headers), headers)
     assert raised.value.reply_code == 406

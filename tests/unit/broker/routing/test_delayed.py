@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq import kernel
-from pandomq.broker.delayed import DUE_MESSAGES_MAX, DelayedMessages, delay_ms, enqueue
 from pandomq.broker.exchanges.exchange import Exchange
 from pandomq.broker.exchanges.message_headers import MessageHeaders
-from pandomq.broker.routing import Router
+from pandomq.broker.publishing.delayed import DUE_MESSAGES_MAX, DelayedMessages, delay_ms, enqueue
+from pandomq.broker.publishing.routing import Router
 from pandomq.fieldtable import Float32, Int8, Int32, OctetString, Timestamp
 from pandomq.limits import DELAY_MS_MAX
 from pandomq.properties import Properties, decode_header, encode_header
@@ -91,7 +91,7 @@ def test_a_broker_that_only_replays_forgets_what_was_dropped() -> None:
     assert len(waiting.due(10**6)) == 3
 
 
-def test_a_flood_is_taken_in_portions() -> None:
+def test_many_due_messages_are_released_in_portions() -> None:
     engine, waiting = store()
     for _ in range(DUE_MESSAGES_MAX + 1):
         waiting.delay(engine, None, message(b"", {"x-delay": 1}), 0)
@@ -127,7 +127,7 @@ def test_a_flood_is_taken_in_portions() -> None:
         ([5], 0),
     ],
 )
-def test_what_counts_as_a_delay(value: Any, expected: int) -> None:
+def test_the_delay_is_read_from_its_header(value: Any, expected: int) -> None:
     assert delay_ms({"x-delay": value}) == expected
 
 
@@ -171,7 +171,7 @@ def test_routed_by_the_inner_type_when_due() -> None:
     assert world.waiting.kernel.ready_count == 0
 
 
-def test_delays_also_what_comes_through_another_exchange() -> None:
+def test_messages_that_come_through_another_exchange_are_delayed_too() -> None:
     world = Delaying("direct")
     first = world.router.exchanges["amq.fanout"]
     world.router.bind(binding(first, world.exchange))

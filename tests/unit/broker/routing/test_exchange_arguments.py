@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pandomq.broker.exchange_arguments import check_declare, check_equivalent, check_type
 from pandomq.broker.exchanges.catalogue import TYPES
+from pandomq.broker.exchanges.exchange_arguments import check_declare, check_equivalent, check_type
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import Int32
 from pandomq.methods import ExchangeDeclare

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pandomq.broker.equivalence import check_arguments
 from pandomq.broker.field_text import plain, term, type_name
+from pandomq.broker.queues.equivalence import check_arguments
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import Float32, Int8, Int16, Int32, Int64L, OctetString, Timestamp, UInt8, UInt16, UInt32
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.broker.exchanges.exchange import Traits
+from pandomq.broker.exchanges.exchange import ExchangeTraits
 from pandomq.broker.exchanges.headers import HeadersExchange
 from pandomq.errors import ChannelFault
 from pandomq.fieldtable import Float32, Int8, Int32, OctetString, Timestamp
@@ -44,7 +44,7 @@ BOXES = mailboxes(f"q{number}" for number in range(10))
 
 
 def headers_exchange() -> HeadersExchange:
-    return HeadersExchange("h", Traits())
+    return HeadersExchange("h", ExchangeTraits())
 
 
 @given(st.lists(ARGUMENTS, max_size=10), TABLES, st.sets(st.integers(0, 9)))

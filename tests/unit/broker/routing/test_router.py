@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pandomq import kernel
-from pandomq.broker.binding import Binding
+from pandomq.broker.exchanges.binding import Binding
 from pandomq.broker.exchanges.exchange import Exchange
-from pandomq.broker.routing import Router
+from pandomq.broker.publishing.routing import Router
 from pandomq.limits import EXCHANGE_HOPS_MAX
+from tests.support.examples import examples
 from tests.unit.broker.routing.topology import Mailbox, binding, exchange, mailboxes, reached
 
 QUEUES = [f"q{number}" for number in range(4)]
@@ -58,7 +59,7 @@ class World:
 EDGES = st.tuples(st.sampled_from(EXCHANGES), st.sampled_from(EXCHANGES + QUEUES), PATTERNS, ARGUMENTS)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.tuples(*(st.tuples(TYPES, ALTERNATES) for _ in EXCHANGES)),
     st.lists(EDGES, max_size=25),
@@ -88,7 +89,7 @@ def test_route_finds_what_brute_force_finds(
 
 
 class PlansUnderChange(RuleBasedStateMachine):
-    """Whatever happens, a plan that is still valid says what a fresh routing says."""
+    """After any change, a plan that is still valid gives the same result as a new routing."""
 
     @initialize()
     def start(self) -> None:
@@ -173,7 +174,7 @@ class PlansUnderChange(RuleBasedStateMachine):
 
 
 TestPlansUnderChange = PlansUnderChange.TestCase
-TestPlansUnderChange.settings = settings(max_examples=150, stateful_step_count=40)
+TestPlansUnderChange.settings = settings(max_examples=examples(150), stateful_step_count=40)
 
 
 @pytest.fixture

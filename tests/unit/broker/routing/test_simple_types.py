@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.broker.exchanges.catalogue import TRACE_EXCHANGE, TYPES, predeclared
-from pandomq.broker.exchanges.exchange import Traits
+from pandomq.broker.exchanges.exchange import ExchangeTraits
 from pandomq.broker.exchanges.random import RandomExchange
 from tests.unit.broker.routing.topology import binding, exchange, mailboxes
 
@@ -42,7 +42,7 @@ def test_a_binding_holds_until_it_goes(
 
 
 def test_random_takes_each_binding_equally_often() -> None:
-    source = RandomExchange("x", Traits(), random.Random(7))
+    source = RandomExchange("x", ExchangeTraits(), random.Random(7))
     assert list(source.match("", {})) == []
     for name in ("q0", "q1", "q2"):
         source.bind(binding(source, BOXES[name], name))
@@ -56,7 +56,7 @@ def test_random_takes_each_binding_equally_often() -> None:
 @given(st.permutations(list(range(6))), st.integers(0, 6))
 def test_random_never_takes_what_is_gone(order: list[int], gone: int) -> None:
     boxes = mailboxes(f"q{number}" for number in range(6))
-    source = RandomExchange("x", Traits(), random.Random(3))
+    source = RandomExchange("x", ExchangeTraits(), random.Random(3))
     bindings = [binding(source, boxes[f"q{number}"]) for number in range(6)]
     for bound in bindings:
         source.bind(bound)
@@ -74,7 +74,7 @@ def test_default_exchange_finds_queues_by_name() -> None:
     assert list(default.match("q1", {})) == []
 
 
-def test_what_every_vhost_has() -> None:
+def test_every_vhost_has_the_predeclared_exchanges() -> None:
     found = {source.name: source for source in predeclared(BOXES.get)}
     assert {name: source.type_name for name, source in found.items()} == {
         "": "direct",

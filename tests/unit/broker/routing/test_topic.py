@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandomq.broker.exchanges.exchange import Traits
+from pandomq.broker.exchanges.exchange import ExchangeTraits
 from pandomq.broker.exchanges.topic import TopicExchange
+from tests.support.examples import examples
 from tests.unit.broker.routing.topology import binding, mailboxes, topic_matches
 
 
@@ -23,10 +24,10 @@ BINDINGS = st.lists(st.tuples(PATTERNS, st.sampled_from(sorted(BOXES))), max_siz
 
 
 def topic() -> TopicExchange:
-    return TopicExchange("t", Traits())
+    return TopicExchange("t", ExchangeTraits())
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(BINDINGS, st.lists(KEYS, min_size=1, max_size=10), st.data())
 def test_matches_as_backtracking_does(bound: list[tuple[str, str]], keys: list[str], data: st.DataObject) -> None:
     exchange = topic()

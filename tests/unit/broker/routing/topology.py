@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pandomq import kernel
-from pandomq.broker.binding import Binding
+from pandomq.broker.exchanges.binding import Binding
 from pandomq.broker.exchanges.catalogue import make_exchange
 from pandomq.broker.exchanges.exchange import Exchange
 

@@ -14,7 +14,8 @@ from pandomq import kernel
 from pandomq.broker.broker import Input
 from pandomq.broker.client import Client
 from pandomq.broker.limits import BrokerLimits
-from pandomq.broker.revival import Revival
+from pandomq.broker.log.revival import Revival
+from pandomq.cluster.hello import VERSION
 from pandomq.cluster.proxy.front import Front
 from pandomq.cluster.proxy.tunnel import TRUNK, Tunnel
 from pandomq.errors import ConnectionFault
@@ -51,7 +52,7 @@ class Pipe:
             trunk=tunnel.purpose == TRUNK,
             identity=(int.from_bytes(front.name.encode(), "big") << 40) + tunnel.number,
         )
-        tunnel.opened(FRAME_BYTES)
+        tunnel.opened(FRAME_BYTES, front.cluster.link_version)
 
     def carry_up(self) -> bool:
         octets = self.tunnel.session.take()
@@ -120,7 +121,7 @@ class FrontWorld(World):
         return True
 
     def dial(self, root: World | None) -> bool:
-        wanted = [tunnel for tunnel in self.broker.wanted if not tunnel.gone]
+        wanted = [tunnel for tunnel in self.broker.wanted if not tunnel.is_over]
         self.broker.wanted.clear()
         if root is None:
             self.broker.wanted += wanted
@@ -178,6 +179,8 @@ class Cluster:
         replicated: bool = False,
     ) -> None:
         self._replicated = replicated
+        self.link_version = VERSION
+        """That roots speak from now on."""
         self._root = root or World(late=late, limits=limits)
         self.limits = self._root.limits
         self.root: World | None = None

@@ -49,7 +49,7 @@ def finish(cluster: Cluster) -> None:
 
 
 @pytest.mark.proves("R29")
-def test_what_was_not_confirmed_is_sent_again_once() -> None:
+def test_unconfirmed_publishes_are_sent_again_once() -> None:
     cluster = Cluster(late=True)
     peer = cluster.front.connect()
     peer.send(methods.ChannelOpen(), methods.QueueDeclare("q", durable=True), methods.ConfirmSelect())

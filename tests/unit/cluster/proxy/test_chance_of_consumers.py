@@ -56,7 +56,7 @@ def heard(cluster: Cluster, peer: Peer) -> list[Received]:
 
 @pytest.mark.proves("R28")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_first_deliveries_are_in_order_and_all_others_say_so(seed: int) -> None:
+def test_first_deliveries_are_in_order_and_all_others_are_marked_redelivered(seed: int) -> None:
     chance = random.Random(seed)
     cluster = stocked()
     peer = cluster.front.peer()
@@ -82,7 +82,7 @@ def test_first_deliveries_are_in_order_and_all_others_say_so(seed: int) -> None:
 
 @pytest.mark.proves("R24")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_a_transaction_takes_and_gives_is_done_once(seed: int) -> None:
+def test_the_acks_and_publishes_of_a_transaction_are_done_once(seed: int) -> None:
     chance = random.Random(1000 + seed)
     cluster = stocked()
     peer = cluster.front.peer()

@@ -10,7 +10,7 @@ from tests.unit.cluster.proxy.pipe_world import Cluster
 from tests.unit.cluster.proxy.test_consumers import deliveries, filled
 
 
-def test_who_needs_no_root_has_no_tunnel() -> None:
+def test_a_client_that_needs_no_root_has_no_tunnel() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.call(methods.BasicQos(0, 5, False), expect=methods.BasicQosOk)
@@ -27,7 +27,7 @@ def test_who_needs_no_root_has_no_tunnel() -> None:
     assert [pipe.tunnel.purpose for pipe in cluster.front.pipes] == ["trunk"]
 
 
-def test_a_goodbye_waits_until_the_root_has_heard_all() -> None:
+def test_a_close_waits_until_the_root_has_received_everything() -> None:
     cluster = Cluster()
     peer = filled(cluster, 2)
     peer.declare("mine", exclusive=True)
@@ -35,10 +35,10 @@ def test_a_goodbye_waits_until_the_root_has_heard_all() -> None:
     assert len(deliveries(peer)) == 2
     front = cluster.front.broker
     client = peer.client
-    assert not front.part(client, cluster.front.now_ms)
-    assert not front.part(client, cluster.front.now_ms)
+    assert not front.may_release(client, cluster.front.now_ms)
+    assert not front.may_release(client, cluster.front.now_ms)
     cluster.settle()
-    assert front.part(client, cluster.front.now_ms)
+    assert front.may_release(client, cluster.front.now_ms)
     front.disconnect(client, cluster.front.now_ms)
     cluster.settle()
     other = cluster.front.peer()
@@ -46,13 +46,13 @@ def test_a_goodbye_waits_until_the_root_has_heard_all() -> None:
     assert other.declare("mine", exclusive=True).queue == "mine"
 
 
-def test_a_goodbye_does_not_wait_for_ever() -> None:
+def test_a_close_does_not_wait_for_ever() -> None:
     cluster = Cluster()
     peer = filled(cluster, 1)
     cluster.front.carry = lambda: False  # type: ignore[method-assign]
-    assert not cluster.front.broker.part(peer.client, cluster.front.now_ms)
-    cluster.front.pass_time(limits.GOODBYE_MS_MAX)
-    assert cluster.front.broker.part(peer.client, cluster.front.now_ms)
+    assert not cluster.front.broker.may_release(peer.client, cluster.front.now_ms)
+    cluster.front.pass_time(limits.CLOSE_WAIT_MS_MAX)
+    assert cluster.front.broker.may_release(peer.client, cluster.front.now_ms)
 
 
 def test_a_fault_found_here_closes_the_channel_there() -> None:
@@ -80,7 +80,7 @@ def test_channels_are_apart() -> None:
     assert [body for _, body, _ in deliveries(peer)] == [b"more"]
 
 
-def test_what_breaks_the_protocol_ends_the_connection() -> None:
+def test_a_violation_of_the_protocol_ends_the_connection() -> None:
     cluster = Cluster()
     peer = filled(cluster, 0)
     peer.publish("", "q", b"x", immediate=True)
@@ -89,7 +89,7 @@ def test_what_breaks_the_protocol_ends_the_connection() -> None:
     assert cluster.front.pipes == []
 
 
-def test_a_client_whose_tunnel_is_full_is_not_listened_to() -> None:
+def test_a_client_whose_tunnel_is_full_is_not_read_from() -> None:
     cluster = Cluster()
     peer = filled(cluster, 0)
     carry = cluster.front.carry
@@ -105,7 +105,7 @@ def test_a_client_whose_tunnel_is_full_is_not_listened_to() -> None:
     assert peer.counts() == (2 * limits.UPLINK_BYTES_MAX // 100_000, 0)
 
 
-def test_a_client_with_too_much_unconfirmed_is_not_listened_to() -> None:
+def test_a_client_with_too_much_unconfirmed_is_not_read_from() -> None:
     cluster = Cluster(late=True)
     peer = cluster.front.connect()
     peer.send(methods.ChannelOpen(), methods.QueueDeclare("q", durable=True), methods.ConfirmSelect())
@@ -150,7 +150,29 @@ def test_limits_of_the_root_hold() -> None:
     assert there.refused(methods.QueueDeclare("three")).reply_code == 406
 
 
-def test_a_client_that_asks_faster_than_the_root_answers_is_not_listened_to() -> None:
+def test_a_client_that_publishes_is_not_read_from_until_the_root_has_opened_its_channels() -> None:
+    """The root is asked to open each of them, since any of them may publish; no local answer waits for that."""
+    cluster = Cluster()
+    peer = filled(cluster, 0)
+    carry = cluster.front.carry
+    cluster.front.carry = lambda: False  # type: ignore[method-assign]
+    for channel in range(2, limits.ASKED_MAX + 3):
+        peer.say(methods.ChannelOpen(), channel=channel)
+    peer.flush()
+    assert len(peer.heard()) == limits.ASKED_MAX + 1
+    peer.publish("", "q", b"one")
+    (tunnel,) = (pipe.tunnel for pipe in cluster.front.pipes if pipe.tunnel.client is peer.client)
+    assert tunnel.asked_count == limits.ASKED_MAX + 1
+    assert (peer.client.held_bytes, peer.client.waits) == (0, False)
+    peer.publish("", "q", b"two")
+    assert (peer.client.held_bytes, peer.client.waits) == (0, True)
+    assert [client for client, _ in cluster.front.waiting] == [peer.client]
+    cluster.front.carry = carry  # type: ignore[method-assign]
+    cluster.settle()
+    assert (tunnel.asked_count, peer.client.waits, peer.counts()) == (0, False, (2, 0))
+
+
+def test_a_client_whose_answers_wait_is_not_read_from() -> None:
     cluster = Cluster()
     peer = filled(cluster, 0)
     carry = cluster.front.carry
@@ -158,14 +180,17 @@ def test_a_client_that_asks_faster_than_the_root_answers_is_not_listened_to() ->
     for _ in range(2 * limits.ASKED_MAX):
         peer.say(methods.BasicQos(0, 1, False))
     peer.flush()
-    assert len(peer.heard()) == limits.ASKED_MAX + 1
+    # The first is answered at once, the second stays behind what the root was asked before it.
+    assert len(peer.heard()) == 1
+    (tunnel,) = (pipe.tunnel for pipe in cluster.front.pipes if pipe.tunnel.client is peer.client)
+    assert tunnel.asked_count == 2
     assert peer.client.waits
     cluster.front.carry = carry  # type: ignore[method-assign]
     cluster.settle()
-    assert len(peer.heard()) == limits.ASKED_MAX - 1
+    assert len(peer.heard()) == 2 * limits.ASKED_MAX - 1
 
 
-def test_who_says_goodbye_hears_what_it_asked_for_before() -> None:
+def test_a_client_that_closes_receives_what_it_requested_before() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     settle, cluster.settle = cluster.settle, lambda: None  # type: ignore[method-assign]
@@ -173,9 +198,11 @@ def test_who_says_goodbye_hears_what_it_asked_for_before() -> None:
     cluster.settle = settle  # type: ignore[method-assign]
     world, front = cluster.front, cluster.front.broker
     for _ in range(20):
-        if not any(client is peer.client for client, _ in world.waiting) and front.part(peer.client, world.now_ms):
+        if not any(client is peer.client for client, _ in world.waiting) and front.may_release(
+            peer.client, world.now_ms
+        ):
             break
         cluster.settle()
-    assert front.part(peer.client, world.now_ms)
+    assert front.may_release(peer.client, world.now_ms)
     heard = [type(method) for method in peer.heard()]
     assert heard == [methods.QueueDeclareOk, methods.BasicReturn]

@@ -53,7 +53,7 @@ def test_one_queue_of_the_whole_cluster_gets_the_message(exchange_type: str, tra
 
 
 @pytest.mark.parametrize("mandatory", [False, True])
-def test_an_alternate_gets_what_matches_nowhere_in_the_cluster(mandatory: bool) -> None:
+def test_an_alternate_gets_messages_that_match_no_queue_of_the_cluster(mandatory: bool) -> None:
     cluster = Cluster("b", "c")
     publisher = cluster.fronts[0].peer()
     arguments: dict[str, Any] = {"alternate-exchange": "amq.fanout"}

@@ -30,7 +30,7 @@ def filled(cluster: Cluster, count: int, queue: str = "q", **traits: object) -> 
 
 
 @pytest.mark.proves("R12", "R28")
-def test_what_is_consumed_and_acked_on_a_front_is_gone() -> None:
+def test_messages_consumed_and_acked_on_a_front_are_gone() -> None:
     cluster = Cluster()
     peer = filled(cluster, 3)
     peer.consume()
@@ -51,7 +51,7 @@ def test_acks_nacks_and_rejects_reach_the_root() -> None:
     assert cluster.front.peer().counts() == (0, 0)
 
 
-def test_what_is_unacked_goes_back_with_channel_connection_and_recover() -> None:
+def test_unacked_messages_go_back_with_channel_connection_and_recover() -> None:
     cluster = Cluster()
     peer = filled(cluster, 2)
     other = cluster.front.peer()
@@ -189,7 +189,7 @@ def test_cancel_gives_back_what_the_client_has_not_taken() -> None:
     assert peer.counts() == (50 - got, 0)
 
 
-def test_consumers_hear_that_their_queue_is_gone() -> None:
+def test_consumers_are_informed_that_their_queue_was_deleted() -> None:
     cluster = Cluster("b", "c")
     peer = filled(cluster, 1)
     peer.consume()
@@ -234,7 +234,7 @@ def test_priorities_hold_over_brokers() -> None:
     assert (low.bodies(), high.bodies()) == ([], [b"one", b"two"])
 
 
-def test_errors_of_the_root_close_the_channel_with_the_same_words() -> None:
+def test_errors_of_the_root_close_the_channel_with_the_same_texts() -> None:
     cluster = Cluster()
     assert cluster.root is not None
     here, root = cluster.front.peer(), cluster.root.peer()

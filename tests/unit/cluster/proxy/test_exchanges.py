@@ -9,7 +9,7 @@ from tests.unit.cluster.proxy.pipe_world import Cluster
 
 
 @pytest.mark.proves("R12", "R16", "C2")
-def test_what_is_declared_on_one_front_holds_on_the_other() -> None:
+def test_exchanges_declared_on_one_front_hold_on_the_other() -> None:
     cluster = Cluster("b", "c")
     here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
     here.call(methods.ExchangeDeclare("source", "topic"), expect=methods.ExchangeDeclareOk)
@@ -53,7 +53,7 @@ def test_an_answer_does_not_wait_for_ever() -> None:
     assert peer.heard() == [methods.QueueDeclareOk("q", 0, 0)]
 
 
-def test_who_wants_no_answer_gets_none() -> None:
+def test_no_wait_methods_are_not_answered() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.send(

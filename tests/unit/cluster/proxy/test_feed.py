@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandomq import methods
-from pandomq.broker.commands import (
+from pandomq.broker.log.commands import (
     DeleteVhost,
     PutLimits,
     PutPermissions,
@@ -13,7 +13,7 @@ from pandomq.broker.commands import (
     PutVhost,
     encode_command,
 )
-from pandomq.broker.state_commands import commands_of
+from pandomq.broker.log.state_commands import commands_of
 from tests.unit.cluster.proxy.pipe_world import Cluster
 
 
@@ -48,7 +48,7 @@ def change_much(cluster: Cluster) -> None:
     peer.call(methods.ExchangeBind("f", "e", "x"), expect=methods.ExchangeBindOk)
 
 
-def test_commands_make_it_what_the_root_has() -> None:
+def test_commands_give_a_front_the_state_of_the_root() -> None:
     cluster = Cluster()
     change_much(cluster)
     cluster.settle()
@@ -63,7 +63,7 @@ def test_a_second_snapshot_makes_it_that_too() -> None:
     peer = cluster.front.peer()
     peer.declare("mine", exclusive=True)
     peer.call(methods.QueueBind("mine", "e", "k"), expect=methods.QueueBindOk)
-    # What happens now is missed.
+    # The changes from now on are missed.
     cluster.root.broker.on_command = None
     root = cluster.root.peer()
     for name in ("q", "new"):

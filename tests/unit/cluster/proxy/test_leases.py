@@ -37,7 +37,7 @@ def acked_on_the_way(cluster: Cluster, peer: Peer, tag: int) -> None:
 
 
 @pytest.mark.proves("R29")
-def test_a_new_root_leases_nothing_before_it_has_heard_what_was_acked() -> None:
+def test_a_new_root_leases_nothing_before_it_knows_which_messages_were_acked() -> None:
     cluster = Cluster()
     peer = consuming(cluster)
     acked_on_the_way(cluster, peer, 1)
@@ -57,7 +57,7 @@ def test_a_new_root_leases_nothing_before_it_has_heard_what_was_acked() -> None:
 
 
 @pytest.mark.parametrize("confirms", [True, False])
-def test_an_ack_of_what_is_leased_by_now_is_not_proven(confirms: bool) -> None:
+def test_an_ack_of_a_message_that_is_leased_by_now_is_not_proven(confirms: bool) -> None:
     cluster = Cluster()
     peer = consuming(cluster, confirms=confirms)
     root, away = found_without(cluster)
@@ -70,7 +70,7 @@ def test_an_ack_of_what_is_leased_by_now_is_not_proven(confirms: bool) -> None:
     delivered, others = heard_of(peer)
     if confirms:
         assert [type(method) for method in others] == [methods.ChannelClose]
-        assert "leased by now" in others[0].reply_text  # type: ignore[attr-defined]
+        assert "leased now" in others[0].reply_text  # type: ignore[attr-defined]
     else:
         assert (delivered, others) == ([], [])
     lessee.end()
@@ -78,7 +78,7 @@ def test_an_ack_of_what_is_leased_by_now_is_not_proven(confirms: bool) -> None:
 
 
 @pytest.mark.proves("R29")
-def test_what_a_lease_gave_back_is_where_it_was_and_can_be_acked() -> None:
+def test_a_message_that_a_lease_gave_back_has_its_old_place_and_can_be_acked() -> None:
     cluster = Cluster()
     peer = consuming(cluster)
     root, away = found_without(cluster)
@@ -96,7 +96,7 @@ def test_what_a_lease_gave_back_is_where_it_was_and_can_be_acked() -> None:
     assert heard_of(peer) == ([(b"1", True)], [])
 
 
-def test_what_a_lease_has_released_is_acked_already() -> None:
+def test_a_message_that_a_lease_has_released_is_acked_already() -> None:
     cluster = Cluster()
     peer = consuming(cluster)
     root, away = found_without(cluster)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import PutPolicy
+from pandomq.broker.limits import BrokerLimits
+from pandomq.broker.log.commands import PutPolicy
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer
 from tests.unit.cluster.proxy.pipe_world import Cluster
@@ -131,7 +132,7 @@ def test_a_message_for_private_and_shared_queues() -> None:
     assert here.hear() == []
 
 
-def test_what_a_private_queue_here_takes_does_not_come_back() -> None:
+def test_a_mandatory_message_for_a_private_queue_is_not_returned() -> None:
     cluster = Cluster("b", "c")
     here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
     here.declare("mine", exclusive=True)
@@ -194,7 +195,7 @@ def test_dead_letters_go_to_private_and_shared_queues() -> None:
         assert peer.counts(name) == (0, 0)
 
 
-def test_letters_that_would_go_round_for_ever_do_not() -> None:
+def test_a_cycle_of_dead_letters_ends() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.declare(
@@ -287,7 +288,7 @@ def test_late_messages_wait_at_the_root_and_come_once() -> None:
     assert (here.counts("near"), there.counts("far")) == ((2, 0), (2, 0))
 
 
-def test_headers_and_bindings_of_exchanges_lead_to_private_queues_elsewhere() -> None:
+def test_headers_and_bindings_of_exchanges_route_to_private_queues_elsewhere() -> None:
     cluster = Cluster("b", "c")
     here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
     here.declare("h", exclusive=True)
@@ -303,7 +304,7 @@ def test_headers_and_bindings_of_exchanges_lead_to_private_queues_elsewhere() ->
     assert here.counts("h") == (0, 0)
 
 
-def test_what_a_full_private_queue_refuses_is_nacked() -> None:
+def test_a_message_that_a_full_private_queue_refuses_is_nacked() -> None:
     peer = Cluster().front.peer()
     peer.declare("full", exclusive=True, arguments={"x-max-length": 2, "x-overflow": "reject-publish"})
     peer.declare("other", exclusive=True)
@@ -325,7 +326,7 @@ def test_what_a_full_private_queue_refuses_is_nacked() -> None:
     assert isinstance(last, methods.BasicAck)
 
 
-def test_who_leaves_while_it_asks_for_a_name_does_not_keep_it() -> None:
+def test_a_client_that_leaves_while_its_claim_is_under_way_does_not_keep_the_name() -> None:
     cluster = Cluster()
     cluster.front.peer().declare("trunk is there", exclusive=True)
     carry = cluster.front.carry
@@ -340,3 +341,14 @@ def test_who_leaves_while_it_asks_for_a_name_does_not_keep_it() -> None:
     assert cluster.front.peer().refused(methods.QueueDeclare("q", exclusive=True)).reply_code == 405
     coming.leave()
     assert cluster.front.peer().declare("q", exclusive=True).queue == "q"
+
+
+def test_a_consumer_of_replies_too_many_leaves_no_address_behind() -> None:
+    cluster = Cluster(limits=BrokerLimits(consumers_max=1))
+    one, two = cluster.front.peer(), cluster.front.peer()
+    replies = methods.BasicConsume("amq.rabbitmq.reply-to", "t", no_ack=True)
+    one.call(replies, expect=methods.BasicConsumeOk)
+    assert two.refused(replies).reply_code == 406
+    front = cluster.front.broker
+    (vhost,) = front.trunks
+    assert (len(vhost.reply_queues), len(front.trunks[vhost].claims.names)) == (1, 1)

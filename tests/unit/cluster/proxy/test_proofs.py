@@ -93,7 +93,7 @@ def test_an_ack_that_was_in_the_log_is_not_done_twice() -> None:
 
 @pytest.mark.proves("R28")
 @pytest.mark.parametrize("again", ["ack", "nack", "nothing"])
-def test_what_an_earlier_root_delivered_can_be_acked_for_good(again: str) -> None:
+def test_a_delivery_of_an_earlier_root_can_be_acked_for_good(again: str) -> None:
     cluster = Cluster()
     peer = consuming(cluster)
     cluster.change_root()
@@ -109,7 +109,7 @@ def test_what_an_earlier_root_delivered_can_be_acked_for_good(again: str) -> Non
     assert cluster.front.peer().counts() == (1, 0)
 
 
-def test_also_when_somebody_else_has_it_now() -> None:
+def test_a_delivery_of_an_earlier_root_can_be_acked_when_another_client_has_it_now() -> None:
     cluster = Cluster("b", "c")
     peer = consuming(cluster)
     other = cluster.fronts[1].peer()
@@ -127,7 +127,7 @@ def test_also_when_somebody_else_has_it_now() -> None:
     assert sorted(body for body, _ in heard_of(peer)[0] + heard_of(other)[0]) == [b"0"]
 
 
-def test_but_it_can_be_given_back() -> None:
+def test_a_delivery_of_an_earlier_root_can_be_requeued() -> None:
     cluster = Cluster()
     peer = consuming(cluster)
     cluster.change_root()
@@ -184,7 +184,7 @@ def test_the_root_is_asked_now_and_then_how_far_its_log_is() -> None:
 
 
 @pytest.mark.parametrize("confirms", [True, False])
-def test_an_ack_of_what_was_lost_and_comes_again_is_not_proven(confirms: bool) -> None:
+def test_an_ack_of_a_lost_message_that_comes_again_is_not_proven(confirms: bool) -> None:
     cluster = Cluster(late=True)
     assert cluster.root is not None
     peer, publisher = cluster.front.peer(), cluster.front.peer()
@@ -207,7 +207,7 @@ def test_an_ack_of_what_was_lost_and_comes_again_is_not_proven(confirms: bool) -
         assert (delivered, others) == ([(b"early", True)], [])
 
 
-def test_nor_if_its_number_was_given_to_another_message_and_that_root_is_gone_as_well() -> None:
+def test_an_ack_is_not_proven_if_its_number_went_to_another_message_of_a_lost_root() -> None:
     cluster = Cluster(late=True)
     assert cluster.root is not None
     peer, publisher = cluster.front.peer(), cluster.front.peer()

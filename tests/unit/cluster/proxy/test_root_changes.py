@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
-from pandomq.broker.commands import DeleteUser
+from pandomq.broker.log.commands import DeleteUser
+from pandomq.cluster.proxy.limits import REPEAT_MS_MAX
 from pandomq.properties import Properties
+from tests.unit.broker.conversation import Peer
 from tests.unit.cluster.proxy.pipe_world import Cluster
+from tests.unit.cluster.proxy.test_chance import drained
 from tests.unit.cluster.proxy.test_consumers import deliveries, filled
 from tests.unit.cluster.proxy.test_private_queues import bind, outlet_bindings
 
@@ -15,7 +18,7 @@ PERSISTENT = Properties(delivery_mode=2)
 
 
 @pytest.mark.proves("R28")
-def test_consumers_go_on_and_hear_again_what_they_had_not_acked() -> None:
+def test_consumers_go_on_and_receive_unacked_messages_again() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.declare("q", durable=True)
@@ -27,15 +30,88 @@ def test_consumers_go_on_and_hear_again_what_they_had_not_acked() -> None:
     peer.send(methods.BasicAck(1, False))
     assert deliveries(peer) == [(3, b"2", False)]
     cluster.change_root()
-    assert deliveries(peer) == [(4, b"1", True), (5, b"2", True)]
-    # What the old root had delivered can still be acked; who has it again as well may ack that, too.
-    peer.send(methods.BasicAck(3, True))
+    # The client has as many unacked messages as it wants.
     assert deliveries(peer) == []
+    peer.send(methods.BasicReject(2, True))
+    assert deliveries(peer) == [(4, b"1", True)]
+    # Deliveries of the old root can still be acked. The new root cannot know that the last was not delivered.
+    peer.send(methods.BasicAck(3, False))
+    assert deliveries(peer) == [(5, b"3", True)]
     peer.send(methods.BasicAck(5, True))
-    # The new root cannot know that it was not delivered before.
-    assert deliveries(peer) == [(6, b"3", True)]
-    peer.send(methods.BasicAck(6, False))
     assert cluster.front.peer().counts() == (0, 1)
+
+
+def held_after_a_change(limit: methods.BasicQos, *tags: str) -> tuple[Cluster, Peer]:
+    """A channel whose client has received one message for each of these consumers of q, before the root changed."""
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.call(limit, expect=methods.BasicQosOk)
+    for number, tag in enumerate(tags):
+        peer.consume(tag=tag)
+        peer.publish("", "q", b"%d" % number, PERSISTENT)
+    peer.hear()
+    cluster.change_root()
+    return cluster, peer
+
+
+@pytest.mark.proves("R28")
+def test_a_prefetch_for_all_consumers_counts_deliveries_of_an_earlier_root() -> None:
+    _, peer = held_after_a_change(methods.BasicQos(0, 2, True), "a", "b")
+    assert deliveries(peer) == []
+    # Also of a consumer that is gone, whoever has its tag now.
+    peer.call(methods.BasicCancel("a"), expect=methods.BasicCancelOk)
+    peer.consume(tag="a")
+    assert deliveries(peer) == []
+    peer.publish("", "q", b"2", PERSISTENT)
+    assert deliveries(peer) == []
+    peer.send(methods.BasicAck(1, False))
+    assert len(deliveries(peer)) == 1
+    peer.send(methods.BasicAck(2, False))
+    assert len(deliveries(peer)) == 1
+    peer.send(methods.BasicAck(0, True))
+    assert peer.counts() == (0, 2)
+
+
+@pytest.mark.parametrize("how", ["ack", "requeue", "recover"])
+def test_a_consumer_gets_more_when_it_has_settled_deliveries_of_an_earlier_root(how: str) -> None:
+    _, peer = held_after_a_change(methods.BasicQos(0, 1, False), "a")
+    peer.publish("", "q", b"next", PERSISTENT)
+    assert deliveries(peer) == []
+    if how == "recover":
+        peer.send(methods.BasicRecover(True))
+    else:
+        peer.send(methods.BasicAck(1, False) if how == "ack" else methods.BasicNack(1, False, True))
+    ((tag, body, _),) = deliveries(peer)
+    assert (tag, body) == (2, b"next" if how == "ack" else b"0")
+    peer.send(methods.BasicAck(2, False))
+    assert [tag for tag, _, _ in deliveries(peer)] == ([] if how == "ack" else [3])
+
+
+def test_consumers_with_different_limits_and_none_at_all() -> None:
+    cluster, peer = held_after_a_change(methods.BasicQos(0, 0, False), "free")
+    assert deliveries(peer) == [(2, b"0", True)], "without a limit nothing is held back"
+    peer.send(methods.BasicAck(1, False), methods.BasicAck(2, False))
+    peer.call(methods.BasicCancel("free"), expect=methods.BasicCancelOk)
+    for limit in (1, 2):
+        peer.send(methods.BasicQos(0, limit, False))
+        peer.consume(tag=f"{limit}")
+    for _ in range(3):
+        peer.publish("", "q", b"x", PERSISTENT)
+    assert len(deliveries(peer)) == 3
+    cluster.change_root()
+    cluster.change_root()
+    assert deliveries(peer) == []
+    peer.send(methods.BasicAck(0, True))
+    assert cluster.front.peer().counts() == (0, 2)
+
+
+def test_a_root_of_an_earlier_version_receives_no_deliveries_of_the_last_one() -> None:
+    cluster, peer = held_after_a_change(methods.BasicQos(0, 1, False), "a")
+    assert deliveries(peer) == []
+    cluster.link_version = 1
+    cluster.change_root()
+    assert len(deliveries(peer)) == 1
 
 
 def test_calls_are_asked_again() -> None:
@@ -55,7 +131,7 @@ def test_calls_are_asked_again() -> None:
     assert [name for name in names if name.startswith("amq.gen")] == [named.queue]
 
 
-def test_what_was_taken_and_not_acked_comes_back() -> None:
+def test_messages_taken_and_not_acked_come_back() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.declare("q", durable=True)
@@ -74,7 +150,7 @@ def test_what_was_taken_and_not_acked_comes_back() -> None:
     assert cluster.front.peer().counts() == (0, 0)
 
 
-def test_unless_it_is_acked_before() -> None:
+def test_a_message_acked_before_the_change_of_root_does_not_come_back() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.declare("q", durable=True)
@@ -103,7 +179,7 @@ def test_private_queues_and_their_messages_stay() -> None:
     assert there.refused(methods.QueueDeclare("mine", exclusive=True)).reply_code == 405
 
 
-def test_a_name_that_was_lost_to_somebody_else() -> None:
+def test_a_private_queue_whose_name_was_lost_to_another_client_is_closed() -> None:
     cluster = Cluster()
     peer = cluster.front.peer()
     peer.declare("mine", exclusive=True)
@@ -135,7 +211,7 @@ def test_without_a_root_a_call_waits_and_then_fails() -> None:
     assert not cluster.front.closed
     cluster.front.pass_time(2_000)
     assert asking.fault().reply_code == 320
-    assert "no root for 15000 ms" in asking.fault().reply_text
+    assert "no root was elected for 15000 ms" in asking.fault().reply_text
     assert private.fault().reply_code == 320
     assert silent.client not in cluster.front.closed
     cluster.find_root()
@@ -219,7 +295,7 @@ def test_a_trunk_that_is_lost_before_it_is_answered_has_settled_nothing() -> Non
 
 
 @pytest.mark.proves("R29")
-def test_what_is_sent_again_says_that_it_may_have_been_delivered_before() -> None:
+def test_a_message_sent_again_is_marked_as_possibly_delivered_before() -> None:
     cluster = Cluster()
     publisher, consumer = cluster.front.peer(), cluster.front.peer()
     consumer.declare("q", durable=True)
@@ -235,3 +311,54 @@ def test_what_is_sent_again_says_that_it_may_have_been_delivered_before() -> Non
     assert publisher.heard() == [methods.BasicAck(1)]
     publisher.publish("", "q", b"n", PERSISTENT)
     assert deliveries(consumer) == [(3, b"n", False)]
+
+
+@pytest.mark.proves("R30")
+def test_a_busy_publisher_is_remembered_when_there_are_too_many_publishers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pandomq.cluster.proxy.private.trunk.PRODUCERS_SEEN_MAX", 4)
+    cluster = Cluster("b", "c")
+    here, there = cluster.fronts
+    subscriber, busy = here.peer(), there.peer()
+    subscriber.declare("mine", exclusive=True)
+    bind(subscriber, "mine", "amq.fanout")
+    busy.declare("q", durable=True)
+    bind(busy, "q", "amq.fanout")
+    busy.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    for _ in range(5):
+        busy.publish("amq.fanout", "", b"busy", PERSISTENT)
+        other = there.peer()
+        other.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+        other.publish("amq.fanout", "", b"other", PERSISTENT)
+    assert len(here.broker.seen) <= 4
+    assert drained(subscriber, "mine") == [b"busy", b"other"] * 5
+    assert cluster.root is not None
+    cluster.root.late = True
+    busy.heard()
+    busy.publish("amq.fanout", "", b"once", PERSISTENT)
+    for _ in range(2):
+        other = there.peer()
+        other.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+        other.publish("amq.fanout", "", b"late", PERSISTENT)
+    assert busy.heard() == []
+    cluster.change_root()
+    assert busy.heard() == [methods.BasicAck(6)]
+    assert drained(subscriber, "mine").count(b"once") == 1
+
+
+@pytest.mark.proves("R29")
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_publishes_that_a_root_may_have_forgotten_are_not_sent_again(confirmed: bool) -> None:
+    """The client waits for nothing but confirms. If it has them, it may stay for ever."""
+    cluster = Cluster()
+    peer = cluster.front.peer()
+    peer.declare("q", durable=True)
+    peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
+    assert cluster.root is not None
+    cluster.root.late = not confirmed
+    peer.publish("", "q", b"m", PERSISTENT)
+    assert bool(peer.heard()) is confirmed
+    cluster.lose_root()
+    cluster.front.pass_time(REPEAT_MS_MAX - 1)
+    assert peer.client not in cluster.front.closed
+    cluster.front.pass_time(1)
+    assert (peer.client in cluster.front.closed) is not confirmed

@@ -1,7 +1,7 @@
-"""What a broker's tests say of it holds through a front, too: the same tests, with clients of a front (R12).
+"""The tests of a broker also hold through a front: the same tests, with clients of a front (R12).
 
-Left out are those that look inside the broker, or count on several answers in one commit of a slow log: on a front a
-client's calls go to the root one at a time.
+Tests that inspect the broker's state, or rely on several answers in one commit of a slow log, are left out: on a front
+a client's calls go to the root one at a time.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ MODULES = {subject: import_module(f"tests.unit.broker.test_{subject}") for subje
 INSIDE = {
     "test_a_client_that_leaves_gives_everything_back",
     "test_a_commit_is_one_entry_of_the_log",
+    "test_a_message_comes_back_before_the_end_of_the_connection_in_the_same_read",
     "test_a_private_queue_expires_too",
     "test_a_queue_that_was_deleted_meanwhile_gets_nothing",
-    "test_a_second_put_changes_what_it_says_and_nothing_else",
+    "test_a_second_put_changes_its_own_fields_and_nothing_else",
     "test_a_user_who_comes_back_is_a_new_one",
     "test_an_auto_delete_queue_goes_with_its_consumers_channel_and_connection",
     "test_channels_of_a_user",
     "test_consumers_are_counted_however_they_end",
     "test_dead_letters_are_part_of_the_transaction",
-    "test_deadlines_of_what_is_gone_are_not_kept_for_ever",
+    "test_deadlines_of_deleted_queues_are_not_kept_for_ever",
     "test_delayed_messages_wait_for_the_commit_and_then_for_their_time",
     "test_private_queues_follow_policies",
-    "test_recover_leaves_what_the_transaction_settled",
+    "test_recover_leaves_the_messages_that_the_transaction_settled",
     "test_reply_queues_are_in_no_listing",
     "test_settlements_happen_with_the_commit",
     "test_ten_thousand_queues_follow_quickly",
     "test_the_plan_of_a_route_is_remembered",
-    "test_who_comes_from_inside_is_not_counted",
+    "test_a_connection_from_inside_the_broker_is_not_counted",
     "test_with_a_user_goes_all_it_had",
 }
 

@@ -10,7 +10,7 @@ from tests.unit.cluster.proxy.pipe_world import Cluster
 
 
 @pytest.mark.proves("R12")
-def test_a_queue_declared_on_a_front_is_there_for_everybody() -> None:
+def test_a_queue_declared_on_a_front_is_there_on_all_brokers() -> None:
     cluster = Cluster("b", "c")
     here, there = cluster.fronts[0].peer(), cluster.fronts[1].peer()
     assert here.declare("q", durable=True) == methods.QueueDeclareOk("q", 0, 0)
@@ -45,7 +45,7 @@ def test_confirms_mean_the_same_on_a_front() -> None:
     assert peer.heard() == [methods.BasicAck(1, False)]
 
 
-def test_what_leads_nowhere_comes_back() -> None:
+def test_an_unroutable_mandatory_message_is_returned() -> None:
     peer = Cluster().front.peer()
     peer.call(methods.ConfirmSelect(), expect=methods.ConfirmSelectOk)
     peer.publish("", "nobody", b"one", mandatory=True)

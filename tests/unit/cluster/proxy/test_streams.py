@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pandomq import methods
+from pandomq.fieldtable import Timestamp
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer
 from tests.unit.broker.stream_scene import STREAM, heard_offsets
@@ -46,8 +47,12 @@ def test_a_reader_goes_on_at_the_next_root() -> None:
     peer = reader(cluster, "next")
     write(author, 0, 8)
     assert heard_offsets(peer) == [0, 1, 2, 3, 4]
+    peer.send(methods.BasicAck(2, True))
+    assert heard_offsets(peer) == [5, 6]
     cluster.change_root()
-    assert heard_offsets(peer) == [5, 6, 7], "what it has got does not come again, acknowledged or not"
+    assert heard_offsets(peer) == [], "it has as many as it wants"
+    peer.send(methods.BasicAck(3, False))
+    assert heard_offsets(peer) == [7], "what it has got does not come again, acknowledged or not"
     peer.send(methods.BasicAck(0, True))
     write(author, 8, 11)
     assert heard_offsets(peer) == [8, 9, 10]
@@ -64,7 +69,7 @@ def test_a_reader_that_has_got_nothing_misses_nothing() -> None:
     assert [heard_offsets(peer) for peer in peers] == [[3, 4], [3, 4], [3, 4]]
 
 
-def test_acks_of_what_a_stream_gave_put_no_confirm_in_doubt() -> None:
+def test_acks_of_stream_messages_put_no_confirm_in_doubt() -> None:
     cluster = Cluster()
     write(writer(cluster), 0, 5)
     peer = reader(cluster, "first", 3)
@@ -108,7 +113,7 @@ def test_everything_comes_once_and_in_order(seed: int) -> None:
     assert heard_offsets(peer) == []
 
 
-def test_what_could_skip_messages_is_refused() -> None:
+def test_methods_that_could_skip_messages_are_refused() -> None:
     cluster = Cluster()
     write(writer(cluster), 0, 10)
     peer = reader(cluster, "first", 3)
@@ -118,3 +123,17 @@ def test_what_could_skip_messages_is_refused() -> None:
     peer.hear()
     peer.send(methods.BasicRecover(True))
     assert peer.fault().reply_code == 540
+
+
+@pytest.mark.parametrize("offset", [Timestamp(2**53), Timestamp(2**62), -1])
+def test_an_offset_out_of_bounds_closes_the_channel_of_its_client_alone(offset: Any) -> None:
+    cluster = Cluster("b", "c")
+    publisher = writer(cluster)
+    write(publisher, 0, 3)
+    peer = reader(cluster, offset)
+    (close,) = peer.heard()
+    assert isinstance(close, methods.ChannelClose)
+    assert close.reply_code == 406
+    write(publisher, 3, 5)
+    assert publisher.counts("s") == (5, 0)
+    assert heard_offsets(reader(cluster, "first")) == [0, 1, 2, 3, 4]

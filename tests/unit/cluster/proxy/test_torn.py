@@ -15,7 +15,7 @@ STEPS = 150
 
 
 class TornCluster(Cluster):
-    """What is under way stays so while it is `torn`."""
+    """While it is `torn`, messages under way do not arrive."""
 
     torn = False
 
@@ -84,7 +84,7 @@ def test_each_message_is_in_each_queue_once_and_in_order(seed: int) -> None:
     got: list[list[bytes]] = [[] for _ in subscribers]
     for _ in range(STEPS):
         if chance.random() < 0.02:
-            # What is confirmed is everywhere, whatever happens now.
+            # All brokers have the confirmed messages, whatever happens now.
             for one in publishers:
                 one.hear()
             confirmed = [(one, one.confirmed, set(one.ahead)) for one in publishers]

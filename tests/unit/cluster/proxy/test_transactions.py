@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandomq import methods
+from pandomq.broker.limits import BrokerLimits
 from pandomq.properties import Properties
 from tests.unit.broker.conversation import Peer
 from tests.unit.cluster.proxy.pipe_world import Cluster
@@ -80,7 +81,7 @@ def test_mandatory_ones_come_back_before_the_commit_is_confirmed() -> None:
 
 
 @pytest.mark.proves("R24")
-def test_a_commit_in_doubt_that_was_done() -> None:
+def test_a_commit_in_doubt_that_was_done_is_confirmed() -> None:
     cluster = Cluster(late=True)
     peer = _late_scene(cluster)
     peer.publish("", "q", b"one", PERSISTENT).publish("", "mine", b"two")
@@ -112,7 +113,7 @@ def test_a_commit_in_doubt_that_was_not_done() -> None:
 
 
 @pytest.mark.proves("R24")
-def test_a_transaction_that_settles_what_an_earlier_root_delivered_is_rolled_back() -> None:
+def test_a_transaction_that_settles_deliveries_of_an_earlier_root_is_rolled_back() -> None:
     cluster = Cluster()
     peer = scene(cluster)
     cluster.front.peer().publish("", "q", b"one", PERSISTENT)
@@ -158,3 +159,21 @@ def _late_scene(cluster: Cluster) -> Peer:
     peer.send(methods.QueueDeclare("mine", exclusive=True), methods.TxSelect())
     assert len(peer.heard()) == 4
     return peer
+
+
+def test_uncommitted_bytes_of_one_user_through_several_brokers_are_bounded_at_the_root() -> None:
+    cluster = Cluster("b", "c", limits=BrokerLimits(transaction_per_user_bytes_max=5_000))
+    peers = [front.peer() for front in cluster.fronts]
+    for peer in peers:
+        peer.call(methods.TxSelect(), expect=methods.TxSelectOk)
+        peer.publish("amq.fanout", "", b"x" * 3_000)
+    assert peers[0].heard() == []
+    (close,) = peers[1].heard()
+    assert isinstance(close, methods.ChannelClose)
+    assert close.reply_code == 406
+    assert "transaction_per_user_bytes_max" in close.reply_text
+    assert cluster.root is not None
+    assert 3_000 < cluster.root.broker.uncommitted.size_bytes < 5_000
+    peers[0].call(methods.TxCommit(), expect=methods.TxCommitOk)
+    for world in (cluster.root, *cluster.fronts):
+        assert world.broker.uncommitted.size_bytes == 0

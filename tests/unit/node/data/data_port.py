@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from pandomq import data_form
-from pandomq.node.data.client import DataClient
-from pandomq.node.data.effects import Abort, Close, FileRange, PauseReading, ResumeReading, Send
+from pandomq.node.data.effects import AbortSession, CloseSession, FileRange, PauseSession, ResumeSession, SendParts
+from pandomq.node.data.session import DataSession
 from pandomq.node.node import Node
 from pandomq.node.output import VerifyPassword
 from pandomq.node.settings import NodeSettings
@@ -22,7 +22,7 @@ def encode(fields: Fields, payload: bytes = b"") -> bytes:
 
 
 class Connection:
-    """What a client of the data port sees."""
+    """A connection of the data port, from the client's side."""
 
     def __init__(self, port: DataPort, peer: tuple[str, int] = PEER, **arrival: Any) -> None:
         self._port = port
@@ -31,7 +31,7 @@ class Connection:
         self.takes = True
         """It reads what it is sent."""
         self.untaken = False
-        self.client: DataClient = port.node.data.accept(self, peer, port.now_ms, **arrival)
+        self.client: DataSession = port.node.data.accept(self, peer, port.now_ms, **arrival)
         port.connections.append(self)
         port.step()
 
@@ -60,7 +60,7 @@ class Connection:
         return fields
 
     def take(self) -> None:
-        """What was sent to it; it reads again."""
+        """Takes the sent bytes; the client reads again."""
         self.takes = True
         if self.untaken:
             self.untaken = False
@@ -68,7 +68,7 @@ class Connection:
             self._port.step()
 
     def lose(self) -> None:
-        self._port.node.data.lost(self.client)
+        self._port.node.data.disconnected(self.client)
         self._port.step()
 
 
@@ -105,10 +105,10 @@ class DataPort:
                 return
 
     def _carry_out(self, effect: object) -> None:
-        assert isinstance(effect, Send | Close | Abort | PauseReading | ResumeReading)
+        assert isinstance(effect, SendParts | CloseSession | AbortSession | PauseSession | ResumeSession)
         connection: Connection = effect.client.socket
         match effect:
-            case Send(client, parts):
+            case SendParts(client, parts):
                 for part in parts:
                     assert not isinstance(part, FileRange)
                     connection.octets += part
@@ -116,12 +116,12 @@ class DataPort:
                     self.node.data.sent(client, self.now_ms)
                 else:
                     connection.untaken = True
-            case Close():
+            case CloseSession():
                 connection.closed = True
-            case Abort():
+            case AbortSession():
                 connection.aborted = True
-                self.node.data.lost(effect.client)
-            case PauseReading():
+                self.node.data.disconnected(effect.client)
+            case PauseSession():
                 connection.reading_paused = True
-            case ResumeReading():
+            case ResumeSession():
                 connection.reading_paused = False

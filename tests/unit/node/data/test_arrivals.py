@@ -1,4 +1,4 @@
-"""Who comes to the data port: through a proxy, with a certificate, or by what the broker does not allow."""
+"""Connections to the data port: through a proxy, with a certificate, or in a way that the broker does not allow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def data_port(*mechanisms: str, loopback_only: tuple[str, ...] = ()) -> DataPort
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_who_comes_through_a_proxy_is_who_the_header_says(size: int) -> None:
+def test_the_header_of_a_proxy_names_the_address_of_the_client(size: int) -> None:
     port = data_port("PLAIN")
     connection = port.connect(through_proxy=True)
     octets = HEADER + encode(HELLO)
@@ -43,7 +43,7 @@ def test_a_user_of_the_loopback_is_one_behind_a_proxy_too() -> None:
     assert there.answer()["error"] == 403 and there.closed
 
 
-def test_without_a_header_nobody_comes_in_and_hears_why() -> None:
+def test_a_connection_from_a_proxy_without_a_header_is_closed_without_an_answer() -> None:
     port = data_port("PLAIN")
     connection = port.connect(through_proxy=True)
     connection.say(HELLO)
@@ -60,13 +60,13 @@ def test_a_certificate_logs_in_where_that_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("name", [None, "nobody"])
-def test_a_certificate_that_is_nobody_s(name: str | None) -> None:
+def test_a_certificate_that_names_no_user_is_refused(name: str | None) -> None:
     port = data_port("EXTERNAL")
     connection = port.connect(tls=True, certificate_name=name)
     connection.say(BY_CERTIFICATE)
     port.pass_ms(60_000)
     answer = connection.answer()
-    assert (answer["error"], answer["text"]) == (403, "login refused: no certificate of a user was shown")
+    assert (answer["error"], answer["text"]) == (403, "login refused: the client presented no certificate of a user")
     assert connection.closed
 
 
@@ -79,11 +79,13 @@ def test_a_certificate_that_is_nobody_s(name: str | None) -> None:
         (("PLAIN",), {**HELLO, "mechanism": ["PLAIN"]}, 400, "PLAIN or EXTERNAL"),
     ],
 )
-def test_what_is_not_allowed(mechanisms: tuple[str, ...], hello: Fields, code: int, text: str) -> None:
+def test_mechanisms_that_are_not_allowed_are_refused(
+    mechanisms: tuple[str, ...], hello: Fields, code: int, text: str
+) -> None:
     connection = data_port(*mechanisms).connect(tls=True, certificate_name="guest")
     answer = connection.ask(hello)
     assert answer["error"] == code and text in answer["text"] and connection.closed
 
 
-def test_amqps_other_way_to_say_a_password_allows_it() -> None:
+def test_amqplain_allows_a_hello_with_a_password() -> None:
     assert data_port("AMQPLAIN").connect().greet()["node"] == "n1"

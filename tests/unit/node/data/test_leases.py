@@ -9,9 +9,9 @@ import pytest
 
 from pandomq import chunk_form
 from pandomq.admin.queue_rows import queue_detail_row
-from pandomq.broker.commands import PutPermissions
+from pandomq.broker.log.commands import PutPermissions
 from pandomq.methods import BasicPublish, QueueDeclare, QueueDelete
-from pandomq.node.local_client import LocalClient
+from pandomq.node.clients.local_client import LocalClient
 from pandomq.node.pressure import LOW_ON_MEMORY
 from pandomq.properties import Properties, encode_header
 
@@ -99,7 +99,7 @@ def test_reading_keeps_it_and_silence_ends_it() -> None:
     assert scene.ready() == 5
 
 
-def test_it_needs_the_right_to_read_the_queue() -> None:
+def test_a_lease_needs_the_right_to_read_the_queue() -> None:
     scene = Scene()
     answer = scene.lease()
     stream, first, end = answer["stream"], answer["first_offset"], answer["end_offset"]
@@ -131,13 +131,13 @@ def test_it_needs_the_right_to_read_the_queue() -> None:
         ({"timeout_ms": 10**12}, 406),
     ],
 )
-def test_what_cannot_be_asked(change: Fields, code: int) -> None:
+def test_requests_for_a_lease_with_wrong_fields_are_refused(change: Fields, code: int) -> None:
     scene = Scene()
     assert scene.lease(**change)["error"] == code
     assert scene.ready() == 5
 
 
-def test_a_stream_of_the_same_name_is_another_matter() -> None:
+def test_a_stream_with_the_name_of_a_lease_does_not_disturb_it() -> None:
     """Clients may use any name, and disturb no lease with it."""
     scene = Scene()
     answer = scene.lease(messages_max=3)

@@ -1,4 +1,4 @@
-"""Whatever is said to the data port, and however it falls into pieces, it answers as it should or hangs up."""
+"""For any input, in any pieces, the data port answers as it should or closes the connection."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pandomq import data_form
 from pandomq.node.data.handlers import HANDLERS
+from tests.support.examples import examples
 
 from .data_port import HELLO, DataPort, encode
 
@@ -36,7 +37,7 @@ REQUESTS = st.builds(
 
 
 @given(st.binary(max_size=200), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_octets_that_mean_nothing(octets: bytes, known: bool) -> None:
     port = DataPort()
     connection = port.known() if known else port.connect()
@@ -62,7 +63,7 @@ def test_requests_that_mean_nothing_in_any_pieces(
         octets = octets[size:]
     assert connection.answer()["role"] == "root"
     for _ in requests:
-        # Who waits for a stream has no stream to wait for here: each is answered.
+        # A request that waits for a stream finds no stream here: each is answered.
         answer = connection.answer()
         assert isinstance(answer.get("error", 0), int)
     assert connection.octets == b""

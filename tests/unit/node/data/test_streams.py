@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pandomq import chunk_form
-from pandomq.broker.commands import PutPermissions
+from pandomq.broker.log.commands import PutPermissions
 from pandomq.methods import BasicPublish, QueueDeclare, QueueDelete
+from pandomq.node.clients.local_client import LocalClient
 from pandomq.node.data import limits
-from pandomq.node.local_client import LocalClient
 from pandomq.properties import Properties, encode_header
 
 from .data_port import Connection, DataPort
@@ -54,7 +54,7 @@ class Scene:
         return answer, rows
 
 
-def test_which_streams_there_are() -> None:
+def test_streams_are_listed_by_pattern() -> None:
     scene = Scene()
     for name in ("orders.eu", "orders.us", "other"):
         scene.declare(name)
@@ -68,7 +68,7 @@ def test_which_streams_there_are() -> None:
         assert ask({"ask": "streams", "pattern": bad})["error"] == 400
 
 
-def test_what_a_stream_has() -> None:
+def test_the_range_of_a_stream_has_its_offsets_times_and_bytes() -> None:
     scene = Scene()
     empty = {"first_offset": 0, "end_offset": 0, "first_time_us": 0, "last_time_us": 0}
     assert empty.items() <= scene.ask("range").items()
@@ -80,7 +80,7 @@ def test_what_a_stream_has() -> None:
     assert answer["bytes"] > 7 * 400_000
 
 
-def test_who_may_not_read_it_hears_so() -> None:
+def test_a_stream_that_is_missing_or_not_allowed_is_refused() -> None:
     scene = Scene()
     for name, code in (("nothing", 404), ("queue", 404), ("", 404), (None, 400), ("x" * 2000, 400)):
         scene.local.send(QueueDeclare("queue", False, True, False, False, False, {}))
@@ -95,7 +95,7 @@ def test_who_may_not_read_it_hears_so() -> None:
         assert "read access to queue 's'" in answer["text"]
 
 
-def test_the_index() -> None:
+def test_the_index_lists_the_chunks() -> None:
     scene = Scene()
     scene.publish(7)
     answer = scene.ask("index", first_offset=0, end_offset=7)
@@ -127,7 +127,7 @@ def test_chunks_as_they_are_stored() -> None:
     assert (answer["ends"], answer["next_offset"]) == ([6], 6)
 
 
-def test_what_does_not_fit_comes_later_but_one_always_comes() -> None:
+def test_chunks_beyond_the_limit_come_later_but_one_always_comes() -> None:
     scene = Scene()
     scene.publish(7)
     assert scene.read(0, 7, 1)[1] == [[0, 1, 2]]
@@ -144,7 +144,7 @@ def test_many_small_chunks_in_one_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     assert scene.read(0, 10)[1] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_what_is_not_there_yet_is_no_error() -> None:
+def test_offsets_beyond_the_end_are_no_error() -> None:
     scene = Scene()
     scene.publish(2)
     for first, end in ((2, 9), (5, 9), (1, 1), (1, 0)):
@@ -162,7 +162,7 @@ def test_the_open_chunk_grows() -> None:
     assert answer["next_offset"] == 2
 
 
-def test_what_retention_has_dropped_is_gone() -> None:
+def test_chunks_that_retention_has_dropped_are_gone() -> None:
     scene = Scene()
     scene.declare("short", max_length_bytes=3_000_000, stream_max_segment_size_bytes=1_000_000)
     scene.publish(30, stream="short")
@@ -216,7 +216,7 @@ def waiting(scene: Scene, **fields: Any) -> Connection:
     return connection
 
 
-def test_who_waits_hears_as_soon_as_there_is_more() -> None:
+def test_a_reader_that_waits_is_answered_as_soon_as_there_is_more() -> None:
     scene = Scene()
     scene.publish(2)
     connection = waiting(scene, beyond=2, wait_ms=4000)
@@ -225,7 +225,7 @@ def test_who_waits_hears_as_soon_as_there_is_more() -> None:
     assert connection.answer()["end_offset"] == 3
 
 
-def test_who_waits_hears_when_its_time_is_over() -> None:
+def test_a_reader_that_waits_is_answered_when_its_time_is_over() -> None:
     scene = Scene()
     patient = waiting(scene, beyond=0, wait_ms=1000)
     greedy = waiting(scene, beyond=0, wait_ms=10**9)
@@ -238,7 +238,7 @@ def test_who_waits_hears_when_its_time_is_over() -> None:
     assert scene.port.node.data.services.watches.next_ms > 2**60
 
 
-def test_nobody_waits_for_what_is_there() -> None:
+def test_a_reader_of_messages_that_are_there_does_not_wait() -> None:
     scene = Scene()
     scene.publish(2)
     assert waiting(scene, beyond=1, wait_ms=4000).answer()["end_offset"] == 2
@@ -253,7 +253,7 @@ def test_a_stream_that_is_deleted_is_not_waited_for() -> None:
     assert connection.answer()["error"] == 404
 
 
-def test_who_waits_may_go() -> None:
+def test_a_reader_that_waits_may_disconnect() -> None:
     scene = Scene()
     waiting(scene, beyond=0, wait_ms=4000).lose()
     scene.publish(1)

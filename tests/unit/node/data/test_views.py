@@ -1,4 +1,4 @@
-"""What others see of the data port: who is connected, and what went through."""
+"""The views of the data port: its connections, and its counters."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import pytest
 
 from pandomq.data_form import Fields
 from pandomq.node.data import limits
-from pandomq.node.data.client import Answer, DataClient
 from pandomq.node.data.handlers import HANDLERS
+from pandomq.node.data.session import DataSession, Responder
 
 from .data_port import HELLO, DataPort, encode
 
 
-def _echo(_client: DataClient, _fields: Fields, payload: bytes, answer: Answer) -> None:
+def _echo(_client: DataSession, _fields: Fields, payload: bytes, answer: Responder) -> None:
     answer.ok({}, [payload])
 
 
-def _wait(_client: DataClient, _fields: Fields, _payload: bytes, _answer: Answer) -> None:
+def _wait(_client: DataSession, _fields: Fields, _payload: bytes, _answer: Responder) -> None:
     """It is never answered."""
 
 
-def test_who_is_there_and_what_went_through_can_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_show_the_connections_and_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, handler in (("echo", _echo), ("wait", _wait)):
         monkeypatch.setitem(HANDLERS, name, handler)
     port = DataPort()

@@ -1,10 +1,10 @@
-"""What can be asked of the data port, by name. A handler is called from within a step, once the client is known and for
-one request of it at a time.
+"""The requests of the data port, by name. A handler is called from within a step, once the client is known and for one
+request of it at a time.
 
-It raises Refused, or a Fault of the broker's, if it will not do what was asked. Otherwise it sees to it that the answer
-is given once, now or from within a later step: `answer.ok(fields, parts)`, `answer.refuse(…)`.
-`client.services` is what it works with; `client.services.demand_root(tls=client.tls)` is for what only the root does.
-The client may ask again for what it was not answered, after its connection was lost, or a root.
+It raises Refused, or a Fault of the broker's, to refuse the request. Otherwise it gives the answer exactly once, now or
+from within a later step: `answer.ok(fields, parts)`, `answer.refuse(…)`. `client.services` is what it works with;
+`client.services.demand_root(tls=client.tls)` is for requests that only the root handles. The client may repeat an
+unanswered request after its connection, or a root, was lost.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Final
 
 from pandomq.data_form import Fields
-from pandomq.node.data.client import Answer, DataClient
 from pandomq.node.data.handlers import leases, reading, staging, streams
+from pandomq.node.data.session import DataSession, Responder
 
-Handler = Callable[[DataClient, Fields, bytes, Answer], None]
+Handler = Callable[[DataSession, Fields, bytes, Responder], None]
 
 HANDLERS: Final[dict[str, Handler]] = {
     "streams": streams.streams,

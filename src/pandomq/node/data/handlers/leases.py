@@ -1,32 +1,33 @@
-"""Leases of queues: what the root is asked about them. Whoever may read the queue may lease it; docs/leases.md."""
+"""Leases of queues: the requests about them to the root. A user that may read the queue may lease it;
+docs/leases.md."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from pandomq import data_form
+from pandomq.broker.administration.rights import QUEUE
 from pandomq.broker.leases.asks import LeaseAsk, LeaseEnds
-from pandomq.broker.permissions import Right
 from pandomq.node.data.fields import number, text
-from pandomq.node.data.refusals import Refused, not_now
+from pandomq.node.data.refusals import not_now
+from pandomq.node.data.rights import demand
 from pandomq.node.pressure import LOW_ON_MEMORY
 
 if TYPE_CHECKING:
     from pandomq.broker.leases.lease import LeaseView
     from pandomq.broker.leases.leases import Leases
     from pandomq.data_form import Fields
-    from pandomq.node.data.client import Answer, DataClient
+    from pandomq.node.data.session import DataSession, Responder
 
 NAME_BYTES_MAX: Final = 1024
-"""Of what is asked for; which names there can be is decided elsewhere."""
+"""The limit of a requested name; another module decides which names are valid."""
 
 
-def lease(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -> None:
+def lease(client: DataSession, fields: Fields, _payload: bytes, answer: Responder) -> None:
     queue = _readable_queue(client, fields)
     messages_max = number(fields, "messages_max")
     if client.services.held_back() not in (None, LOW_ON_MEMORY):
-        # The log should not grow now, so nothing more is moved; if it is memory that is short, moving helps.
+        # The log should not grow now, so nothing more is moved; if memory is short, moving helps.
         messages_max = 0
     ask = LeaseAsk(
         client.vhost_name,
@@ -41,7 +42,7 @@ def lease(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -
     _asked(client, lambda leases: leases.lease(ask, lambda view: answer.ok(_fields(view)), now_ms))
 
 
-def release(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -> None:
+def release(client: DataSession, fields: Fields, _payload: bytes, answer: Responder) -> None:
     queue, name = _readable_queue(client, fields), text(fields, "name", NAME_BYTES_MAX)
     offset = number(fields, "offset")
     vhost, now_ms = client.vhost_name, client.services.now_ms
@@ -51,22 +52,20 @@ def release(client: DataClient, fields: Fields, _payload: bytes, answer: Answer)
     )
 
 
-def end_lease(client: DataClient, fields: Fields, _payload: bytes, answer: Answer) -> None:
+def end_lease(client: DataSession, fields: Fields, _payload: bytes, answer: Responder) -> None:
     queue, name = _readable_queue(client, fields), text(fields, "name", NAME_BYTES_MAX)
     vhost, now_ms = client.vhost_name, client.services.now_ms
     _asked(client, lambda leases: leases.end(vhost, queue, name, lambda view: answer.ok({}), now_ms))
 
 
-def _readable_queue(client: DataClient, fields: Fields) -> str:
+def _readable_queue(client: DataSession, fields: Fields) -> str:
     client.services.demand_root(tls=client.tls)
     queue = text(fields, "queue")
-    if not client.access.allows(Right.READ, queue):
-        where = f"queue '{queue}' in vhost '{client.vhost_name}'"
-        raise Refused(data_form.ACCESS_REFUSED, f"read access to {where} refused for user '{client.user}'")
+    demand(client, fields, QUEUE, queue)
     return queue
 
 
-def _asked(client: DataClient, ask: Callable[[Leases], None]) -> None:
+def _asked(client: DataSession, ask: Callable[[Leases], None]) -> None:
     try:
         ask(client.services.broker.leases)
     except LeaseEnds as ends:

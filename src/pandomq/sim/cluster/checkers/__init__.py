@@ -1,1 +1,1 @@
-"""What must hold where there are several brokers, one promise a file."""
+"""The promises that must hold in worlds with several brokers, one per file."""

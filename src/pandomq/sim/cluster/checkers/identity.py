@@ -1,17 +1,17 @@
-"""A message is (queue, sequence, term): no two are ever the same by that, on no broker (D6); and what was published
-once is once in a queue (R29)."""
+"""(queue, sequence, term) identifies a message: no two messages share it on any broker (D6). A message that was
+published once is once in a queue (R29)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pandomq.broker.queue import Queue
+from pandomq.broker.queues.queue import Queue
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.ledger import BrokenPromise, Ledger
+from pandomq.sim.ledger import BrokenPromise, WorldLedger
 from pandomq.sim.machine import Machine
 from pandomq.sim.queues import DEAD, PROOFS
 
-PROMISE: Final = "a number names one message"
+PROMISE: Final = "a number identifies one message"
 ONCE: Final = "nothing is taken twice"
 STEPS_BETWEEN: Final = 24
 
@@ -20,7 +20,7 @@ Identity = tuple[str, int, int, int]
 
 
 class IdentityKept(Checker):
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: WorldLedger) -> None:
         super().__init__(ledger)
         self._bodies: dict[Identity, bytes] = {}
 

@@ -1,1 +1,1 @@
-"""What must hold in every world of logs, one promise a file."""
+"""The promises that must hold in every world of logs, one per file."""

@@ -1,4 +1,4 @@
-"""What a client was told to be committed is in every log when all is healed (P2)."""
+"""Every entry that a client was told to be committed is in every log when all faults are over (P2)."""
 
 from __future__ import annotations
 

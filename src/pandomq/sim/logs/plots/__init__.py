@@ -1,1 +1,1 @@
-"""Courses of events that turn on one rule each; `programme` has them all."""
+"""Plots that each test one rule; `programme` lists them all."""

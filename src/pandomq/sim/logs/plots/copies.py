@@ -1,23 +1,23 @@
-"""Plots about copies: what is committed is on enough disks, and stays."""
+"""Plots about copies: a committed entry is on enough disks, and stays."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from typing import Final
 
-from pandomq.replica.messages import Append, Appended, Message
+from pandomq.replica.messages import Append, Appended, ReplicaMessage
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Cue, Plot
 from pandomq.sim.logs.plots.opening import a_quiet_root, a_root, all_even
 from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def _figure_eight(stage: Stage) -> Course:
-    """Figure 8 of the Raft paper. x is on two of five disks when its root dies. The next root has an entry that nobody
-    else gets, and dies. The one after brings x to most, and nothing of its own term. Then the second comes back, whose
-    log is the newer one, and is elected."""
+def _figure_eight(stage: LogScene) -> Course:
+    """Figure 8 of the Raft paper. x is on two of five disks when its root dies. The next root has an entry that no
+    other machine receives, and dies. The root after that replicates x to most machines, and no entry of its own term.
+    Then the second root restarts, whose log is the newer one, and is elected."""
     first = yield from a_quiet_root(stage)
     second, *rest = stage.others(first)
     old_term = stage.term(first)
@@ -31,8 +31,8 @@ def _figure_eight(stage: Stage) -> Course:
     stage.kill(newer)
     stage.reached("a second root has an entry for itself")
 
-    def keep_back(sender: str, receiver: str, message: Message) -> Fate:
-        # What the receiver cannot take it refuses, and so says what it lacks.
+    def keep_back(sender: str, receiver: str, message: ReplicaMessage) -> Fate:
+        # The receiver refuses an Append that does not fit, and so reports the entry that it lacks.
         fits = isinstance(message, Append) and stage.last_index(stage.machine(receiver)) >= message.prev_index
         return Fate.LOST if fits and _is_newer(message, old_term) else Fate.CARRIED
 
@@ -52,23 +52,23 @@ def _figure_eight(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _is_newer(message: Message, term: int) -> bool:
+def _is_newer(message: ReplicaMessage, term: int) -> bool:
     return isinstance(message, Append) and any(entry.term > term for entry in message.entries)
 
 
-def _all_synced(stage: Stage, machine: LogMachine) -> bool:
+def _all_synced(stage: LogScene, machine: LogMachine) -> bool:
     view = stage.view(machine)
     return view is not None and view.synced_index == view.last_index
 
 
-def _late_ack(stage: Stage) -> Course:
-    """A backup has an entry on its disk before its root has, which then loses it with its power. The root is elected
-    again, writes another entry in the same place, and now the old acknowledgement arrives."""
+def _late_ack(stage: LogScene) -> Course:
+    """A backup has an entry on its disk before the root has it, and the root then loses it with its power. The root is
+    elected again, writes another entry at the same index, and now the old acknowledgement arrives."""
     root = yield from a_quiet_root(stage)
     other, third = stage.others(root)
     term = stage.term(root)
 
-    def hold(sender: str, receiver: str, message: Message) -> Fate:
+    def hold(sender: str, receiver: str, message: ReplicaMessage) -> Fate:
         return Fate.HELD if sender == other.name and isinstance(message, Appended) else Fate.CARRIED
 
     stage.part([third], [root, other])
@@ -89,9 +89,9 @@ def _late_ack(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _surplus_tail(stage: Stage) -> Course:
-    """A root that is cut off writes what nobody gets. Two roots later somebody offers it what comes after entries that
-    it has otherwise."""
+def _surplus_tail(stage: LogScene) -> Course:
+    """A root that is cut off writes entries that no other machine receives. Two roots later a root sends it the entries
+    after those that it has otherwise."""
     alone = yield from a_quiet_root(stage)
     rest = stage.others(alone)
     stage.part([alone], rest)
@@ -111,9 +111,9 @@ def _surplus_tail(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _wiped_copy(stage: Stage) -> Course:
-    """x is committed on two disks of three. One of them is replaced, the other's machine is down, and the third broker,
-    which never had x, stands."""
+def _wiped_copy(stage: LogScene) -> Course:
+    """x is committed on two disks of three. One of them is replaced, the machine of the other is down, and the third
+    broker, which never had x, is a candidate."""
     root, other, laggard = yield from _with_laggard(stage)
     x = stage.propose(root)
     yield lambda: stage.is_confirmed(x)
@@ -127,8 +127,8 @@ def _wiped_copy(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _backup_put_back(stage: Stage) -> Course:
-    """The same, with a backup of the second copy's store, made before x. It says that it is one."""
+def _backup_put_back(stage: LogScene) -> Course:
+    """The same, with an older copy of the second machine's store, made before x. The copy has a mark."""
     root, other, laggard = yield from _with_laggard(stage)
     other.copy_store()
     yield stage.any_ms(stage.lease_ms)
@@ -144,8 +144,9 @@ def _backup_put_back(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _rotten_copy(stage: Stage) -> Course:
-    """The same, with a bit that rots in the last entry of the second copy: that broker votes as if it had the entry."""
+def _rotten_copy(stage: LogScene) -> Course:
+    """The same, with a bit that flips in the last entry of the second copy: that broker votes as if it had the
+    entry."""
     root, other, laggard = yield from _with_laggard(stage)
     x = stage.propose(root, stage.random.choice((20, 300, 1_500)))
     yield lambda: stage.is_confirmed(x)
@@ -160,16 +161,17 @@ def _rotten_copy(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _with_laggard(stage: Stage) -> Generator[Cue, None, tuple[LogMachine, LogMachine, LogMachine]]:
-    """A root, a backup, and one that is cut off from both."""
+def _with_laggard(stage: LogScene) -> Generator[Cue, None, tuple[LogMachine, LogMachine, LogMachine]]:
+    """A root, a backup, and a third machine that is cut off from both."""
     root = yield from a_quiet_root(stage)
     other, laggard = stage.others(root)
     stage.part([laggard], [root, other])
     return root, other, laggard
 
 
-def _missing_backup(stage: Stage) -> Course:
-    """As many are missing, asleep or slow as a cluster can do without: the log goes on, and nobody waits for them."""
+def _missing_backup(stage: LogScene) -> Course:
+    """As many machines are missing, paused or slow as a cluster can do without: the log continues without waiting for
+    them."""
     root = yield from a_root(stage)
     count = (len(stage.machines) - 1) // 2
     missing = stage.others(root)[:count]
@@ -192,11 +194,16 @@ def _missing_backup(stage: Stage) -> Course:
 
 
 PLOTS: Final = (
-    Plot("figure 8", "an old term's entry is not committed by counting", _figure_eight, (5,), {"append_bytes": 1}),
-    Plot("late ack", "what was acknowledged in an older term does not count", _late_ack, (3,)),
-    Plot("surplus tail", "entries are taken only where they continue the log", _surplus_tail, (3, 4, 5)),
-    Plot("wiped copy", "who has lost its disk does not vote", _wiped_copy, (3,)),
-    Plot("backup put back", "who was put back to an older state does not vote", _backup_put_back, (3,)),
-    Plot("rotten copy", "a damaged log votes by what it is known to have had", _rotten_copy, (3,)),
-    Plot("missing backup", "the log goes on without a minority", _missing_backup, (3, 5)),
+    Plot("figure 8", "An entry of an old term is not committed by counting.", _figure_eight, (5,), {"append_bytes": 1}),
+    Plot("late ack", "An acknowledgement of an older term does not count.", _late_ack, (3,)),
+    Plot("surplus tail", "Entries are accepted only where they continue the log.", _surplus_tail, (3, 4, 5)),
+    Plot("wiped copy", "A broker that has lost its disk does not vote.", _wiped_copy, (3,)),
+    Plot("backup put back", "A broker that was put back to an older state does not vote.", _backup_put_back, (3,)),
+    Plot(
+        "rotten copy",
+        "A broker with a damaged log votes by the end that the log is known to have had.",
+        _rotten_copy,
+        (3,),
+    ),
+    Plot("missing backup", "The log continues without a minority.", _missing_backup, (3, 5)),
 )

@@ -1,19 +1,20 @@
-"""A plot about forced promotion: those who are left out live, and hear of it."""
+"""Plots about forced promotion: the machines that were left out live, and learn of it; the remaining machines lag far
+behind."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pandomq.replica.messages import Append, Message, SnapshotPiece
+from pandomq.replica.messages import Append, ReplicaMessage, SnapshotPiece
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
 from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def _half_heard(stage: Stage) -> Course:
-    """One broker is promoted without the others, who live. They hear that there is a new epoch, and not what it says:
-    that they are out of it. They must not elect one of their own in it."""
+def _half_heard(stage: LogScene) -> Course:
+    """One broker is promoted without the others, which live. They learn that there is a new epoch, but not that they
+    are no members of it. They must not elect one of their own in it."""
     root = yield from a_root(stage)
     chosen = stage.random.choice(stage.others(root))
     removed = stage.others(chosen)
@@ -24,7 +25,7 @@ def _half_heard(stage: Stage) -> Course:
     yield lambda: stage.was_root(chosen, term)
     stage.reached("one is promoted, and the others live")
 
-    def rule(sender: str, receiver: str, message: Message) -> Fate:
+    def rule(sender: str, receiver: str, message: ReplicaMessage) -> Fate:
         says_more = sender == chosen.name and isinstance(message, Append | SnapshotPiece)
         return Fate.LOST if says_more else Fate.CARRIED
 
@@ -38,4 +39,42 @@ def _half_heard(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-PLOTS: Final = (Plot("half-heard epoch", "the removed elect nobody in an epoch", _half_heard, (3, 4, 5)),)
+def _outrun_survivors(stage: LogScene) -> Course:
+    """Half of the primaries are lost, the root among them. Two of those that are left lag past compaction: the promoted
+    one sends them a snapshot, and both set their stores aside. The root of three voters needs one of them at any time,
+    so they must not forget that they may vote."""
+    yield from a_root(stage)
+    *laggards, chosen = stage.random.sample(stage.machines, 3)
+    last_index = max(map(stage.last_index, laggards))
+    stage.kill(*laggards)
+    while stage.first_index(*laggards) <= last_index + 1:
+        root = yield from a_root(stage)
+        for _ in range(8):
+            stage.propose(root, 1_500)
+        yield stage.lease_ms // 5
+    stage.silence()
+    yield lambda: stage.root() is not None and stage.is_even(*stage.others(*laggards))
+    stage.reached("the log that two backups need is reclaimed")
+    lost = stage.others(chosen, *laggards)
+    stage.kill(*lost)
+    stage.start(*laggards)
+    yield lambda: all(stage.are_linked(chosen, laggard) for laggard in laggards) and not stage.hears_root(chosen)
+    stage.promote(chosen, lost)
+    yield lambda: bool(stage.epoch(chosen))
+    stage.reached("one is promoted, and the others that are left are behind")
+    yield lambda: stage.root() is chosen and stage.is_even(chosen, *laggards)
+    stage.reached("the others that are left have followed it")
+    yield from all_even(stage)
+
+
+PLOTS: Final = (
+    Plot("half-heard epoch", "The removed brokers elect no broker in an epoch.", _half_heard, (3, 4, 5)),
+    Plot(
+        "outrun survivors",
+        "Survivors that set their stores aside for a new epoch can elect its root.",
+        _outrun_survivors,
+        (6,),
+        {"tail_bytes": 1},
+        compacts=True,
+    ),
+)

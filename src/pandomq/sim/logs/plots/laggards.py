@@ -1,4 +1,4 @@
-"""Plots about a backup that lags past compaction: it is sent a snapshot, whatever happens meanwhile."""
+"""Plots about a backup that lags past compaction: it receives a snapshot, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Final
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
-from pandomq.sim.logs.stage import EVER_MS, Stage
+from pandomq.sim.logs.stage import EVER_MS, LogScene
 
 
-def _behind(meanwhile: Callable[[Stage, LogMachine], Course]) -> Callable[[Stage], Course]:
-    """A backup is away until the log that it needs is gone, comes back, and is sent a snapshot: then this happens."""
+def _behind(meanwhile: Callable[[LogScene, LogMachine], Course]) -> Callable[[LogScene], Course]:
+    """A backup is away until the log that it needs is gone, reconnects, and receives a snapshot: then `meanwhile`
+    happens."""
 
-    def course(stage: Stage) -> Course:
+    def course(stage: LogScene) -> Course:
         root = yield from a_root(stage)
         laggard = stage.random.choice(stage.others(root))
         last_index = stage.last_index(laggard)
@@ -39,8 +40,8 @@ def _behind(meanwhile: Callable[[Stage, LogMachine], Course]) -> Callable[[Stage
     return course
 
 
-def _churn(stage: Stage, laggard: LogMachine) -> Course:
-    """The log goes on, is snapshotted and reclaimed."""
+def _churn(stage: LogScene, laggard: LogMachine) -> Course:
+    """The log continues, a snapshot is taken, and the log before it is deleted."""
     for _ in range(10):
         root = yield from a_root(stage)
         for _ in range(6):
@@ -48,7 +49,7 @@ def _churn(stage: Stage, laggard: LogMachine) -> Course:
         yield stage.any_ms(100)
 
 
-def _root_changes(stage: Stage, laggard: LogMachine) -> Course:
+def _root_changes(stage: LogScene, laggard: LogMachine) -> Course:
     """The next root has another snapshot: the transfer begins again."""
     root = yield from a_root(stage)
     if stage.random.random() < 0.5:
@@ -59,8 +60,8 @@ def _root_changes(stage: Stage, laggard: LogMachine) -> Course:
     yield stage.any_ms(2 * stage.lease_ms)
 
 
-def _receiver_crashes(stage: Stage, laggard: LogMachine) -> Course:
-    """In mid-transfer, while it puts the pieces together, or while the snapshot takes the place of its store."""
+def _receiver_crashes(stage: LogScene, laggard: LogMachine) -> Course:
+    """The receiver fails in mid-transfer, while it assembles the pieces, or while the snapshot replaces its store."""
     for _ in range(stage.random.randint(1, 4)):
         yield stage.any_ms(stage.random.choice((3, 30)))
         stage.kill(laggard)
@@ -70,15 +71,15 @@ def _receiver_crashes(stage: Stage, laggard: LogMachine) -> Course:
         yield lambda taken=taken: stage.pieces_taken(laggard) > taken or stage.is_even(*stage.machines)  # type: ignore[misc]
 
 
-def _pieces_are_lost(stage: Stage, laggard: LogMachine) -> Course:
+def _pieces_are_lost(stage: LogScene, laggard: LogMachine) -> Course:
     stage.storm()
     yield 4 * stage.lease_ms + stage.any_ms(2_000)
     stage.calm()
 
 
-def _overtaken(stage: Stage) -> Course:
-    """One keeps the log that another has reclaimed. While that other's snapshot is on its way, and is long in getting
-    to the disk, the one that has the log becomes root: its entries are there first."""
+def _overtaken(stage: LogScene) -> Course:
+    """One machine keeps the log that another has deleted. While the snapshot of the other is under way, and is slow on
+    its way to the disk, the machine with the log becomes root: its entries are on the disk first."""
     keeper, sender, laggard = map(stage.machine, (KEEPER, SENDER, LAGGARD))
     root = yield from a_root(stage)
     if root is not sender:
@@ -109,22 +110,22 @@ def _overtaken(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _plot(name: str, about: str, meanwhile: Callable[[Stage, LogMachine], Course]) -> Plot:
+def _plot(name: str, about: str, meanwhile: Callable[[LogScene, LogMachine], Course]) -> Plot:
     return Plot(name, about, _behind(meanwhile), (3, 4, 5), {"tail_bytes": 1}, compacts=True)
 
 
 KEEPER, SENDER, LAGGARD = "n1", "n2", "n3"
 NEVER_BYTES: Final = 2**20
-"""A log of so much is never snapshotted, nor a segment full."""
+"""A log of this size causes no snapshot, and no segment is full."""
 
 PLOTS: Final = (
-    _plot("behind", "a backup that lags past compaction gets a snapshot, under churn", _churn),
-    _plot("behind, root changes", "a root changes in mid-transfer", _root_changes),
-    _plot("behind, receiver crashes", "a receiver crashes in mid-transfer", _receiver_crashes),
-    _plot("behind, pieces lost", "pieces are lost, doubled and overtaken", _pieces_are_lost),
+    _plot("behind", "A backup that lags past compaction gets a snapshot, under churn.", _churn),
+    _plot("behind, root changes", "The root changes during a transfer.", _root_changes),
+    _plot("behind, receiver crashes", "The receiver crashes during a transfer.", _receiver_crashes),
+    _plot("behind, pieces lost", "Pieces are lost, duplicated and reordered.", _pieces_are_lost),
     Plot(
         "behind, overtaken",
-        "a snapshot that is older than the log by the time it arrives replaces nothing",
+        "A snapshot that is older than the log by the time it arrives replaces nothing.",
         _overtaken,
         (3,),
         {"tail_bytes": 1},

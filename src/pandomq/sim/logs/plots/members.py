@@ -1,4 +1,5 @@
-"""A plot about changes of members: from five to four and back, cut in two at every step, and a root dies in between."""
+"""A plot about changes of members: from five to four and back, with a partition at every step, and a root that dies in
+between."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from typing import Final
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def _members(stage: Stage) -> Course:
+def _members(stage: LogScene) -> Course:
     everyone = list(stage.machines)
     yield from a_root(stage)
     leaver = stage.random.choice(everyone)
@@ -21,8 +22,8 @@ def _members(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _change(stage: Stage, wanted: list[LogMachine]) -> Course:
-    """As often as it takes: a root that dies in between may take the wish with it."""
+def _change(stage: LogScene, wanted: list[LogMachine]) -> Course:
+    """Repeats the request until it is done: if a root dies in between, the request may be lost with it."""
     deaths = 1
     while not _is_settled(stage, wanted):
         root = yield from a_root(stage)
@@ -41,8 +42,9 @@ def _change(stage: Stage, wanted: list[LogMachine]) -> Course:
         yield stage.any_ms(stage.lease_ms)
 
 
-def _step(stage: Stage, root: LogMachine, wanted: list[LogMachine], *, joint: bool) -> Course:
-    """When the root's log is there the network parts, with the root in a minority or not; a client goes on."""
+def _step(stage: LogScene, root: LogMachine, wanted: list[LogMachine], *, joint: bool) -> Course:
+    """When the root has written its entry the network is partitioned, with the root in a minority or not; a client
+    continues."""
     yield lambda: not stage.is_root(root) or _is_there(stage, root, wanted, joint=joint) or _is_settled(stage, wanted)
     if not _is_there(stage, root, wanted, joint=joint):
         return
@@ -59,7 +61,7 @@ def _step(stage: Stage, root: LogMachine, wanted: list[LogMachine], *, joint: bo
     yield from a_root(stage)
 
 
-def _is_there(stage: Stage, root: LogMachine, wanted: list[LogMachine], *, joint: bool) -> bool:
+def _is_there(stage: LogScene, root: LogMachine, wanted: list[LogMachine], *, joint: bool) -> bool:
     view = stage.view(root)
     if view is None or view.membership is None:
         return False
@@ -68,7 +70,7 @@ def _is_there(stage: Stage, root: LogMachine, wanted: list[LogMachine], *, joint
     return not view.membership.joint and view.membership.names == {machine.name for machine in wanted}
 
 
-def _is_settled(stage: Stage, wanted: list[LogMachine]) -> bool:
+def _is_settled(stage: LogScene, wanted: list[LogMachine]) -> bool:
     root = stage.root()
     view = None if root is None else stage.view(root)
     if view is None or view.membership is None or view.membership.joint:
@@ -76,4 +78,4 @@ def _is_settled(stage: Stage, wanted: list[LogMachine]) -> bool:
     return view.membership.names == {machine.name for machine in wanted}
 
 
-PLOTS: Final = (Plot("members", "five primaries become four and five again", _members, (5,)),)
+PLOTS: Final = (Plot("members", "Five primaries become four and five again.", _members, (5,)),)

@@ -1,27 +1,29 @@
-"""A plot about what a broker that lost its memory may have said before: why it is not counted at once (R21)."""
+"""A plot about a broker that lost its store and may have voted or acknowledged before: it is not counted at once
+(R21)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pandomq.replica.messages import AskVote, Message, Vote
+from pandomq.replica.messages import AskVote, ReplicaMessage, Vote
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_quiet_root, all_even
 from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def _old_vote(stage: Stage) -> Course:
-    """A broker votes for a candidate and loses its disk before the vote arrives. Empty, it follows the old root, whose
-    clock is so slow that it still takes its lease for valid, and stores an entry there. If its copy counted, the entry
-    would be committed; and then the candidate is elected, with the old vote, and has never heard of it.
+def _old_vote(stage: LogScene) -> Course:
+    """A broker votes for a candidate and loses its disk before the vote arrives. With its empty disk it follows the old
+    root, whose clock is so slow that it still considers its lease valid, and stores an entry of that root. If its copy
+    counted, the entry would be committed; and then the candidate, which lacks the entry, is elected with the old vote.
 
-    Leases keep this from happening as long as clocks are any good, and nothing committed may depend on that."""
+    Leases prevent this as long as clocks are within their drift, but committed entries must not depend on that.
+    """
     root = yield from a_quiet_root(stage)
     partner, candidate, voter, forgetful = stage.others(root)
     sides = {machine.name: machine in (root, partner) for machine in stage.machines}
 
-    def rule(sender: str, receiver: str, message: Message) -> Fate:
+    def rule(sender: str, receiver: str, message: ReplicaMessage) -> Fate:
         if isinstance(message, AskVote) and sender != candidate.name:
             return Fate.LOST
         if isinstance(message, Vote) and message.granted and not message.pre and receiver == candidate.name:
@@ -59,7 +61,7 @@ def _old_vote(stage: Stage) -> Course:
 PLOTS: Final = (
     Plot(
         "old vote",
-        "who lost its memory counts only when its old votes cannot harm",
+        "A broker that lost its memory counts only when its old votes cannot harm.",
         _old_vote,
         (5,),
         {"lease_ms": 400, "disk_stall_ms": 400},

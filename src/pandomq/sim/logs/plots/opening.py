@@ -1,4 +1,4 @@
-"""How most plots begin and end."""
+"""The beginning and the end of most plots."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Generator
 
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Cue
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def a_root(stage: Stage) -> Generator[Cue, None, LogMachine]:
+def a_root(stage: LogScene) -> Generator[Cue, None, LogMachine]:
     yield lambda: stage.root() is not None
     root = stage.root()
     assert root is not None
     return root
 
 
-def a_quiet_root(stage: Stage) -> Generator[Cue, None, LogMachine]:
-    """Everybody has all there is, and nobody proposes anything but the plot."""
+def a_quiet_root(stage: LogScene) -> Generator[Cue, None, LogMachine]:
+    """All machines have the whole log, and only the plot proposes entries."""
     yield from a_root(stage)
     yield stage.any_ms(stage.lease_ms)
     stage.silence()
@@ -25,8 +25,8 @@ def a_quiet_root(stage: Stage) -> Generator[Cue, None, LogMachine]:
     return (yield from a_root(stage))
 
 
-def all_even(stage: Stage) -> Course:
-    """Everybody is back, and has what the others have."""
+def all_even(stage: LogScene) -> Course:
+    """All machines run, and have equal logs."""
     stage.rule(None)
     stage.silence()
     stage.heal()

@@ -1,28 +1,28 @@
-"""Plots about votes and promises: who may be root, and when."""
+"""Plots about votes and promises: which machine may be root, and when."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pandomq.replica.messages import AskVote, Message, Vote
+from pandomq.replica.messages import AskVote, ReplicaMessage, Vote
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_quiet_root, a_root, all_even
 from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import Stage
+from pandomq.sim.logs.stage import LogScene
 
 
-def _voter_dies_speaking(stage: Stage) -> Course:
-    """Two candidates do not hear each other. The third broker votes for one of them, loses its power in that very
-    moment, and hears only the other one when it is back."""
+def _voter_dies_speaking(stage: LogScene) -> Course:
+    """Two candidates cannot reach each other. The third broker votes for one of them, loses its power at that moment,
+    and reaches only the other one when it is back."""
     voter = yield from a_quiet_root(stage)
     one, other = stage.others(voter)
     spoken: list[str] = []
 
-    def listen(sender: str, receiver: str, message: Message) -> Fate:
+    def listen(sender: str, receiver: str, message: ReplicaMessage) -> Fate:
         if sender == voter.name and isinstance(message, Vote) and message.granted and not message.pre:
             spoken.append(receiver)
-        # It must not win itself.
+        # The voter must not win the election itself.
         return Fate.LOST if sender == voter.name and isinstance(message, AskVote) else Fate.CARRIED
 
     stage.rule(listen)
@@ -42,9 +42,10 @@ def _voter_dies_speaking(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _late_successor(stage: Stage) -> Course:
-    """A root hands over to one that is asleep. Meanwhile others elect somebody, in the term in which the successor will
-    stand when it wakes; one of those who voted restarts in between, and is all that the successor lacks."""
+def _late_successor(stage: LogScene) -> Course:
+    """A root hands over to a machine that is paused. Meanwhile others elect a root, in the term in which the successor
+    will be a candidate when its pause ends; one of the voters restarts in between, and only its vote is missing for the
+    successor."""
     root = yield from a_quiet_root(stage)
     successor, *rest = stage.others(root)
     stage.hand_over(root, successor)
@@ -64,8 +65,9 @@ def _late_successor(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _restart_in_the_lease(stage: Stage) -> Course:
-    """All that a root relies on restart at once, while it cannot hear them, and its lease goes on."""
+def _restart_in_the_lease(stage: LogScene) -> Course:
+    """All machines on which the root's lease depends restart at once, while the root cannot reach them, and the lease
+    continues."""
     root = yield from a_root(stage)
     yield stage.any_ms(stage.lease_ms)
     rest = stage.others(root)
@@ -80,8 +82,8 @@ def _restart_in_the_lease(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _deaf_backup(stage: Stage) -> Course:
-    """One backup does not hear the root, all others do. It asks them for their votes, again and again."""
+def _deaf_backup(stage: LogScene) -> Course:
+    """One backup does not receive from the root, but all others do. It requests votes from them, again and again."""
     root = yield from a_quiet_root(stage)
     deaf = stage.random.choice(stage.others(root))
     if stage.random.random() < 0.5:
@@ -94,8 +96,8 @@ def _deaf_backup(stage: Stage) -> Course:
     yield from all_even(stage)
 
 
-def _stalled_root(stage: Stage) -> Course:
-    """The root's disk does not answer, the network does: somebody else has to take over."""
+def _stalled_root(stage: LogScene) -> Course:
+    """The root's disk does not answer, but its network does: another machine has to take over."""
     root = yield from a_root(stage)
     term = stage.term(root)
     stage.stall(root, 20 * stage.lease_ms)
@@ -106,15 +108,15 @@ def _stalled_root(stage: Stage) -> Course:
 
 
 PLOTS: Final = (
-    Plot("voter dies speaking", "a vote that was heard is not forgotten", _voter_dies_speaking, (3,)),
-    Plot("late successor", "a vote outlives a restart, also for who was handed the office", _late_successor, (5,)),
+    Plot("voter dies speaking", "A vote that was received is not forgotten.", _voter_dies_speaking, (3,)),
+    Plot("late successor", "A vote survives a restart, also for the successor of a hand-over.", _late_successor, (5,)),
     Plot(
         "restart in the lease",
-        "a promise to a root outlives a restart",
+        "A promise to a root survives a restart.",
         _restart_in_the_lease,
         (3, 4, 5),
         {"lease_ms": 1_000},
     ),
-    Plot("deaf backup", "who hears a root helps nobody else into office", _deaf_backup, (3, 4, 5)),
-    Plot("stalled root", "a root whose disk does not answer gives up its office", _stalled_root, (3, 4, 5)),
+    Plot("deaf backup", "A broker that receives from a root votes for no other broker.", _deaf_backup, (3, 4, 5)),
+    Plot("stalled root", "A root whose disk does not respond steps down.", _stalled_root, (3, 4, 5)),
 )

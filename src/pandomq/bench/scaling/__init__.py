@@ -1,1 +1,0 @@
-"""A plan on paper for a large cluster, computed from what was measured: docs/scaling.md."""

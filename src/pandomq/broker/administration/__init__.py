@@ -1,0 +1,1 @@
+"""Users, rights, policies and limits: what administrators change."""

@@ -1,0 +1,1 @@
+"""One file for each class of methods: what a client's request means."""

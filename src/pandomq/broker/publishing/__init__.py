@@ -1,0 +1,1 @@
+"""Publishes: routing, checks, transactions, deduplication, delayed and returned messages."""

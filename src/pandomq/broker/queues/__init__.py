@@ -1,0 +1,1 @@
+"""Queues and their consumers: arguments, settings, dead letters, removal."""

@@ -1,0 +1,1 @@
+"""Methods that a front handles differently from other brokers, one file for each class."""

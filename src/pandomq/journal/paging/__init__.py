@@ -1,0 +1,1 @@
+"""Pages: messages that are on the disk instead of in memory."""

@@ -1,0 +1,1 @@
+"""Snapshots: their form, writing, sending and receiving them."""

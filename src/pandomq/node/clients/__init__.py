@@ -1,0 +1,1 @@
+"""Clients of this broker over AMQP: accepting, logging in, reading, writing, closing."""

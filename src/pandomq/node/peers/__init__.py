@@ -1,0 +1,1 @@
+"""The links to other brokers: dialing, accepting, relaying, and the messages that cross them."""

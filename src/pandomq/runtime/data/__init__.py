@@ -1,0 +1,1 @@
+"""The data port's sockets and listeners."""

@@ -1,0 +1,1 @@
+"""The disk under a journal: threads, files, locks, and tools for stores."""

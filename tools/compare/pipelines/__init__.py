@@ -1,0 +1,1 @@
+"""The jobs of `pandomq pipeline` on the data of three brokers."""

@@ -1,0 +1,1 @@
+"""A plan for a large cluster, computed from measurements: docs/scaling.md."""
