@@ -152,7 +152,7 @@ def test_a_certificate_of_another_authority_makes_no_link(pair: Cluster, tmp_pat
             "authorities": str(authority.certificate),
         }
         broker.configure({"cluster": {"primaries": primaries, "listen": f"127.0.0.1:{port}"}, "cluster.tls": files})
-        broker.launch()
+        broker.start()
     pair["n1"].wait_for_line("no link to n2 at .*: the peer's certificate was rejected")
 
 

@@ -156,7 +156,10 @@ class ClusterBroker:
             assert self.alive, f"{self.name} ended:\n{self.tail}"
             return self.lines(pattern, mark)
 
-        wait_until(found, f"a line like {pattern!r} in the log of {self.name}", START_PATIENCE_S)
+        try:
+            wait_until(found, f"a line like {pattern!r} in the log of {self.name}", START_PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{self.tail}") from None
         return self.lines(pattern, mark)[0]
 
     def check(self, mark: int = 0) -> None:
