@@ -19,7 +19,7 @@ from collections.abc import Iterator
 PORTS = range(20000, 32000)
 SLICE_PORTS = 600
 NEIGHBOURS_MAX = 100
-"""The last `2 * NEIGHBOURS_MAX` ports of a slice are for neighbours: `NEIGHBOURS_MAX` for AMQP, and as many for HTTP."""
+"""The last `2 * NEIGHBOURS_MAX` ports of a slice are for neighbours: half of them for AMQP, and half for HTTP."""
 
 # The name of an abstract socket is free again as soon as the process that bound it has ended, however it ended.
 _claim: socket.socket | None = None
