@@ -68,7 +68,9 @@ def tags(
 
 def add_user(api: Api, user: str, password: str, tags: list[str]) -> None:
     if api.exists("users", user):
-        raise RequestRejected(f"user '{user}' exists already")
+        raise RequestRejected(
+            f"user '{user}' exists already: change it with `pandomq users password` or `pandomq users tags`"
+        )
     api.put("users", user, body={"password": password, "tags": _joined(tags)})
     say(f"user '{user}' added")
 
