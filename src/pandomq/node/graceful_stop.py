@@ -1,8 +1,8 @@
 """A root that is to stop hands over to another broker, if one can take over in time.
 
-It repeats a refused hand-over: that no backup is in sync may be over in a moment. Once it has handed over it waits
-until the next root serves (`HandoverWait`), and then its node ends by itself. A broker that is not root,
-or has no possible successor, is done at once.
+It repeats a refused hand-over, because a backup may be in sync a moment later. Once it has handed over it waits until
+the next root serves (`HandoverWait`), and then its node ends by itself. A broker that is not root, or has no possible
+successor, is done at once.
 """
 
 from __future__ import annotations
