@@ -30,7 +30,7 @@ class GracefulStop:
         self._begun = self._asked = False
 
     def begin(self) -> None:
-        """Wants a step. Then either this node ends, or it is `over`."""
+        """A step of the node has to follow. Then either this node ends, or it is `over`."""
         self._begun = True
         self._deadline_ms = self._now_ms + HAND_OVER_MS_MAX
         self.tick(self._now_ms)

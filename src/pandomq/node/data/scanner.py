@@ -90,7 +90,7 @@ class DataScanner:
         return 0 if self._admitted else self._needed_bytes()
 
     def _needed_bytes(self) -> int:
-        """A request before the login is small, and nobody's."""
+        """A request before the login is small, and counts for no user."""
         if self._sizes is None or not self.known:
             return 0
         size_bytes = self._sizes.payload_bytes + self._sizes.json_bytes * limits.DECODED_BYTES_PER_JSON_BYTE
