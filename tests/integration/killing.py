@@ -14,13 +14,14 @@ import gc
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aio_pika
 import pika
 from aio_pika.abc import AbstractIncomingMessage
 
+from tests.integration.waiting import wait_until_async
 from tests.support.process import BrokerProcess
 
 WORK, PROOFS, WHOLE = "work", "proofs", "whole"
@@ -30,6 +31,8 @@ WINDOW = 100
 PUBLISHERS = 2
 TRANSACTION_MESSAGES = 4
 ACKS_PER_PROOF = 10
+PROGRESS_MIN = 3
+"""What each client must have done before the broker is ended."""
 END_PATIENCE_S = 1.0
 CLEAN_END_EVERY = 4
 """Every so many rounds the broker is asked to end, under load, instead of being killed."""
@@ -53,6 +56,11 @@ class Promises:
         self.broken: list[str] = []
         self._last: dict[str, int] = defaultdict(lambda: -1)
         """The number of each publisher's message that was first delivered last."""
+
+    @property
+    def progress(self) -> tuple[set[str], ...]:
+        """Grow while all clients are served."""
+        return self.confirmed, self.proven, self.committed, self.moved
 
     def deliver(self, body: str, redelivered: bool) -> None:
         publisher, number = body.split(":")
@@ -96,12 +104,22 @@ class Load:
         self._url = f"amqp://guest:guest@127.0.0.1:{broker.port}/?heartbeat=0"
         self._promises = promises
 
-    async def run(self, broker: BrokerProcess, seconds: float, *, cleanly: bool = False) -> None:
-        """Runs until the broker is killed, or asked to end, after that time."""
+    async def run(
+        self, broker: BrokerProcess, seconds: float, *, cleanly: bool = False, until: Callable[[], bool] | None = None
+    ) -> None:
+        """Runs until the broker is killed, or asked to end: after that time, and not before each client has made some
+        progress and `until` holds."""
+        least = [len(what) + PROGRESS_MIN for what in self._promises.progress]
+
+        def enough() -> bool:
+            grown = all(len(what) >= count for what, count in zip(self._promises.progress, least, strict=True))
+            return grown and (until is None or until())
+
         clients: list[Awaitable[None]] = [self._publish(f"p{number}") for number in range(PUBLISHERS)]
         clients += [self._consume(), self._transact(), self._move()]
         tasks = [asyncio.ensure_future(client) for client in clients]
         await asyncio.sleep(seconds)
+        await wait_until_async(enough, "enough load")
         if cleanly:
             code = await asyncio.to_thread(broker.stop)
             if code != 0:

@@ -192,6 +192,7 @@ def take_all_there_is(broker: ConfiguredBroker) -> None:
 def make_up_a_proof(broker: ConfiguredBroker) -> None:
     proof = f"PandoMQ-Key 2:{int(time.time())}:{'0' * 64}:{'0' * 64}"
     headers = {"authorization": proof, "content-type": "application/json"}
+    before = broker.resident_bytes
     for _ in range(3):
         try:
             answer = httpx.post(
@@ -201,6 +202,7 @@ def make_up_a_proof(broker: ConfiguredBroker) -> None:
         except httpx.TransportError:
             # The broker closed the connection in the middle of the body.
             pass
+    assert broker.resident_bytes - before < len(LARGE_JSON)
 
 
 def import_nonsense(broker: ConfiguredBroker) -> None:
@@ -213,11 +215,24 @@ def import_nonsense(broker: ConfiguredBroker) -> None:
 
 
 def use_the_name_of_a_producer(broker: ConfiguredBroker) -> None:
+    """The numbers of another user's producer are no repetitions, and its connection stays the owner's."""
+    owner = broker.open()
+    published = owner.channel()
+
+    def publish_as_owner(number: int) -> None:
+        with published.settling():
+            published.publish(b"%d" % number, "q", headers={"x-producer": "ann", "x-sequence": number})
+
+    publish_as_owner(1)
     connection = broker.open(MALLORY, PASSWORD)
     channel = connection.channel()
-    for number in range(100):
-        channel.publish(b"x", exchange="mine", headers={"x-producer": "ann", "x-sequence": 2**62 + number})
+    with channel.settling():
+        for number in (*range(10), *range(2**62, 2**62 + 100)):
+            channel.publish(b"x", exchange="mine", headers={"x-producer": "ann", "x-sequence": number})
     connection.close()
+    publish_as_owner(2)
+    assert owner.channel().drain("q") == [b"1", b"2"]
+    owner.close()
 
 
 def fill_transactions(broker: ConfiguredBroker) -> None:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pandomq.cli.store import store_app
+from tests.integration.waiting import wait_until_async
 from tests.support.process import BrokerProcess
 
 from .killing import TRANSACTION_MESSAGES, WHOLE, WORK, Load, Promises, drain
@@ -64,8 +65,9 @@ def test_copies_beside_a_writer_hold_the_durable_entries(tmp_path: Path) -> None
 async def load_and_back_up(broker: BrokerProcess, promises: Promises, target: Path) -> Promises:
     """Returns the promises at the start of the copy; `acked` has the messages that may have been acked before its
     end."""
-    load = asyncio.create_task(Load(broker, promises).run(broker, LOAD_S))
-    await asyncio.sleep(LOAD_S / 3)
+    backed_up = asyncio.Event()
+    load = asyncio.create_task(Load(broker, promises).run(broker, LOAD_S, until=backed_up.is_set))
+    await wait_until_async(lambda: len(promises.confirmed) > 100 and len(promises.committed) > 2, "some load")
     before = Promises()
     before.confirmed |= promises.confirmed
     before.proven |= promises.proven
@@ -75,6 +77,7 @@ async def load_and_back_up(broker: BrokerProcess, promises: Promises, target: Pa
     words, _ = await backing_up.communicate()
     assert backing_up.returncode == 0 and b"no damage; entries up to" in words
     before.acked |= promises.acked
+    backed_up.set()
     await load
     return before
 
@@ -87,7 +90,6 @@ def test_a_broker_starts_from_a_copy_that_was_made_under_load(tmp_path: Path, mo
     broker = BrokerProcess(tmp_path / "first")
     broker.start()
     before = asyncio.run(load_and_back_up(broker, Promises(), tmp_path / "second" / "data"))
-    assert len(before.confirmed) > 100 and len(before.committed) > 2, "there was hardly any load"
     copy = BrokerProcess(tmp_path / "second")
     copy.start()
     left = {body for body, _ in drain(copy, WORK)}

@@ -65,6 +65,14 @@ def test_inspect_names_the_newest_of_several_stores(tmp_path: Path) -> None:
     two = store("inspect", tmp_path / "n1", tmp_path / "n2")
     assert two.exit_code == 0
     assert f"Newest by (epoch, term, index): {tmp_path / 'n2'}" in two.stdout.replace("\n", "")
+    # In a pipe nothing is cut off, and rows are lines.
+    rows = [line.split("\t") for line in two.stdout.splitlines()[:3]]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("directory", "state"),
+        (str(tmp_path / "n1"), ""),
+        (str(tmp_path / "n2"), "newest"),
+    ]
+    assert two.stderr == ""
 
 
 def test_inspect_works_beside_a_running_broker(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ async def read_octets(request: Request, bytes_max: int, share: Share) -> bytes:
                 size += len(piece)
                 pieces.append(piece)
     except TimeoutError:
-        raise Refusal(408, "bad_request", "the request body did not arrive in time", {"connection": "close"}) from None
+        late = f"the request body did not arrive completely within {limits.BODY_S_MAX:g} s: send the request again"
+        raise Refusal(408, "bad_request", late, {"connection": "close"}) from None
     except ClientDisconnect:
         raise Refusal(400, "bad_request", "the request body did not arrive completely") from None
     return b"".join(pieces)
@@ -94,7 +95,7 @@ def decode_value(octets: bytes | msgspec.Raw) -> Any:
     except _WRONG_JSON:
         raise bad_request("not_json") from None
     if _is_deep(value):
-        raise bad_request(f"nested deeper than {limits.NESTING_MAX}")
+        raise bad_request(f"the body is nested deeper than {limits.NESTING_MAX} levels")
     return value
 
 
@@ -119,7 +120,9 @@ def _is_deep(value: Any) -> bool:
 async def decode_fields(octets: bytes, fields: type[S]) -> S:
     """The fields of a large object, each undecoded; unknown ones are ignored. Raises Refusal."""
     if octets.count(b"{") + octets.count(b"[") > limits.BODY_STRUCTURES_MAX:
-        raise bad_request(f"the body has more than {limits.BODY_STRUCTURES_MAX} objects and lists")
+        raise bad_request(
+            f"the body has more than {limits.BODY_STRUCTURES_MAX} objects and lists: divide it into several requests"
+        )
     await asyncio.sleep(0)
     try:
         return msgspec.json.decode(octets.strip() or b"{}", type=fields)

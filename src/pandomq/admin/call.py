@@ -168,7 +168,7 @@ class HttpCall:
     async def ask_cluster(self, ask: Callable[[Replication, OnEnded], None]) -> str:
         """Returns the result of a change of the cluster. Raises Refusal with the reason if it is impossible."""
         if not self.services.settings.cluster.key:
-            raise bad_request("this broker is not part of a cluster: it has no cluster key")
+            raise bad_request("this broker is not part of a cluster: set cluster.key_file, and start it again")
         ended: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
 
         def on_ended(done: bool, text: str) -> None:

@@ -26,5 +26,6 @@ def check_left(call: HttpCall, gone: Iterable[str], new: Iterable[str] = ()) -> 
     if present and not (present - set(gone)) | set(new) and not call.flag("force"):
         shown = ", ".join(f"'{name}'" for name in sorted(present))
         raise bad_request(
-            f"without {shown}, no administrator would be left: add another one first, or use --force (?force=true)"
+            f"without {shown}, no administrator would be left: add another one first, or force the change with "
+            "`pandomq users delete` or `pandomq users tags` and --force, over HTTP with ?force=true"
         )

@@ -11,7 +11,7 @@ import struct
 
 from pandomq.bench import limits, wire
 from pandomq.bench.session import server_version
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench.url import BrokerUrl, no_connection
 
 Address = tuple[str, int]
 
@@ -39,7 +39,7 @@ class Handshake:
 
     def _cannot_connect(self, outcome: int) -> OSError:
         url = self._url
-        return OSError(outcome, f"cannot connect to {url.host}:{url.port}: {os.strerror(outcome)}")
+        return OSError(outcome, no_connection(url, os.strerror(outcome)))
 
     def fileno(self) -> int:
         return self.connection.fileno()

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from pandomq.bench import limits, wire
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench.url import BrokerUrl, no_connection
 
 CHANNEL = 1
 
@@ -20,7 +20,7 @@ class LoadSession:
         try:
             self._socket = socket.create_connection((url.host, url.port), timeout_s)
         except OSError as error:
-            raise OSError(error.errno, f"cannot connect to {url.host}:{url.port}: {error.strerror or error}") from None
+            raise OSError(error.errno, no_connection(url, error.strerror or str(error))) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read = b""
         self.frame_bytes_max = limits.FRAME_BYTES_MAX

@@ -16,6 +16,10 @@ class BrokerUrl(NamedTuple):
         return f"amqp://{self.user}@{self.host}:{self.port}/{self.vhost if self.vhost != '/' else '%2F'}"
 
 
+def no_connection(url: BrokerUrl, why: str) -> str:
+    return f"cannot connect to {url.host}:{url.port}: {why}. Start a broker there, or name another one with --url"
+
+
 def parse_url(text: str) -> BrokerUrl:
     """Parses amqp://user:password@host:port/vhost; missing parts have the defaults of a new broker."""
     parts = urlsplit(text)

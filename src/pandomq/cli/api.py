@@ -155,7 +155,9 @@ class Api:
             connection.close()
         if len(content) > RESPONSE_BYTES_MAX:
             raise RequestRejected(
-                f"the response of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes", response.status
+                f"the response of {self.address} is larger than {RESPONSE_BYTES_MAX} bytes: select one vhost with "
+                "--vhost, or page through the HTTP API",
+                response.status,
             )
         return self._checked(response, content, segments)
 
@@ -183,7 +185,11 @@ class Api:
             reason = f"{response.status} {response.reason}"
         if response.status == http.client.UNAUTHORIZED:
             if self._key:
-                raise RequestRejected(f"{self.address} refused the key: {reason or 'login failed'}", 401)
+                raise RequestRejected(
+                    f"{self.address} refused the key: {reason or 'login failed'}. Give the cluster's key, or own.key "
+                    "of this broker's data directory, with --key-file.",
+                    401,
+                )
             advice = "Give other credentials with --url http://user:password@host:15672 or PANDOMQ_URL."
             raise RequestRejected(
                 f"{self.address} refused user '{self.user}': {reason or 'login failed'}. {advice}", 401

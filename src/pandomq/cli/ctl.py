@@ -34,7 +34,9 @@ def ctl(
             metavar="COMMAND [ARGUMENT]…", help="The command of rabbitmqctl, and its arguments.", show_default=False
         ),
     ] = None,
-    vhost: Annotated[str, typer.Option("--vhost", "-p", help="Name of the vhost.")] = "/",
+    vhost: Annotated[
+        str, typer.Option("--vhost", "-p", help="Vhost of the command, unless the command is for all vhosts.")
+    ] = "/",
     formatter: Annotated[str, typer.Option(help=f"Format of the output: {', '.join(FORMATTERS)}.")] = "table",
     json: Annotated[bool, typer.Option("--json", help="Short form of --formatter json.")] = False,
     silent: Annotated[bool, typer.Option("--silent", "-s", help="Print no table headers.")] = False,
@@ -43,11 +45,23 @@ def ctl(
         bool, typer.Option("--quiet", "-q", help="Accepted for compatibility. No banners are ever printed.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", "-t", min=0, help="Time for await_startup to wait, in seconds.")
+        float,
+        typer.Option(
+            "--timeout",
+            "-t",
+            min=0,
+            help="Time that await_startup waits for a broker, in seconds. Afterwards the exit status is 3.",
+        ),
     ] = 300.0,
-    priority: Annotated[int, typer.Option(help="Priority of a policy, for set_policy and set_operator_policy.")] = 0,
+    priority: Annotated[
+        int, typer.Option(help="Priority for set_policy and set_operator_policy. The highest applies.")
+    ] = 0,
     apply_to: Annotated[
-        str | None, typer.Option(help="Kind of objects of a policy, for set_policy and set_operator_policy.")
+        str | None,
+        typer.Option(
+            help="Kind of objects, for set_policy (default: all) and set_operator_policy (default: queues), as in "
+            "`pandomq policies set`."
+        ),
     ] = None,
     if_empty: Annotated[
         bool, typer.Option("--if-empty", "-e", help="Delete the queue only if it is empty, for delete_queue.")

@@ -28,7 +28,8 @@ OnlyVhost = Annotated[
         "--vhost",
         "-p",
         help=(
-            "Only policies, parameters, exchanges, queues and bindings of this vhost; no users, vhosts or permissions."
+            "Select only policies, parameters, exchanges, queues and bindings of this vhost, and no users, vhosts or "
+            "permissions. Without it: everything."
         ),
     ),
 ]

@@ -13,9 +13,13 @@ from pandomq.cli.failures import WrongUse
 from pandomq.cli.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, STREAMS, Noun
 from pandomq.cli.output import cell, print_json, print_table
 
-Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Limit the list to this vhost.")]
+Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="List only this vhost. Without it: all vhosts.")]
 Columns = Annotated[
-    str | None, typer.Option(metavar="A,B,…", help="Columns to show, by their names in this table or in the HTTP API.")
+    str | None,
+    typer.Option(
+        metavar="A,B,…",
+        help="Columns to show, by their names in this table or in the HTTP API. Without it: a few of each kind.",
+    ),
 ]
 
 

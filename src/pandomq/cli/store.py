@@ -11,15 +11,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from pandomq.bench.journal import measure_journal
+from pandomq.cli.output import Row, print_table
 from pandomq.journal import events
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.recovery.offline_scan import StoreReport
@@ -47,7 +47,7 @@ def inspect(directories: Directories, json: Json = False) -> None:
             [{"directory": str(path), "newest": report in newest} | _plain(report) for path, report in reports.items()]
         )
         return
-    _out.print(_overview(reports, newest))
+    print_table(_HEADERS, _overview(reports, newest))
     for path, report in reports.items():
         _print_troubles(path, report)
     if len(reports) > 1:
@@ -135,10 +135,8 @@ def bench(
     if json:
         _print(msgspec.to_builtins(found))
         return
-    table = Table(show_header=False)
-    for name, value in msgspec.to_builtins(found).items():
-        table.add_row(name.replace("_", " "), f"{value:,}")
-    _out.print(table)
+    rows = [(name.replace("_", " "), f"{value:,}") for name, value in msgspec.to_builtins(found).items()]
+    print_table(("what", "value"), rows)
 
 
 # The results.
@@ -166,28 +164,33 @@ def _verdict(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> str
     return f"Newest by (epoch, term, index): {', '.join(names)}"
 
 
-def _overview(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> Table:
-    table = Table("directory", "broker", "cluster", "epoch", "term", "entries", "snapshots", "files", "size", "")
+_HEADERS: Final = ("directory", "broker", "cluster", "epoch", "term", "entries", "snapshots", "files", "size", "state")
+
+
+def _overview(reports: dict[Path, StoreReport], newest: list[StoreReport]) -> list[Row]:
+    rows: list[Row] = []
     for path, report in reports.items():
         if report.fault or report.new:
-            table.add_row(str(path), *["-"] * 8, "cannot be opened" if report.fault else "empty")
+            rows.append((str(path), *["-"] * 8, "cannot be opened" if report.fault else "no store"))
             continue
         entries = f"{report.first_index} … {report.last_index}"
         if report.known_index > report.last_index:
             entries += f" (of {report.known_index})"
-        table.add_row(
-            str(path),
-            report.node_name,
-            report.cluster_id,
-            str(report.epoch),
-            f"{report.known_term} (announced: {report.term})",
-            entries,
-            ", ".join(map(str, report.snapshots)) or "-",
-            str(len(report.files)),
-            _size(report.size_bytes),
-            "newest" if len(reports) > 1 and report in newest else "",
+        rows.append(
+            (
+                str(path),
+                report.node_name,
+                report.cluster_id,
+                report.epoch,
+                f"{report.known_term} (announced: {report.term})",
+                entries,
+                ", ".join(map(str, report.snapshots)) or "-",
+                len(report.files),
+                _size(report.size_bytes),
+                "newest" if len(reports) > 1 and report in newest else "",
+            )
         )
-    return table
+    return rows
 
 
 def _print_troubles(path: Path, report: StoreReport) -> None:
@@ -242,7 +245,7 @@ def _complaining() -> Iterator[None]:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Show]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
-    with Progress(*columns, console=_console, transient=True, disable=quiet) as display:
+    with Progress(*columns, console=_console, transient=True, disable=quiet or not _console.is_terminal) as display:
         tasks: dict[events.RecoveryStage, TaskID] = {}
 
         def show(progress: events.RecoveryProgress) -> None:

@@ -18,7 +18,8 @@ users_app = typer.Typer(name="users", help="Manage users and their tags.", no_ar
 User = Annotated[str, typer.Argument(metavar="USER", help="Name of the user.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Allow the change even if no administrator is left.")]
 TAGS_HELP: Final = (
-    "Tags: administrator, monitoring, policymaker or management. Without tags, the user can use AMQP only."
+    "Tags: administrator, monitoring, policymaker, management or impersonator. Without tags, the user can use AMQP "
+    "only."
 )
 
 
@@ -68,7 +69,9 @@ def tags(
 
 def add_user(api: Api, user: str, password: str, tags: list[str]) -> None:
     if api.exists("users", user):
-        raise RequestRejected(f"user '{user}' exists already")
+        raise RequestRejected(
+            f"user '{user}' exists already: change it with `pandomq users password` or `pandomq users tags`"
+        )
     api.put("users", user, body={"password": password, "tags": _joined(tags)})
     say(f"user '{user}' added")
 

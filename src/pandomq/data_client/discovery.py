@@ -31,7 +31,10 @@ def find_data_ports(asked: Address, context: ssl.SSLContext | None, timeout_s: f
     own, others = properties.get(f"data{kind}"), properties.get(f"data_brokers{kind}")
     places = [own] if isinstance(own, str) and own else others if isinstance(others, list) else []
     if not places:
-        raise BadAnswer(f"the broker at {asked} has no data port{'' if context is None else ' with TLS'}")
+        with_tls = "" if context is None else " with TLS"
+        raise BadAnswer(
+            f"the broker at {asked} has no data port{with_tls}, and knows none: name a primary of the cluster"
+        )
     try:
         found = [Address.parse(str(place)) for place in places]
     except ValueError:
@@ -46,15 +49,19 @@ def server_properties(asked: Address, context: ssl.SSLContext | None, timeout_s:
         with connection.makefile("rb") as stream:
             head = stream.read(_FRAME.size)
             if len(head) < _FRAME.size or head[0] != 1:
-                raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1")
+                raise _not_amqp(asked)
             size = _FRAME.unpack(head)[2]
             frame = stream.read(min(size, _FRAME_BYTES_MAX))
     try:
         if _START.unpack_from(frame)[:2] != (10, 10):
-            raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1")
+            raise _not_amqp(asked)
         return decode_table(frame, _START.size)[0]
     except (Fault, struct.error):
-        raise BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1") from None
+        raise _not_amqp(asked) from None
+
+
+def _not_amqp(asked: Address) -> BadAnswer:
+    return BadAnswer(f"the server at {asked} does not speak AMQP 0-9-1: name the AMQP port of a broker")
 
 
 def connect(address: Address, context: ssl.SSLContext | None, timeout_s: float) -> socket.socket:

@@ -147,7 +147,8 @@ class Line:
     def _explanation(self) -> str:
         told = "; ".join(f"{address}: {why}" for address, why in self._why.items())
         return (
-            f"no broker{' that is the root' if self.at_root else ''} could be reached ({told or 'the time was over'})"
+            f"no broker{' that is the root' if self.at_root else ''} could be reached ({told or 'the time was over'}). "
+            "Check the URL, and that the brokers are running"
         )
 
 

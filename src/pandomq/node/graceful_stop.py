@@ -1,8 +1,8 @@
 """A root that is to stop hands over to another broker, if one can take over in time.
 
-It repeats a refused hand-over: that no backup is in sync may be over in a moment. Once it has handed over it waits
-until the next root serves (`HandoverWait`), and then its node ends by itself. A broker that is not root,
-or has no possible successor, is done at once.
+It repeats a refused hand-over, because a backup may be in sync a moment later. Once it has handed over it waits until
+the next root serves (`HandoverWait`), and then its node ends by itself. A broker that is not root, or has no possible
+successor, is done at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GracefulStop:
         self._begun = self._asked = False
 
     def begin(self) -> None:
-        """Wants a step. Then either this node ends, or it is `over`."""
+        """A step of the node has to follow. Then either this node ends, or it is `over`."""
         self._begun = True
         self._deadline_ms = self._now_ms + HAND_OVER_MS_MAX
         self.tick(self._now_ms)

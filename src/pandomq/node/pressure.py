@@ -1,8 +1,8 @@
-"""Whether publishers are held back, and why: messages take too much memory, the disk is full or far behind, or backups
-are missing. And whether they are to be slowed for a while.
+"""Decides whether publishers are held back, and why: messages take too much memory, the disk is full or far behind, or
+backups are missing. It also decides whether publishers are slowed for a while.
 
-Publishers are blocked one by one as they publish; all are released at once when there is no reason left. The same goes
-for those that pause for a moment, which are not notified.
+Publishers are blocked one by one as they publish, and all are released at once when no reason is left. The same applies
+to publishers that only pause for a moment; these are not notified.
 """
 
 from __future__ import annotations

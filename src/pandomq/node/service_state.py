@@ -1,4 +1,4 @@
-"""Whether this broker serves clients, and the refusal for clients that it does not serve."""
+"""Decides whether this broker serves clients, and how it refuses clients that it does not serve."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def selected(session: SparkSession, lake: Lake, plan: ReplayPlan) -> DataFrame:
     """The selected rows. Raises LakeFault, and Spark's exception for an invalid condition."""
     paths = [lake.directory / file.path for file in plan.files]
     if not paths:
-        raise LakeFault("no row in the lake matches the selection")
+        raise LakeFault("no row in the lake matches the selection: widen it")
     if not all(path.exists() for path in paths):
         raise LakeFault(
             f"the lake was compacted since replay {plan.name} started: start a new replay from the row where it stopped"

@@ -53,7 +53,7 @@ def test_no_password_is_wrong_use(ask: Type, api: FakeApi, stdin: str) -> None:
 def test_a_user_that_exists_is_not_overwritten(ask: Type, api: FakeApi) -> None:
     result = ask("users", "add", "bob", stdin="x\n")
     assert result.exit_code == 1
-    assert result.stderr == "pandomq: user 'bob' exists already\n"
+    assert result.stderr.startswith("pandomq: user 'bob' exists already: change it with `pandomq users password`")
     assert api.asked == ["GET /api/users/bob"]
 
 

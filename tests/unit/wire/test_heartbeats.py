@@ -119,6 +119,20 @@ def test_a_late_tick_does_not_count_as_silence_of_the_peer(by_ms: int) -> None:
     assert ticks[-1] is Tick.DROP and Tick.DROP not in ticks[:-1]
 
 
+@pytest.mark.parametrize("pause_ms", [2_000, 10_000, 3_600_000])
+def test_after_a_pause_of_the_machine_a_client_has_its_two_intervals(pause_ms: int) -> None:
+    """The client did not run either, so none of its heartbeats waits in the socket."""
+    connection = running(heartbeat=1)
+    connection.receive(HEARTBEAT)
+    connection.tick(250)
+    resumed_ms = 250 + pause_ms
+    for now_ms in range(resumed_ms, resumed_ms + 2_000, 250):
+        assert connection.tick(now_ms) is not Tick.DROP
+    connection.receive(HEARTBEAT)
+    for now_ms in range(resumed_ms + 2_000, resumed_ms + 4_000, 250):
+        assert connection.tick(now_ms) is not Tick.DROP
+
+
 def test_a_silent_peer_is_dropped_after_two_intervals() -> None:
     connection = running(heartbeat=10)
     connection.tick(0)

@@ -47,8 +47,12 @@ async def put_member(call: HttpCall) -> Nothing:
     if known.get(NodeName(name)) == address:
         return created(new=False)
     others = [member for member in voters if member.name != name]
-    if any(member.address == address for member in others):
-        raise bad_request(f"address {address} belongs to another primary")
+    for member in others:
+        if member.address == address:
+            raise bad_request(
+                f"address {address} belongs to primary {member.name}: give the address on which other brokers connect "
+                f"to {name}"
+            )
     if name not in known:
         _check_newcomer(call, name)
     wanted = [*others, Member(NodeName(name), address)]
@@ -102,8 +106,10 @@ async def _hand_over(call: HttpCall, name: str) -> Response:
     if name == view.root:
         return Json({"done": f"{name} is already the root"})
     if member.role != "backup" or not member.in_sync:
+        state = f"a {member.role}" if member.role != "absent" else "absent"
         raise bad_request(
-            f"{name} cannot become root: it is {member.role}{'' if member.in_sync else ' and not in sync'}"
+            f"{name} cannot become root: it is {state}{'' if member.in_sync else ' and not in sync'}; choose a backup "
+            "that is in sync"
         )
     text = await call.ask_cluster(lambda peers, on_ended: peers.hand_over(name, on_ended))
     return Json({"done": text})
@@ -127,7 +133,7 @@ def _voters(call: HttpCall) -> list[Member]:
     cluster, own = call.services.settings.cluster, call.services.settings.name
     configured = {member.name: member.address for member in cluster.primaries}
     if not cluster.key:
-        raise bad_request("this broker is not part of a cluster: it has no cluster key")
+        raise bad_request("this broker is not part of a cluster: set cluster.key_file, and start it again")
     own_address = configured.get(NodeName(own)) or cluster.advertise
     return [
         Member(member.name, own_address) if member.name == own and not member.address else member

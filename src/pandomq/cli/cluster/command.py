@@ -65,7 +65,7 @@ def up(
 ) -> None:
     """Start brokers n1, n2, … on this machine as one cluster and show a live table; ^C or SIGTERM stops all of them.
 
-    A broker that dies is not restarted: `cluster up --only n2` with the same options starts it again. The process id
+    A broker that fails is not restarted: `cluster up --only n2` with the same options starts it again. The process id
     of n1 is in DIR/n1/pid, and its log is in DIR/n1/log.
     """
     plan = ClusterPlan(

@@ -75,9 +75,9 @@ def archive(
         ),
     ] = ".*",
     once: Annotated[bool, typer.Option("--once", help="Archive all messages that are present now, and exit.")] = False,
-    every: Annotated[float, typer.Option(min=0.0, help="Seconds between two batches.")] = 10.0,
+    every: Annotated[float, typer.Option(min=0.0, help="Seconds between the starts of two batches.")] = 10.0,
     form: Annotated[
-        LakeForm, typer.Option("--format", help="Format of the lake: Parquet files, or a Delta table of them.")
+        LakeForm, typer.Option("--format", help="Format of the lake: Parquet files, or also a Delta table of them.")
     ] = (LakeForm.PARQUET),
     name: Annotated[
         str, typer.Option(help="Name of the archive, under which its progress is stored on the brokers.")
@@ -116,7 +116,11 @@ def rollup(
     url: Annotated[
         list[str] | None,
         typer.Option(
-            envvar="PANDOMQ_AMQP_URL", help="Addresses of the brokers. Repeat the option for each traced vhost."
+            envvar="PANDOMQ_AMQP_URL",
+            help=(
+                "Addresses of the brokers, as amqp://user:password@host1,host2/vhost. Repeat the option for each "
+                "traced vhost. Without it: the broker on this machine, vhost /, as guest."
+            ),
         ),
     ] = None,
     window: Annotated[
@@ -125,7 +129,10 @@ def rollup(
     once: Annotated[bool, typer.Option("--once", help="Process all events that are present now, and exit.")] = False,
     every: Annotated[float, typer.Option(min=0.0, help="Seconds between two steps.")] = 10.0,
     lateness: Annotated[
-        float, typer.Option(min=0.0, help="Time that a window waits for late events, in seconds.")
+        float,
+        typer.Option(
+            min=0.0, help="Time that a window waits for late events, in seconds. Later ones are only counted as late."
+        ),
     ] = 30.0,
     master: Master = "local[*]",
     json: Json = None,
@@ -152,11 +159,16 @@ def replay(
     lake: LakeDirectory,
     url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
     exchange: Annotated[
-        str | None, typer.Option(help="Publish to this exchange, with the original routing keys.")
+        str | None,
+        typer.Option(help="Publish to this exchange, with the original routing keys. Needed without --to-stream."),
     ] = None,
-    to_stream: Annotated[str | None, typer.Option(help="Publish to this stream.")] = None,
+    to_stream: Annotated[str | None, typer.Option(help="Publish to this stream, in place of an exchange.")] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the replay. An interrupted replay resumes under the same name.")
+        str | None,
+        typer.Option(
+            help="Name of the replay. An interrupted replay resumes under the same name. Without it: a new name, which "
+            "the report shows."
+        ),
     ] = None,
     streams: Annotated[str, typer.Option(help="Regular expression for the streams to replay.")] = ".*",
     first_offset: Annotated[
@@ -170,7 +182,7 @@ def replay(
     where: Annotated[
         str, typer.Option(help="Condition in SQL that rows must meet, for example routing_key LIKE 'a.%'.")
     ] = "",
-    rate: Annotated[float, typer.Option(min=0.0, help="Rows per second. 0 means no limit.")] = 0.0,
+    rate: Annotated[float, typer.Option(min=0.0, help="Maximum number of rows per second. 0 means no limit.")] = 0.0,
     factor: Annotated[
         float,
         typer.Option(min=0.0, help="Keep the original intervals between rows, divided by this factor. 0 ignores them."),
@@ -215,9 +227,14 @@ def audit(
     first: Annotated[
         str | None, typer.Option("--from", help="Judge messages from this time on (UTC), as 2026-11-16T04:30.")
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Judge messages before this time (UTC).")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="Judge messages before this time (UTC). Without it: all so far.")
+    ] = None,
     tolerance: Annotated[
-        float, typer.Option(min=0.0, help="Maximum difference between the clocks of machines, in seconds.")
+        float,
+        typer.Option(
+            min=0.0, help="Seconds by which the clocks of clients and brokers may differ without being a violation."
+        ),
     ] = 5.0,
     notes: Annotated[
         Path | None, typer.Option(help="Directory for progress. An audit that was interrupted resumes from it.")

@@ -1,4 +1,4 @@
-"""A client's request that is not answered yet. A client has one call at a time, and sends nothing else until the
+"""A client's request that is not answered yet. A client has one call at a time, and its next requests wait for the
 answer."""
 
 from collections.abc import Callable

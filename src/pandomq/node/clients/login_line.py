@@ -1,9 +1,10 @@
 """The order in which passwords are checked against their hashes.
 
-One at a time, because a hash is slow on purpose. There are three lines. A login for a user that exists, and that has no
-recent failure from the same network, goes into one of two *first* lines, the newest ahead of the others: however many
-bad logins wait, a good one waits for the hash that is being made and for its own. All others wait in the *common* line,
-in which networks take turns, and so do the users that a network tries, so that a flood of guesses waits behind itself.
+Passwords are checked one at a time, because a hash is slow on purpose. There are three lines. A login for a user that
+exists, and that has no recent failure from the same network, goes into one of two *first* lines, the newest ahead of
+the others: however many bad logins wait, a good one waits for the hash that is being made and for its own. All others
+wait in the *common* line, in which networks take turns, and so do the users that a network tries, so that a flood of
+guesses waits behind itself.
 
 The second of the first lines is for users that have failed lately from other networks: guesses at one user that keep
 coming from ever more networks must not keep the first logins of all other users waiting. It takes turns with the common

@@ -1,8 +1,9 @@
-"""Which clients may log in, over AMQP or HTTP.
+"""Decides which clients may log in, over AMQP or HTTP.
 
-It decides by what is known; if a password must be checked against its slow hash, it returns a `PasswordCheck` instead,
-whose answer takes tens of milliseconds and is therefore computed outside the loop (`PasswordCheck.fits`, then `learn`).
-Reasons of refusals are for the log: a client gets only the refusal, and reasons never contain a password.
+It decides by the passwords that it has verified before; if a password must be checked against its slow hash, it returns
+a `PasswordCheck` instead, whose answer takes tens of milliseconds and is therefore computed outside the loop
+(`PasswordCheck.fits`, then `learn`). Reasons of refusals are for the log: a client gets only the refusal, and reasons
+never contain a password.
 """
 
 from __future__ import annotations

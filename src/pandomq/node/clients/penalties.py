@@ -1,10 +1,10 @@
-"""How long a refused login waits for its answer, and which logins have failed before.
+"""Determines how long a refused login waits for its answer, and records which logins have failed before.
 
-Failures are counted for each user and for each network: an IPv4 address, or the /64 of an IPv6 address, within which
-a client may choose any. The larger count decides: the first failure costs little, and each further one doubles the
-wait, up to a limit. A count ends after a minute without a failure. A good login ends no count of others: it only
-forgives what the same user failed before from the same network, which decides who is looked at first and not how long
-refusals wait. The tables are bounded: when one is full, the entry that failed longest ago goes.
+Failures are counted for each user and for each network: an IPv4 address, or the /64 of an IPv6 address, within which a
+client may choose any. The larger count decides: the first failure costs little, and each further one doubles the wait,
+up to a limit. A count ends after a minute without a failure. A good login ends none of these counts. It only clears the
+failures of the same user from the same network: these decide which logins are checked first, and not how long refusals
+wait. The tables are bounded: when one is full, the entry that failed longest ago goes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The PROXY protocol: a proxy sends the real address of the client in the first bytes of a connection.
 
-Both versions: one line of text, or a binary header. Only for listeners that are configured for it, and only from the
-addresses of trusted proxies: such a header can claim any address.
+A header of version 1 is one line of text, one of version 2 is binary. The broker reads headers only at listeners that
+are configured for them, and only from the addresses of trusted proxies: a header can claim any address.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much slow input of one user's clients is handled in one pass of the loop.
+"""Bounds the slow input of one user's clients that is handled in one pass of the loop.
 
 Methods other than publishes and settlements are decoded one by one, and a field table of a full frame takes some 25 ms.
 Hundreds of clients that send one at once must not delay the broker's other clients, its links to other brokers and its

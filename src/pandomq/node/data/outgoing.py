@@ -1,4 +1,4 @@
-"""Answers in memory that are not with the system yet: bounded in total, and half of that for one user.
+"""Answers in memory that the operating system has not taken yet: bounded in total, and half of that for one user.
 
 So a user whose clients do not read their answers delays only its own requests.
 """

@@ -1,9 +1,9 @@
-"""Bytes to requests: the bytes of an incomplete request are kept. The JSON of a request is decoded later (`decode`),
-when the request begins: what a client sends ahead takes no more memory than its bytes.
+"""Divides bytes into requests, and keeps the bytes of an incomplete request. The JSON of a request is decoded later
+(`decode`), when the request begins: requests that a client sends ahead take no more memory than their bytes.
 
-A large request is kept only once there is room for it (`wants`, then `admit`), with the memory that its JSON takes
-when it is decoded: the owner of the scanner does not read on before that, so that the data here without room is what
-one read brought.
+A large request is kept only once there is room for it (`wants`, then `admit`), which includes the memory that its JSON
+takes when it is decoded. Before that, the owner of the scanner reads nothing more: so the data that the scanner holds
+without room is that of one read.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DataScanner:
         return 0 if self._admitted else self._needed_bytes()
 
     def _needed_bytes(self) -> int:
-        """A request before the login is small, and nobody's."""
+        """A request before the login is small, and counts for no user."""
         if self._sizes is None or not self.known:
             return 0
         size_bytes = self._sizes.payload_bytes + self._sizes.json_bytes * limits.DECODED_BYTES_PER_JSON_BYTE

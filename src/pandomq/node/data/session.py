@@ -3,8 +3,8 @@
     NEW ──hello──▶ LOGGING_IN ──▶ READY ──▶ ENDED
      └───────────────┴──── refused ─────────▲
 
-Requests are handled one at a time and in order: the next one begins when the answer to the last is with the system. So
-the broker does no work for a client that does not read.
+Requests are handled one at a time and in order: the next one begins when the operating system has taken the answer to
+the last one. So the broker does no work for a client that does not read.
 """
 
 from __future__ import annotations

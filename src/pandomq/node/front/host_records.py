@@ -51,7 +51,11 @@ class HostRecords:
             return True
         if name not in self._pending:
             if len(self.names) >= HOSTS_MAX:
-                _log.warning("broker %s gets no lease: %d brokers have clients of their own", name, HOSTS_MAX)
+                _log.warning(
+                    "broker %s serves no clients, because %d other brokers do, which is the limit: stop one of them",
+                    name,
+                    HOSTS_MAX,
+                )
                 return False
             self._number += 1
             number = self._pending[name] = self._number

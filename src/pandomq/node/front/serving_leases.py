@@ -1,5 +1,5 @@
-"""Which brokers may serve clients of their own, and until when; so that a declare is in force wherever clients are
-(R16).
+"""Grants and holds the leases under which brokers serve clients of their own, so that a declare is in force at every
+broker that has clients (R16).
 
 A broker that serves clients requests a lease from the root, again and again, and each time reports how far it has
 applied the log. The root answers a declare once every broker with a lease has applied it; the lease of a silent broker

@@ -1,4 +1,4 @@
-"""Which roots this broker has learned of, and how long it knew none. Outlives a node that restarts."""
+"""Records which roots this broker has followed, and how long it knew none. The record outlives a node that restarts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A root whose disk is nearly full hands over, if it can: publishers would wait here while another broker has room.
 
-It hands over as it does before it stops. Whether its successor has more room is not known. If that has none either it
-hands over in turn, but only after a while, so that the root does not change often among brokers that are all full.
+It hands over as it does before it stops. Whether its successor has more room is not known. If the successor has none
+either, it hands over in turn, but only after a while, so that the root does not change often among brokers that are all
+full.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A broker that has handed over stays until its successor serves: that may need its vote, and its copy of the first
-entries.
+"""A broker that has handed over stays until its successor serves: the successor may need its vote, and its copy of the
+first entries.
 
-With two brokers it always does, and with three while one of them is down. A new root writes an entry about its takeover
-(`node.transitions`) and serves once that is committed; so the first entry that is not the replica's own shows this.
+With two brokers the successor always needs them, and with three while one of them is down. A new root writes an entry
+about its takeover (`node.transitions`) and serves once that is committed; so the first entry that is not the replica's
+own shows this.
 
 Even then the old root may be the only broker so far that has answered the new root: if it left at once, the new root
 would lose its lease. So it stays half a lease longer, in which the others have answered as well if they are up.

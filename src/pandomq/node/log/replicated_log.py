@@ -3,7 +3,7 @@
 The owner knows the meaning of the entries. It gets all other effects, in their order, and calls `carry_out` when it has
 called the replica itself. A broker (`replication`) and a simulated process without a broker both own such a log.
 
-Once the owner is over nothing is written or released, as if it had crashed.
+Once the owner has ended, nothing is written or released, as if it had crashed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ log = logging.getLogger("pandomq")
 FOUNDING: Final = -1
 """Stands for the number of a save that the replica did not ask for."""
 LAST_WORDS: Final = (Send, ChangeEnded)
-"""Still sent when the owner is over: a hand-over notifies the successor, and requests get their results."""
+"""Still sent when the owner has ended: a hand-over notifies the successor, and requests get their results."""
 
 Answer = HardStateSaved | Truncated | EntriesRead | PartRead | PartTaken | InstallFailed | Installed | Emptied
 """The journal's events that answer requests of the replica; some of them may answer requests of the owner."""

@@ -1,4 +1,5 @@
-"""How many connections each broker has, as the brokers report to each other, and which of them have the fewest.
+"""Collects how many connections each broker has, as the brokers report to each other, and which of them have the
+fewest.
 
 A broker reports to those that it is linked to, at most once in `TOLD_EVERY_MS`, and only changes.
 """

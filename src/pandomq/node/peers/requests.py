@@ -75,7 +75,7 @@ class PeerRequests:
         return None
 
     def ask(self, name: str, request: PassedRequest, on_answer: OnAnswer) -> int:
-        """Wants a step. The number is for `give_up`."""
+        """A step of the node has to follow. The number is for `give_up`."""
         self._last_number += 1
         asked = _Transfer(name, self._last_number, on_answer)
         asked.sent = encode_whole(request)
@@ -159,7 +159,7 @@ class PeerRequests:
         return sum(key[0] == name for key in self._served)
 
     def _reply(self, served: _Transfer, answer: PassedAnswer) -> None:
-        """Wants a step."""
+        """A step of the node has to follow."""
         if self._served.get((served.peer, served.number)) is served:
             served.sent = encode_whole(answer)
             self._send_part(served, 0, of_answer=True)

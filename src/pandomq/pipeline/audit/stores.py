@@ -60,7 +60,7 @@ def list_stores(directories: list[Path]) -> list[StoreFiles]:
     found = [files for directory in directories for files in list_store(directory)]
     clusters = sorted({files.cluster_id for files in found})
     if len(clusters) > 1:
-        raise NoStore(f"the stores belong to different clusters: {', '.join(clusters)}")
+        raise NoStore(f"the stores belong to different clusters: {', '.join(clusters)}. Audit one cluster at a time")
     names = [files.broker for files in found]
     for name in names:
         if names.count(name) > 1:
@@ -100,7 +100,9 @@ def _read_state(store: Path) -> StoreState:
     try:
         data = (store / STATE).read_bytes()
     except OSError as error:
-        raise NoStore(f"{store} contains no store: {error.strerror} ({STATE})") from error
+        raise NoStore(
+            f"{store} contains no store: {error.strerror} ({STATE}). Give the data directory of a broker"
+        ) from error
     copies = [decode_copy(data[offset : offset + STATE_COPY_BYTES]) for offset in COPY_OFFSETS]
     good = [copy for copy in copies if copy is not None]
     if not good:

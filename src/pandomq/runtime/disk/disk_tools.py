@@ -83,7 +83,7 @@ def repair_store(directory: Path, show: Show, settings: JournalSettings | None =
     if report.fault:
         raise StoreFault(report.fault)
     if report.new:
-        raise StoreFault(f"directory '{directory}' contains no store")
+        raise StoreFault(f"directory '{directory}' contains no store: give the data directory of a broker")
     store = store_in(directory)
     lock = DirectoryLock(store)
     pages_aside = ""

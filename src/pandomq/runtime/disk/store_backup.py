@@ -70,7 +70,7 @@ class _Moment:
     def __init__(self, source: Path) -> None:
         """Raises StoreFault or OSError."""
         if not (source / STATE).exists():
-            raise StoreFault(f"directory '{source}' contains no store")
+            raise StoreFault(f"directory '{source}' contains no store: give the data directory of a broker")
         self._source = source
         self.fds: dict[FileName, int] = {}
         for _ in range(MOMENT_TRIES_MAX):

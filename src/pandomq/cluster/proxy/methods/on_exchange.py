@@ -1,4 +1,5 @@
-"""Class exchange on a front: the root gets every request, and the answer is passed on when it is true here, too."""
+"""Class exchange on a front: the root gets every request, and the front passes the answer on once the change has taken
+effect here, too."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """A lane of the trunk whose requests are independent of each other.
 
 A request that the root refuses closes the channel; the channel is opened again, and the requests behind it are sent
-once more. The caller keeps what has to exist at the root: after the trunk was lost, the caller requests all of it
-again, and what was to be undone is undone.
+once more. The caller keeps a list of what has to exist at the root: after a loss of the trunk it requests all of it
+again, and the rest is gone with the trunk.
 """
 
 from collections.abc import Callable

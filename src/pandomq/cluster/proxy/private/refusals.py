@@ -1,8 +1,8 @@
 """Private queues that are full and refuse publishes: the publisher gets a nack, although the root, which does not know
 these queues, has confirmed the message.
 
-Such queues are few. No cached plan sends messages to them, and the front examines the root's confirms one by one as
-long as a refusal waits for its confirm.
+Only few queues refuse publishes. No cached plan sends messages to them, and the front examines the root's confirms one
+by one as long as a refusal waits for its confirm.
 """
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,4 @@
-"""Leases of queues: the requests about them to the root. A user that may read the queue may lease it;
-docs/leases.md."""
+"""Handles requests for leases of queues, at the root. A user that may read a queue may lease it (docs/leases.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which streams exist, what they hold, and where: everything about them except their bytes."""
+"""Answers which streams exist, what they hold, and where: everything about them except their bytes."""
 
 from __future__ import annotations
 
