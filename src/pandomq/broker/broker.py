@@ -396,6 +396,5 @@ class Broker:
     @property
     def active(self) -> bool:
         """Another batch, even an empty one, would have an effect."""
-        engine = self.engine
-        waiting = self._unsealed or self.held.is_unsealed or self.leases.is_waiting
-        return waiting or engine.active or bool(engine.dead) or self.staging.expansion.is_ready
+        waiting = self._unsealed or self.held.is_unsealed or self.leases.is_waiting or bool(self.engine.dead)
+        return waiting or self.engine.active or self.staging.expansion.is_ready

@@ -124,7 +124,7 @@ def test_a_clock_that_is_set_back_does_not_extend_the_wait() -> None:
     assert len(world.entries) == before + 1
 
 
-def test_what_waits_can_be_logged_between_batches() -> None:
+def test_waiting_removals_can_be_logged_between_batches() -> None:
     peer = taken()
     world = peer.world
     peer.send(methods.BasicAck(2, True))
