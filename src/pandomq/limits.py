@@ -191,6 +191,10 @@ STAGED_QUERY_AGE_MS: Final = 30 * 24 * 3_600_000
 STAGED_QUERIES_FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 STAGED_UNROUTABLE_QUERIES_MAX: Final = 1_000
 """Queries for which the root counts unroutable messages."""
+REMOVALS_DEFERRED_MS_MAX: Final = 10
+"""How long the log's entry about removed messages may wait for an entry that a client waits for."""
+REMOVALS_DEFERRED_MAX: Final = 1_000
+"""Records of removed messages that wait; with more of them the entry is written at once."""
 RECEIPT_WAIT_MS: Final = 5_000
 """A broker with private queues reports after each batch what has come out of its outlet. The root does not wait for a
 broker without a report for this time: then confirms mean the same as for a disconnected broker."""

@@ -34,6 +34,7 @@ from pandomq.broker.hooks import BrokerHooks
 from pandomq.broker.leases.leases import Leases
 from pandomq.broker.limits import BrokerLimits
 from pandomq.broker.log.commands import Command, LeaseCommand, MessageCommand, StartBroker, encode_command, is_inner
+from pandomq.broker.log.deferral import Deferral
 from pandomq.broker.log.held_replies import HeldReplies
 from pandomq.broker.log.receipts import Receipts
 from pandomq.broker.log.replay import apply_entry
@@ -119,8 +120,8 @@ class Broker:
         self.now_ms = 0
         self.clock_ahead_ms = 0
         """How much later the time that the broker gets is than the cluster's."""
-        self._clients_so_far = 0
-        self._unsealed = False
+        self.deferral = Deferral(self)
+        self._clients_so_far, self._unsealed = 0, False
 
     def make_hooks(self) -> kernel.Hooks:
         """Called once, before any other part exists."""
@@ -276,7 +277,7 @@ class Broker:
         self.producers.note(engine.numbered)
         self.deduplication.note()
         self._unsealed = False
-        return BatchOutcome(engine.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
+        return BatchOutcome(self.deferral.seal(now_ms), self.faults.take_closing(), prompt=engine.prompt)
 
     def publish_dead(self, now_ms: int) -> None:
         publish_dead(self, now_ms)
@@ -384,17 +385,16 @@ class Broker:
     @property
     def next_deadline_ms(self) -> int:
         """The time at which `tick` is needed; NEVER_MS if it is not."""
-        next_ms = self.timers.next_ms
+        next_ms = min(self.timers.next_ms, self.deferral.due_ms)
         return next_ms if next_ms == kernel.NEVER_MS else next_ms + self.clock_ahead_ms
 
     @property
     def at_rest(self) -> bool:
         """The log has, or will have, all that happened: no message is on its way from one place to another."""
-        return not self._unsealed and not self.engine.dead
+        return not self._unsealed and not self.engine.dead and not self.deferral.pending
 
     @property
     def active(self) -> bool:
         """Another batch, even an empty one, would have an effect."""
-        engine = self.engine
-        waiting = self._unsealed or self.held.is_unsealed or self.leases.is_waiting
-        return waiting or engine.active or bool(engine.dead) or self.staging.expansion.is_ready
+        waiting = self._unsealed or self.held.is_unsealed or self.leases.is_waiting or bool(self.engine.dead)
+        return waiting or self.engine.active or self.staging.expansion.is_ready

@@ -196,12 +196,17 @@ class Engine:
     def replay(self, entry: bytes, term: int, hooks: ReplayHooks) -> None:
         """Applies a log entry: the engine restores and drops messages, the hooks do everything else. Raises
         records.BadEntry and applies nothing if the entry is malformed. Pages may leave memory between entries."""
+    @property
+    def deferrable(self) -> int:
+        """The number of records, if the batch may also be sealed with a later one: it has only removed messages, and
+        no client or queue of the kernel waits for its entry. 0 otherwise."""
     def seal(self, now_ms: int) -> bytes | None:
         """Returns the batch's records as one log entry (see records.py), or None if nothing has to survive."""
     def sealed(self, index: int) -> None:
         """Notes the index of the sealed entry (0: there was none). Confirms of this batch wait for it if they need it,
         and always for earlier confirms of their channel; the others are written now. A confirm also waits for the entry
-        that holds an earlier ack of its channel, since the confirm proves that ack to the client."""
+        that holds an earlier ack of its channel, since the confirm proves that ack to the client. A batch that was
+        `deferrable` and not sealed goes on."""
     def received(self, index: int) -> None:
         """Enough brokers have the entries up to this index in memory. Writes, out of order, the confirms of publishes
         that need no more: they are not persistent, entered no `synced` queue, and follow no uncommitted ack or reply on

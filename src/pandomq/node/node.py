@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from pandomq.node.clients.attempts import LoginAttempt, LoginRequester
     from pandomq.node.clients.client_link import ClientLink
     from pandomq.node.clients.logins import PasswordCheck
-    from pandomq.node.log.foundation import Foundation
     from pandomq.node.log.replication import Replication
     from pandomq.wire.inputs import Login
 
@@ -234,15 +233,19 @@ class Node:
             self.peer_links.tick(now_ms)
 
     @property
-    def next_deadline_ms(self) -> int:
-        front_service = self._front_service
+    def tick_deadline_ms(self) -> int:
+        """The time at which `tick` is needed before the step."""
         deadline_ms = min(self._links.next_deadline_ms, self.data.next_deadline_ms, self._log.next_deadline_ms)
-        if self.service_state.serves:
-            deadline_ms = min(deadline_ms, self._broker.next_deadline_ms)
-        if front_service is not None and self._life.store_is_read:
-            # While the store is read it has no steps, and would always be due.
-            deadline_ms = min(deadline_ms, front_service.next_deadline_ms)
-        return deadline_ms
+        if self._front_service is None or not self._life.store_is_read:
+            # While the store is read a front has no steps, and would always be due.
+            return deadline_ms
+        return min(deadline_ms, self._front_service.next_deadline_ms)
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """The time at which a step is needed, with or without a tick."""
+        tick_ms, own_ms = self.tick_deadline_ms, self._broker.next_deadline_ms
+        return own_ms if own_ms < tick_ms and self.service_state.serves else tick_ms
 
     @contained
     def shut_down(self, now_ms: int) -> None:
@@ -257,12 +260,6 @@ class Node:
         assert self._disk is not None
         self._disk.completed(completions, now_ms)
         self.views.cluster_id = self._disk.replication.knowledge.cluster_id or self.views.cluster_id
-
-    @property
-    def foundation(self) -> Foundation:
-        """How the cluster began, or begins."""
-        assert self._disk is not None, "a broker without a store is in no cluster"
-        return self._disk.foundation
 
     @property
     def peers(self) -> Replication:

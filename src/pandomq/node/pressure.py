@@ -85,5 +85,5 @@ class Pressure:
             else:
                 self._tracing.note("publishers-wait", reason=reason)
             self._was = reason
-        if not self._log.rests:
+        if self._links.has_paced and not self._log.rests:
             self._links.unpace_all()

@@ -298,6 +298,12 @@ class Replica:
         return lease.holds(self._core, root.peers)
 
     @property
+    def hands_over(self) -> bool:
+        """A root that tries to hand over to another broker."""
+        root = self._core.handlers
+        return isinstance(root, Root) and root.hand_over is not None
+
+    @property
     def lease_left_ms(self) -> int | None:
         """For a root; None if it needs no other broker."""
         return lease_left_ms(self._core)

@@ -335,7 +335,12 @@ class Server:
         self._passwords.ask(question, answered)
 
     def _tick(self) -> None:
-        self.node.tick(self._clock.now_ms(), self._clock.monotonic_ms())
+        node, now_ms = self.node, self._clock.now_ms()
+        if node.tick_deadline_ms <= now_ms:
+            node.tick(now_ms, self._clock.monotonic_ms())
+        elif node.next_deadline_ms > now_ms:
+            # An earlier step has done the work for which the timer was set.
+            return
         self._step()
 
     def _failed(self, error: Exception) -> None:

@@ -387,8 +387,14 @@ class Machine(Connections):
         self._agenda.after(delay_ms, self.in_life(ring))
 
     def _tick(self) -> None:
-        assert self.node is not None
-        self.enter(self.node.tick)(self.clock.now_ms(), self.steady.now_ms())
-        # This timer has expired; the step sets the next one.
+        node = self.node
+        assert node is not None
+        # This timer has expired.
         self._timer_ms = NEVER_MS
+        if node.tick_deadline_ms <= self.clock.now_ms():
+            self.enter(node.tick)(self.clock.now_ms(), self.steady.now_ms())
+        elif node.next_deadline_ms > self.clock.now_ms():
+            # An earlier step has done the work for which the timer was set.
+            self._set_timer()
+            return
         self._step()

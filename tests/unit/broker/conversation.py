@@ -140,8 +140,15 @@ class World:
         if self.late and (self.broker.active or self.waiting):
             self.run([])
 
+    def seal_removals(self) -> None:
+        """The log gets the removals that wait for a later entry."""
+        removals = self.broker.deferral.end()
+        if removals is not None:
+            self._finish(BatchOutcome(removals, ()))
+
     def replayed(self) -> World:
         """A fresh broker that was given the entries of this one."""
+        self.seal_removals()
         other = World(limits=self.limits, seed=2)
         for index, entry in enumerate(self.entries, start=1):
             other.broker.apply(index, 1, entry)

@@ -79,6 +79,7 @@ class Root(World):
 
     def compare_successors(self) -> None:
         """All that follow become roots, and do what time brings, alone."""
+        self.seal_removals()
         self.compare()
         states = [follower.succeed(self.now_ms) for follower in (*self.followers, Follower(self, restored=True))]
         for follower, state in zip(self.followers, states, strict=False):

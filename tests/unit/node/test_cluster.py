@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pandomq.broker.broker import Broker
+from pandomq.limits import REMOVALS_DEFERRED_MS_MAX
 from pandomq.replica.roles.transitions import Role
 from tests.support.client import ClosedByBrokerError
 from tests.unit.node.cluster_world import CLUSTER, NOWHERE, ClusterWorld, Connection, Loss, member
@@ -121,6 +122,7 @@ def test_a_backup_that_was_away_for_long_gets_a_snapshot() -> None:
         channel.publish_confirmed(b"%d" % number + bytes(2000), routing_key="q", delivery_mode=2)
         if number % 10:
             channel.get("q")
+    world.run(REMOVALS_DEFERRED_MS_MAX + 1)
     # Their log in memory is lost with them; on disk it begins later by now.
     others = [name for name in world.machines if name != away]
     for name in others:
@@ -232,6 +234,26 @@ def test_a_root_hands_over() -> None:
     # The cluster was there all the time: so is the queue.
     assert channel.counts("passing") == (0, 0)
     world.until(lambda: agree(world))
+
+
+@pytest.mark.proves("R37")
+def test_an_ack_just_before_a_hand_over_is_not_lost() -> None:
+    world = ClusterWorld()
+    old = world.elect()
+    channel = publisher(world, old)
+    for number in range(3):
+        channel.publish_confirmed(b"%d" % number, routing_key="q", delivery_mode=2)
+    successor = next(name for name in world.machines if name != old)
+    world.until(lambda: world.node(successor).broker.state.vhosts["/"].queues["q"].kernel.ready_count == 3)
+    consumer = world.client(old).channel()
+    delivered = consumer.get("q", no_ack=False)
+    assert delivered is not None and delivered.body == b"0"
+    consumer.send("basic.ack", delivery_tag=delivered.delivery_tag, multiple=False)
+    world.until(lambda: world.node(old).broker.deferral.pending)
+    world.node(old).peers.hand_over(successor, lambda done, text: None)
+    world.until(lambda: world.root == successor)
+    channel = world.client(successor).channel()
+    assert [one.body for one in (channel.get("q") for _ in range(3)) if one is not None] == [b"1", b"2"]
 
 
 def test_long_queues_travel_with_their_pages() -> None:

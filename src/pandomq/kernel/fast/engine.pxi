@@ -349,6 +349,17 @@ cdef class Engine:
         log_ranges(&self.log, self.dequeuing)
         log_command(&self.log, command)
 
+    @property
+    def deferrable(self):
+        cdef Channel channel
+        if self.log.has_additions or PyList_GET_SIZE(self.unsealed_queues) or PyList_GET_SIZE(self.unsealed_streams):
+            return 0
+        for channel in self.touched_channels:
+            # The batch has publishes to confirm; otherwise it may have acks, which only later confirms wait for.
+            if channel.confirms.published > channel.confirms.planned:
+                return 0
+        return self.log.count + PyList_GET_SIZE(self.dequeuing)
+
     def seal(self, uint64_t now_ms):
         log_ranges(&self.log, self.dequeuing)
         return log_seal(&self.log, now_ms)
@@ -356,6 +367,8 @@ cdef class Engine:
     def sealed(self, uint64_t index):
         cdef Channel channel
         cdef list channels = self.touched_channels
+        if index == 0 and (self.log.count or PyList_GET_SIZE(self.dequeuing)):
+            return
         self.touched_channels = []
         if index:
             self.sealed_index = index

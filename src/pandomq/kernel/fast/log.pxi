@@ -4,6 +4,7 @@ cdef struct LogBatch:
     Output output
     uint32_t count
     uint64_t total  # since start
+    bint has_additions  # the batch has records other than dequeues
 
 
 cdef enum:
@@ -65,6 +66,7 @@ cdef int log_places(LogBatch* log, Message message, tuple queues, Py_ssize_t fir
     cdef octet* p = log_record(log, 15 + 16 * count + routing_size + header_size + body_size)
     cdef Py_ssize_t at
     cdef Queue queue
+    log.has_additions = True
     p = little16(store8(p, C_RECORD_ENQUEUE), <uint16_t>count)
     for at in range(first, end):
         queue = <Queue>PyTuple_GET_ITEM(queues, at)
@@ -97,6 +99,7 @@ cdef int log_ranges(LogBatch* log, list dequeuing) except -1:
 cdef int log_command(LogBatch* log, bytes command) except -1:
     cdef size_t size = PyBytes_GET_SIZE(command)
     cdef octet* p = log_record(log, 5 + size)
+    log.has_additions = True
     store_bytes(little32(store8(p, C_RECORD_COMMAND), <uint32_t>size), octets_of(command), size)
     return 0
 
@@ -108,4 +111,5 @@ cdef bytes log_seal(LogBatch* log, uint64_t now_ms):
     entry = output_take(&log.output)
     little32(little64(store8(<octet*>PyBytes_AS_STRING(entry), C_VERSION), now_ms), log.count)
     log.count = 0
+    log.has_additions = False
     return entry

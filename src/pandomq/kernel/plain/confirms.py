@@ -83,6 +83,11 @@ class Confirms:
             if self._channel.session.engine.replicated:
                 self.early.needs_commit(self.published)
 
+    @property
+    def awaits_seal(self) -> bool:
+        """The batch has publishes to confirm; otherwise it may have acks, which only later confirms wait for."""
+        return self.published > self.planned
+
     def sealed(self, index: int) -> None:
         """The batch ended; `index` is its entry's index, or the last one before it if it has none."""
         engine = self._channel.session.engine

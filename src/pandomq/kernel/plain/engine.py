@@ -318,10 +318,20 @@ class Engine(EnginePaging):
     def log_command(self, command: bytes) -> None:
         self.log.command(command)
 
+    @property
+    def deferrable(self) -> int:
+        if self.unsealed_queues or self.unsealed_streams:
+            return 0
+        if any(channel.confirms.awaits_seal for channel in self.touched_channels):
+            return 0
+        return self.log.removal_count
+
     def seal(self, now_ms: int) -> bytes | None:
         return self.log.seal(now_ms)
 
     def sealed(self, index: int) -> None:
+        if not index and self.log.removal_count:
+            return
         self.sealed_index = index or self.sealed_index
         self.prompt = False
         channels, self.touched_channels = self.touched_channels, []

@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 class LogBatch:
     """Collects dequeues into a range per queue, which is written when it ends: at a gap, a command, or the seal."""
 
-    __slots__ = ("_records", "dequeuing", "total")
+    __slots__ = ("_records", "dequeuing", "has_additions", "total")
 
     def __init__(self) -> None:
         self._records: list[bytes] = []
         self.total = 0  # records and dequeues since start
+        self.has_additions = False  # the batch has records other than dequeues
         self.dequeuing: list[QueueExits] = []  # queues with an unwritten range, in the order in which those began
 
     def enqueue(self, message: Message, queues: list["Queue"]) -> None:
         """The message is about to enter these queues, each under its next sequence."""
         self.total += 1
+        self.has_additions = True
         places = [(queue.queue_id, queue.next_sequence) for queue in queues]
         for first in range(0, len(places), QUEUES_PER_RECORD_MAX):
             some = places[first : first + QUEUES_PER_RECORD_MAX]
@@ -49,6 +51,7 @@ class LogBatch:
 
     def command(self, command: bytes) -> None:
         self.total += 1
+        self.has_additions = True
         self._write_ranges()
         self._records.append(encode_command(command))
 
@@ -58,7 +61,12 @@ class LogBatch:
             return None
         entry = b"".join((ENTRY_START.pack(VERSION, now_ms, len(self._records)), *self._records))
         self._records.clear()
+        self.has_additions = False
         return entry
+
+    @property
+    def removal_count(self) -> int:
+        return 0 if self.has_additions else len(self._records) + len(self.dequeuing)
 
     def _write_ranges(self) -> None:
         for queue in self.dequeuing:

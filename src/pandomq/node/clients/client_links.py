@@ -211,13 +211,16 @@ class ClientLinks:
         self._paced.append(link)
         self._set_reading(link, paused=True)
 
+    @property
+    def has_paced(self) -> bool:
+        return bool(self._paced)
+
     def unpace_all(self) -> None:
-        if self._paced:
-            paced, self._paced = self._paced, []
-            for link in paced:
-                if link.paced and not link.gone:
-                    link.paced = False
-                    self._set_reading(link, paused=link.held or self._resting)
+        paced, self._paced = self._paced, []
+        for link in paced:
+            if link.paced and not link.gone:
+                link.paced = False
+                self._set_reading(link, paused=link.held or self._resting)
 
     def fall_behind(self, link: ClientLink) -> None:
         """The client has to read its answers before it may send more requests."""

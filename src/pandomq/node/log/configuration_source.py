@@ -83,8 +83,11 @@ class ConfigurationSource:
 
     def work(self, now_ms: int, *, is_root: bool) -> None:
         self._now_ms = now_ms
-        if self._wanted and is_root and self._broker.at_rest:
-            self._make()
+        if self._wanted and is_root:
+            if self._broker.at_rest:
+                self._make()
+            else:
+                self._broker.deferral.pause()
         elif self._made is not None and now_ms - self._asked_ms > SENDING_IDLE_MS:
             self._made = None
 

@@ -93,6 +93,7 @@ class DiskLog:
         self.time = ClusterTime(broker, self.revival, journal)
         self.applier = Applier(journal, self.revival, self.time)
         self.replication = Replication(settings, journal, broker, self.applier, random, life)
+        self.replication.seal_removals = self.seal_removals
         self._log = self.replication.log
         self._configuration = ConfigurationSource(settings.name, journal, broker)
         self._log.transfer.configuration = self._configuration
@@ -121,6 +122,12 @@ class DiskLog:
         self.time.wrote()
         self._behind = self._behind or self.journal.pending_bytes > BEHIND_BYTES_MAX
         return self._log.propose(entry, prompt=prompt)
+
+    def seal_removals(self) -> None:
+        """The log gets the records of removed messages that wait for a later entry."""
+        entry = self.broker.deferral.end()
+        if entry is not None:
+            self.broker.sealed(self.append(entry))
 
     def tick(self, now_ms: int, monotonic_ms: int) -> None:
         self._now_ms = self.replication.knowledge.now_ms = now_ms

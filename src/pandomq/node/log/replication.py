@@ -67,6 +67,8 @@ class Replication:
         self.life, settings = life, node.cluster
         self.transitions: Transitions
         """Takes reports of what the replica and the store do; set by its constructor."""
+        self.seal_removals: Callable[[], None] = lambda: None
+        """Called before the replica may stop proposing in order to hand over: the log gets what is missing in it."""
         self._name, self._settings = NodeName(node.name), settings
         others = any(one.name != node.name for one in settings.primaries)
         self._is_told_of_peers = settings.observer or bool(settings.join) or others
@@ -92,6 +94,8 @@ class Replication:
         is_alone = self.life.took_over and not self.replicated and not self.linked
         if self.life.runs_replica and not (is_alone and monotonic_ms < self._ticked_ms + self.tick_ms):
             self._ticked_ms = monotonic_ms
+            if self.replica.hands_over and self.serving:
+                self.seal_removals()
             self.replica.tick(monotonic_ms)
             self.log.carry_out()
         wait = self.life.handover_wait
@@ -116,6 +120,8 @@ class Replication:
     def hand_over(self, successor: str | None, on_ended: OnEnded) -> None:
         """Hands over to this backup, or to the one with the longest log."""
         chosen = None if successor is None else NodeName(successor)
+        if self.serving:
+            self.seal_removals()
         self._ask(on_ended, lambda: self.replica.hand_over(chosen))
 
     def promote(self, dead: Sequence[str], epoch_id: str, on_ended: OnEnded) -> None:

@@ -73,6 +73,7 @@ class Snapshots:
         is_root = self._replication.life.took_over
         last_index = self._journal.last_index if is_root else LogIndex(self._applier.applied_index)
         if not self._broker.at_rest:
+            self._broker.deferral.pause()
             return False
         if last_index <= self.last_index or (self._closing and self._replication.has_peers):
             # With other brokers the log may not be committed up to here, nor be so soon.
