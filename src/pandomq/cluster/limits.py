@@ -82,6 +82,9 @@ DIAL_MS_MAX: Final = 2_000
 REDIAL_MS_MIN: Final = 50
 REDIAL_MS_MAX: Final = 1_000
 """Shortest and longest time before the next attempt to connect; the time doubles after each failure."""
+ROOTLESS_REDIAL_MS: Final = 200
+"""Longest time before the next attempt to connect to a member while no root is known: clients wait for the next root
+meanwhile, and this member may be it. A broker that restarts dials the members in its log, and not the secondaries."""
 REFUSED_REDIAL_MS: Final = 5_000
 """Time before the next attempt after the other broker has rejected this one, for example because of its key: only an
 operator can change that."""
@@ -95,4 +98,4 @@ assert IN_FLIGHT_BYTES_MAX < WAITING_BYTES_MAX
 assert SNAPSHOT_PIECE_BYTES_MAX < WAITING_BYTES_MAX < LINK_MESSAGE_BYTES_MAX
 assert LINK_FRAME_BYTES_MAX < TUNNEL_FRAME_BYTES_MAX
 assert 2 * TUNNEL_HEARTBEAT_S * 1_000 < RELAY_SILENT_MS_MAX
-assert REDIAL_MS_MIN <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS
+assert REDIAL_MS_MIN <= ROOTLESS_REDIAL_MS <= REDIAL_MS_MAX <= REFUSED_REDIAL_MS

@@ -2,7 +2,7 @@
 
 Each *target* is an address with the name of the broker that is expected there; for an address that is only configured
 for joining a cluster, the answer brings the name. `DialingOwner` gets reports of each connection; its output and its
-dials are fetched. After a failure the next attempt waits, longer each time.
+dials are fetched. After a failure the next attempt waits, longer each time, but not long while no root is known.
 
 Every other attempt at a broker that cannot be reached directly goes through another broker. Such a connection stays
 until it ends, or until the direct path is open again, which is checked periodically.
@@ -24,6 +24,7 @@ from pandomq.cluster.limits import (
     REDIAL_MS_MAX,
     REDIAL_MS_MIN,
     REFUSED_REDIAL_MS,
+    ROOTLESS_REDIAL_MS,
 )
 from pandomq.cluster.passage import Knock
 from pandomq.node.output import Close, Control, Dial
@@ -73,6 +74,8 @@ class PeerDialing:
         self._random = random
         self.targets: dict[str, Target] = {}
         """The targets by name, or by address if only that is known."""
+        self._rootless = False
+        """No root was known at the last tick."""
         self._controls: list[Control] = []
         self._talking: dict[DialedPeer, None] = {}
 
@@ -106,9 +109,14 @@ class PeerDialing:
 
     # Time.
 
-    def tick(self, now_ms: int, *, lonely: bool) -> None:
+    def tick(self, now_ms: int, *, lonely: bool, rootless: bool) -> None:
         """`lonely`: there is no link, or none to a broker that could name the primaries, so the addresses for joining
-        are dialed as well."""
+        are dialed as well. `rootless`: no root is known, so all members are dialed often."""
+        if rootless and not self._rootless:
+            for target in self.targets.values():
+                if target.name:
+                    target.redial_ms = min(target.redial_ms, now_ms + REDIAL_MS_MIN)
+        self._rootless = rootless
         # A broker that is configured for joining may be known by name as well. It is dialed once: of two connections it
         # would keep the newer one, and this end the older one.
         busy = {target.address for target in self.targets.values() if target.dialed is not None}
@@ -269,7 +277,8 @@ class PeerDialing:
             if target is not None and target.knock is dialed:
                 target.knock = None
         else:
-            wait_ms = REFUSED_REDIAL_MS if lasting else min(REDIAL_MS_MIN << min(target.failures, 10), REDIAL_MS_MAX)
+            longest_ms = ROOTLESS_REDIAL_MS if self._rootless and target.name else REDIAL_MS_MAX
+            wait_ms = REFUSED_REDIAL_MS if lasting else min(REDIAL_MS_MIN << min(target.failures, 10), longest_ms)
             # The delay spreads the attempts. An attempt without an answer has taken its time already.
             wait_ms += self._random.randrange(wait_ms // 2)
             target.redial_ms = max(target.dialed_ms + wait_ms, now_ms + REDIAL_MS_MIN)

@@ -121,9 +121,9 @@ class PeerLinks:
         self.passages.tick(now_ms)
         self.relays.tick(now_ms)
         # A linked broker may know no more than this one does: until the primaries are known all addresses are dialed.
-        stranger = not self._members.names
+        lonely = not self._members.names or not any(peer.linked for peer in self._peers.values())
         self._seek_root(now_ms)
-        self.dialing.tick(now_ms, lonely=stranger or not any(peer.linked for peer in self._peers.values()))
+        self.dialing.tick(now_ms, lonely=lonely, rootless=self._replication.knowledge.root is None)
 
     def _seek_root(self, now_ms: int) -> None:
         """Asks linked brokers for the members while no root is known: the known primaries may have been replaced."""
