@@ -18,7 +18,7 @@ from rich.text import Text
 
 from pandomq.cli.api import Api, Url
 from pandomq.cli.failures import Failure, WrongUse
-from pandomq.cli.nouns import QUEUES
+from pandomq.cli.objects.nouns import QUEUES
 from pandomq.cli.output import cell, print_lines, rich_table
 
 COUNTERS: Final = ("publish", "confirm", "deliver_get", "ack", "redeliver", "return_unroutable")

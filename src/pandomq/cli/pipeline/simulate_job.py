@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pandomq.cli.failures import RequestRejected
 from pandomq.cli.pipeline.running import finish, progress, session_for
-from pandomq.cli.sim_worlds import seed_range
+from pandomq.cli.sim.worlds import seed_range
 from pandomq.pipeline.simulate import MixedVersions, simulate
 from pandomq.pipeline.simulate_notes import OtherCampaign
 from pandomq.sim.campaign import Job

@@ -12,8 +12,8 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, Url
 from pandomq.cli.failures import WrongUse
-from pandomq.cli.listing import Vhost, list_noun
-from pandomq.cli.nouns import OPERATOR_POLICIES, POLICIES
+from pandomq.cli.objects.listing import Vhost, list_noun
+from pandomq.cli.objects.nouns import OPERATOR_POLICIES, POLICIES
 from pandomq.cli.output import say
 
 policies_app = typer.Typer(

@@ -8,8 +8,8 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, Url
 from pandomq.cli.failures import RequestRejected
-from pandomq.cli.listing import list_noun
-from pandomq.cli.nouns import VHOSTS
+from pandomq.cli.objects.listing import list_noun
+from pandomq.cli.objects.nouns import VHOSTS
 from pandomq.cli.output import say
 
 vhosts_app = typer.Typer(

@@ -27,7 +27,7 @@ from pandomq.bench.run import Show, local_pid, measure
 from pandomq.bench.streams import measure_stream
 from pandomq.bench.url import parse_url
 from pandomq.bench.wire import BrokerRefused
-from pandomq.cli.bench_options import (
+from pandomq.cli.bench.options import (
     LOCAL,
     Counts,
     Duration,

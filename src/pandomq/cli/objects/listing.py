@@ -10,7 +10,7 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, Url
 from pandomq.cli.failures import WrongUse
-from pandomq.cli.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, STREAMS, Noun
+from pandomq.cli.objects.nouns import BINDINGS, CHANNELS, CONNECTIONS, CONSUMERS, EXCHANGES, QUEUES, STREAMS, Noun
 from pandomq.cli.output import cell, print_json, print_table
 
 Vhost = Annotated[str | None, typer.Option("--vhost", "-p", help="Limit the list to this vhost.")]

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from pandomq.cli.api import Api, Url
-from pandomq.cli.ctl_words import FORMATTERS, WORDS, Order
+from pandomq.cli.ctl.words import FORMATTERS, WORDS, Order
 from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import cell, print_lines
 

@@ -8,10 +8,10 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, KeyFile, Url
 from pandomq.cli.failures import RequestRejected
-from pandomq.cli.listing import list_noun
-from pandomq.cli.nouns import USERS
+from pandomq.cli.objects.listing import list_noun
+from pandomq.cli.objects.nouns import USERS
+from pandomq.cli.objects.passwords import PasswordFile, read_password
 from pandomq.cli.output import say
-from pandomq.cli.passwords import PasswordFile, read_password
 
 users_app = typer.Typer(name="users", help="Manage users and their tags.", no_args_is_help=True)
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from pandomq.cli.api import Api, AsJson, KeyFile, Url
-from pandomq.cli.listing import Vhost, list_noun
-from pandomq.cli.nouns import PERMISSIONS, TOPIC_PERMISSIONS
+from pandomq.cli.objects.listing import Vhost, list_noun
+from pandomq.cli.objects.nouns import PERMISSIONS, TOPIC_PERMISSIONS
 from pandomq.cli.output import say
 
 permissions_app = typer.Typer(

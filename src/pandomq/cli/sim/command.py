@@ -42,10 +42,10 @@ def sim(
     A world is one simulated run of brokers, clients and disks, determined by its seed.
     """
     # Imported here because it imports the whole broker, for which the other commands should not wait.
-    from pandomq.cli import sim_worlds
+    from pandomq.cli.sim import worlds
     from pandomq.sim.campaign import Job
 
-    sim_worlds.run(
+    worlds.run(
         Job(0, nodes, log, traced=traced),
         seeds=seeds,
         processes=jobs,

@@ -15,13 +15,14 @@ import msgspec
 import typer
 
 from pandomq import __version__
-from pandomq.cli import definitions, members, nouns, permissions, policies, trace, users, vhosts
+from pandomq.cli import members, trace
 from pandomq.cli.api import Api
 from pandomq.cli.failures import NoBroker
-from pandomq.cli.listing import fetch_noun, refuse_unknown_columns
-from pandomq.cli.nouns import Noun
+from pandomq.cli.objects import definitions, nouns, permissions, policies, users, vhosts
+from pandomq.cli.objects.listing import fetch_noun, refuse_unknown_columns
+from pandomq.cli.objects.nouns import Noun
+from pandomq.cli.objects.passwords import read_password
 from pandomq.cli.output import cell, print_json, print_table, say
-from pandomq.cli.passwords import read_password
 from pandomq.cli.status import show_status
 
 FORMATTERS: Final = ("table", "pretty_table", "json", "csv")
