@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pandomq.bench.journal import measure_journal
+from pandomq.bench.measurements.journal import measure_journal
 from pandomq.journal import events
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.recovery.offline_scan import StoreReport

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pandomq.admin import limits, table
-from pandomq.admin.cost import CostMeter
-from pandomq.admin.rate import Rates
-from pandomq.admin.table import Listing, ViewTable, by_views
+from pandomq.admin import limits
+from pandomq.admin.listings import table
+from pandomq.admin.listings.cost import CostMeter
+from pandomq.admin.listings.rate import Rates
+from pandomq.admin.listings.table import Listing, ViewTable, by_views
 
 
 class View(msgspec.Struct, frozen=True):

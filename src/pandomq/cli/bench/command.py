@@ -16,17 +16,17 @@ import typer
 from rich.console import Console
 
 from pandomq.bench import display
-from pandomq.bench import overview as overview_loads
 from pandomq.bench.broker_process import PandoBroker
-from pandomq.bench.connections import measure_connections
-from pandomq.bench.features import measure_features
-from pandomq.bench.flatness import bindings_load, measure_flatness, queues_load
+from pandomq.bench.client.url import parse_url
+from pandomq.bench.client.wire import BrokerRefused
 from pandomq.bench.load import Load
-from pandomq.bench.long_queue import KINDS, LongQueue, load_of
+from pandomq.bench.measurements import overview as overview_loads
+from pandomq.bench.measurements.connections import measure_connections
+from pandomq.bench.measurements.features import measure_features
+from pandomq.bench.measurements.flatness import bindings_load, measure_flatness, queues_load
+from pandomq.bench.measurements.long_queue import KINDS, LongQueue, load_of
+from pandomq.bench.measurements.streams import measure_stream
 from pandomq.bench.run import Show, local_pid, measure
-from pandomq.bench.streams import measure_stream
-from pandomq.bench.url import parse_url
-from pandomq.bench.wire import BrokerRefused
 from pandomq.cli.bench.options import (
     LOCAL,
     Counts,

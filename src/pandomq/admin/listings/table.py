@@ -20,8 +20,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pandomq.admin import limits
-from pandomq.admin.cost import CostMeter
-from pandomq.admin.rate import Rates
+from pandomq.admin.listings.cost import CostMeter
+from pandomq.admin.listings.rate import Rates
 
 V = TypeVar("V")
 R = TypeVar("R")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pandomq.admin.listings.tables import EVERYTHING, Scope
 from pandomq.admin.refusals import not_authorised
-from pandomq.admin.tables import EVERYTHING, Scope
 
 if TYPE_CHECKING:
     from pandomq.admin.call import HttpCall

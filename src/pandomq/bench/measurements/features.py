@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pandomq.bench import wire
-from pandomq.bench.batch import HEADER_KEY
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import HEADER_KEY
 from pandomq.bench.load import Load, Measurement
 from pandomq.bench.run import Show, measure, show_nothing
 

@@ -10,17 +10,18 @@ from functools import partial
 
 import msgspec
 
-from pandomq.bench import limits, process, wire
+from pandomq.bench import limits, process
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.batch import encode_batch
-from pandomq.bench.closing import close_connections
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import encode_batch
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl, parse_url
 from pandomq.bench.consuming import LoadConsumer
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.publishing import FloodPublisher
 from pandomq.bench.run import Show, show_nothing
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl, parse_url
 
 QUEUE = "bench.long"
 KINDS: dict[str, dict[str, object]] = {

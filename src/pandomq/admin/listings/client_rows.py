@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pandomq.admin.field_json import json_table, json_text
-from pandomq.admin.rate import Rate, Rates
+from pandomq.admin.listings.rate import Rate, Rates
 from pandomq.node.views.records import LinkChannelView, LinkConsumerView, LinkView
 
 

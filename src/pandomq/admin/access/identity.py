@@ -21,8 +21,8 @@ from pandomq.node.clients.logins import LoginAccepted
 from pandomq.wire.inputs import Login
 
 if TYPE_CHECKING:
+    from pandomq.admin.access.client_address import ClientAddress
     from pandomq.admin.call import HttpServices
-    from pandomq.admin.client_address import ClientAddress
 
 ADMINISTRATOR: Final = "administrator"
 MONITORING: Final = "monitoring"

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pandomq.admin.client_rows import ConnectionDetails, ConsumerRow, connection_details, consumer_row
 from pandomq.admin.field_json import json_table
-from pandomq.admin.rate import NO_RATE, Rate, Rates
+from pandomq.admin.listings.client_rows import ConnectionDetails, ConsumerRow, connection_details, consumer_row
+from pandomq.admin.listings.rate import NO_RATE, Rate, Rates
 from pandomq.broker.leases.lease import LeaseView
 from pandomq.broker.views import QueueView, StreamView
 from pandomq.node.views.records import QueueUseView

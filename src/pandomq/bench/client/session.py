@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from pandomq.bench import limits, wire
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench import limits
+from pandomq.bench.client import wire
+from pandomq.bench.client.url import BrokerUrl
 
 CHANNEL = 1
 

@@ -10,7 +10,7 @@ between. Otherwise this read's frames are walked one by one: slower, and always 
 import struct
 from typing import NamedTuple
 
-from pandomq.bench import wire
+from pandomq.bench.client import wire
 
 _TAG = struct.Struct(">Q")
 _BODY_SIZE = struct.Struct(">Q")

@@ -5,7 +5,8 @@ import socket
 import time
 from collections.abc import Sequence
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
+from pandomq.bench.client import wire
 
 _CLOSE_OK = wire.method(0, *wire.CONNECTION_CLOSE_OK)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pandomq.admin.identity import ADMINISTRATOR
+from pandomq.admin.access.identity import ADMINISTRATOR
 from pandomq.admin.refusals import bad_request
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import os
 import socket
 import struct
 
-from pandomq.bench import limits, wire
-from pandomq.bench.session import server_version
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench import limits
+from pandomq.bench.client import wire
+from pandomq.bench.client.session import server_version
+from pandomq.bench.client.url import BrokerUrl
 
 Address = tuple[str, int]
 

@@ -10,14 +10,15 @@ from typing import Self
 
 import msgspec
 
-from pandomq.bench import limits, process, wire
-from pandomq.bench.closing import close_connections
-from pandomq.bench.handshake import Handshake
+from pandomq.bench import limits, process
+from pandomq.bench.client import wire
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.handshake import Handshake
+from pandomq.bench.client.session import CHANNEL
+from pandomq.bench.client.url import BrokerUrl, parse_url
 from pandomq.bench.load import Load, Measurement
 from pandomq.bench.loop import Loop
 from pandomq.bench.run import Show, local_pid, measure, show_nothing
-from pandomq.bench.session import CHANNEL
-from pandomq.bench.url import BrokerUrl, parse_url
 
 
 class ConnectionsResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ The equal length makes counting cheap: the number of sent bytes gives the number
 
 from collections.abc import Sequence
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
+from pandomq.bench.client import wire
 from pandomq.bench.load import Load
 
 HEADER_KEY = "bench-key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from pandomq.admin.client_rows import (
+from pandomq.admin.listings.client_rows import (
     ChannelRow,
     ConnectionRow,
     ConsumerRow,
@@ -17,7 +17,7 @@ from pandomq.admin.client_rows import (
     consumer_key,
     consumer_row,
 )
-from pandomq.admin.exchange_rows import (
+from pandomq.admin.listings.exchange_rows import (
     BindingRow,
     ExchangeRow,
     binding_key,
@@ -25,13 +25,13 @@ from pandomq.admin.exchange_rows import (
     exchange_key,
     exchange_row,
 )
-from pandomq.admin.query import ListQuery, render
-from pandomq.admin.queue_rows import QueueRow, queue_counters, queue_row
-from pandomq.admin.table import CachedRow, ViewTable, by_views
-from pandomq.admin.totals import TotalsKeeper
+from pandomq.admin.listings.query import ListQuery, render
+from pandomq.admin.listings.queue_rows import QueueRow, queue_counters, queue_row
+from pandomq.admin.listings.table import CachedRow, ViewTable, by_views
+from pandomq.admin.listings.totals import TotalsKeeper
 
 if TYPE_CHECKING:
-    from pandomq.admin.table import Listing
+    from pandomq.admin.listings.table import Listing
     from pandomq.broker.views import BindingView, ExchangeView, QueueView
     from pandomq.node.views.records import LinkChannelView, LinkConsumerView, LinkView
     from pandomq.node.views.views import Views

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from pandomq.admin import limits
-from pandomq.admin.name_filter import name_filter
+from pandomq.admin.listings.name_filter import name_filter
+from pandomq.admin.listings.table import CachedRow, Listing
 from pandomq.admin.refusals import Refusal, bad_request
-from pandomq.admin.table import CachedRow, Listing
 
 V = TypeVar("V")
 R = TypeVar("R")

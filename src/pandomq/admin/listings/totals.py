@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pandomq.admin import limits
-from pandomq.admin.cost import CostMeter
+from pandomq.admin.listings.cost import CostMeter
 
 if TYPE_CHECKING:
     from pandomq.node.views.views import Views

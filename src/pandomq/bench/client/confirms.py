@@ -7,7 +7,7 @@ settled, and the few beyond it are kept one by one.
 
 import struct
 
-from pandomq.bench import wire
+from pandomq.bench.client import wire
 
 _RUN_MIN = 8
 _TELLING_OCTETS = (10, 18, 19)

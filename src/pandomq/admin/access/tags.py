@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pandomq.admin.refusals import not_authorised, not_found
 
 if TYPE_CHECKING:
-    from pandomq.admin.identity import HttpUser
+    from pandomq.admin.access.identity import HttpUser
 
 
 class EndpointAccess(Enum):
