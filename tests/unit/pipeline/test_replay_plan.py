@@ -22,7 +22,7 @@ from pandomq.pipeline.replay_plan import (
     plan_path,
     save,
 )
-from pandomq.spark.write_names import query_name
+from pandomq.spark.sink.write_names import query_name
 
 
 def file(stream: str, first: int, last: int) -> LakeFile:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from pandomq.sim.clients.vhosts import (
+from pandomq.sim.clients.administration.vhosts import (
     VhostConsumer,
     VhostMaker,
     VhostNamedPublisher,

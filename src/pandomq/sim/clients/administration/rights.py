@@ -37,8 +37,8 @@ from pandomq.methods import (
     QueueDelete,
     QueueDeleteOk,
 )
-from pandomq.sim.clients.administrator import Administrator
-from pandomq.sim.clients.prober import Course, Prober
+from pandomq.sim.clients.administration.administrator import Administrator
+from pandomq.sim.clients.administration.prober import Course, Prober
 from pandomq.sim.facts import Assumption, Fact, Facts
 from pandomq.sim.ledger import BrokenPromise
 

@@ -24,8 +24,8 @@ from pyspark.sql.types import (
 
 from pandomq.spark.connection import OPTIONS, ConnectionOptions
 from pandomq.spark.option_values import BadOption, OptionValues
-from pandomq.spark.sink_frames import BadRow, Pairs, describe, short_string
-from pandomq.spark.write_names import query_name
+from pandomq.spark.sink.frames import BadRow, Pairs, describe, short_string
+from pandomq.spark.sink.write_names import query_name
 
 WRITE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PERSISTENT: Final = "2"

@@ -16,7 +16,7 @@ import msgspec
 
 from pandomq.limits import KIB
 from pandomq.sim.clients.drill_clients import SilentConsumer
-from pandomq.sim.features.drill import Awaited, Drill
+from pandomq.sim.features.drills.drill import Awaited, Drill
 
 if TYPE_CHECKING:
     from pandomq.sim.clients.client import SimulatedClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 
 if TYPE_CHECKING:
     from pandomq.data_form import Fields

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pandomq.cluster.limits import KNOCK_MS, REDIAL_MS_MAX
 from pandomq.sim.byte_network import NetworkFault
 from pandomq.sim.cluster.network_faults import both_ways
-from pandomq.sim.features.drill import ANSWER_MS, Awaited, Drill, of_brokers
+from pandomq.sim.features.drills.drill import ANSWER_MS, Awaited, Drill, of_brokers
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine

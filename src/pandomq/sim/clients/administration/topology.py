@@ -28,9 +28,9 @@ from pandomq.methods import (
     QueueDeclare,
     QueueDeclareOk,
 )
-from pandomq.sim.clients.administrator import LAST_CHANGES
+from pandomq.sim.clients.administration.administrator import LAST_CHANGES
+from pandomq.sim.clients.administration.prober import Course, Prober
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.clients.prober import Course, Prober
 from pandomq.sim.facts import Assumption, Fact, Facts
 from pandomq.sim.ledger import BrokenPromise
 

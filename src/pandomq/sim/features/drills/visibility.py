@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Final, cast
 from pandomq.cluster.proxy.front import Front
 from pandomq.node.broker_state import BrokerState
 from pandomq.sim.byte_network import NetworkFault
-from pandomq.sim.clients.topology import BINDING, EXCHANGE, PROMISE, SOURCE, TopologyMaker, TopologyProber
+from pandomq.sim.clients.administration.topology import (
+    BINDING,
+    EXCHANGE,
+    PROMISE,
+    SOURCE,
+    TopologyMaker,
+    TopologyProber,
+)
 from pandomq.sim.cluster.network_faults import both_ways
 from pandomq.sim.facts import Facts
-from pandomq.sim.features.drill import ANSWER_MS, Awaited, Drill
+from pandomq.sim.features.drills.drill import ANSWER_MS, Awaited, Drill
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:

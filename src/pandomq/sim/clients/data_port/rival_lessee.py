@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import data_form
 from pandomq.sim.checkers.leases import LEASE_GAP, ONE, TIMEOUT_MS
-from pandomq.sim.clients.data_speaker import DataSpeaker, rows_of
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker, rows_of
 from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:

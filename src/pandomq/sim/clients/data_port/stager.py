@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pandomq import data_form
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 from pandomq.sim.clients.publisher import Publishing
 from pandomq.sim.ledger import BrokenPromise, SentMessage
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 from pandomq.sim.clients.publisher import Publishing
 from pandomq.sim.clients.roster import Names, RosterStep
 from pandomq.sim.ledger import SentMessage

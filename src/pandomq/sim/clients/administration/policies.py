@@ -15,8 +15,8 @@ import msgspec
 
 from pandomq.broker.log.commands import AdministrativeCommand, DeletePolicy, PutPolicy
 from pandomq.methods import ConfirmSelect, ConfirmSelectOk, QueueDeclare, QueueDeclareOk, QueuePurge, QueuePurgeOk
-from pandomq.sim.clients.administrator import Administrator
-from pandomq.sim.clients.prober import Course, Prober, ProbeReply
+from pandomq.sim.clients.administration.administrator import Administrator
+from pandomq.sim.clients.administration.prober import Course, Prober, ProbeReply
 from pandomq.sim.facts import Assumption, Fact, Facts
 from pandomq.sim.ledger import BrokenPromise
 

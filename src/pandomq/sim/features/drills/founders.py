@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.cluster.faults import ClusterFaults
-from pandomq.sim.features.drill import of_brokers
+from pandomq.sim.features.drills.drill import of_brokers
 from pandomq.sim.features.feature import Feature
 
 if TYPE_CHECKING:

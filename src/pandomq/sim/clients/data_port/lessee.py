@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pandomq import data_form, kernel
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pandomq.data_client.client import DataClient
 from pandomq.data_client.failures import DataFailure, Refused, Unreachable
 from pandomq.data_form import Fields
-from pandomq.spark.sink_options import UnroutablePolicy
+from pandomq.spark.sink.options import UnroutablePolicy
 
 NO_ROUTE: Final = 312
 _WAYS_OUT: Final = (

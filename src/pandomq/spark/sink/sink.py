@@ -19,11 +19,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pandomq.spark import sink_staging
 from pandomq.spark.option_values import BadOption
-from pandomq.spark.sink_frames import FrameEncoder
-from pandomq.spark.sink_options import SinkOptions, UnroutablePolicy, check_columns, read_options
-from pandomq.spark.sink_staging import Staged, Writing
+from pandomq.spark.sink import staging
+from pandomq.spark.sink.frames import FrameEncoder
+from pandomq.spark.sink.options import SinkOptions, UnroutablePolicy, check_columns, read_options
+from pandomq.spark.sink.staging import Staged, Writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,12 +104,12 @@ def _write(
     writing = Writing(query, batch, _task().partitionId())
     queue = options.routing_key if options.to_stream else None
     with options.connection.kept_client() as client:
-        return sink_staging.stage(client, writing, encoder.parts(rows), queue, former_query, options.unroutable)
+        return staging.stage(client, writing, encoder.parts(rows), queue, former_query, options.unroutable)
 
 
 def _commit(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
     with options.connection.kept_client() as client:
-        unroutable = sink_staging.commit(client, _staged(messages))
+        unroutable = staging.commit(client, _staged(messages))
     if unroutable and options.unroutable is not UnroutablePolicy.IGNORE:
         _log.warning(
             "%d rows for exchange '%s' were dropped: no queue was bound for them when they were published",
@@ -120,7 +120,7 @@ def _commit(options: SinkOptions, messages: list[WriterCommitMessage | None]) ->
 
 def _abort(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
     with options.connection.kept_client() as client:
-        sink_staging.drop(client, _staged(messages))
+        staging.drop(client, _staged(messages))
 
 
 def _staged(messages: list[WriterCommitMessage | None]) -> list[Staged]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pandomq import data_form
 from pandomq.sim.checkers.rows import ROWS
-from pandomq.sim.clients.data_speaker import DataSpeaker, rows_of
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker, rows_of
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:

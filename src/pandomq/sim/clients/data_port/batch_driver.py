@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq import data_form
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 from pandomq.sim.clients.publisher import MessageOptions, Publishing
 from pandomq.sim.ledger import BrokenPromise, SentMessage
 
