@@ -179,7 +179,7 @@ class Publisher(SimulatedClient):
             case ConfirmSelectOk() | QueuePurgeOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _settle(self, tag: int, multiple: bool, *, refused: bool) -> None:
         assert self.cable is not None

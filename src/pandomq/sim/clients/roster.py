@@ -121,16 +121,10 @@ class Roster(SimulatedClient):
             case ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _later(self) -> None:
-        cable = self.cable
-
-        def again() -> None:
-            if self.cable is cable and self._begun and self.ready and self._open is None and self._wanted > 0:
-                self._publish()
-
-        self.scene.agenda.after(self.random.choice(self._rests_ms), again)
+        self.act_later(self.random.choice(self._rests_ms), self._publish)
 
     @property
     def _world_ms(self) -> int:
@@ -142,6 +136,8 @@ class Roster(SimulatedClient):
         return self.scene.here_and_now(self.cable)[1]
 
     def _publish(self) -> None:
+        if not self._begun or self._open is not None or self._wanted <= 0:
+            return
         now_ms = self._now_ms()
         if not now_ms:
             # No broker serves, so the cluster's time is not known.

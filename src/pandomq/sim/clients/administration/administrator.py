@@ -76,26 +76,16 @@ class Administrator(SimulatedClient, Generic[T]):
             self._later()
 
     def _later(self) -> None:
-        cable = self.cable
-
-        def change() -> None:
-            if self.cable is cable and self.ready and self._asked is None and self._prepared == len(self.first):
-                self._change()
-
-        self.scene.agenda.after(self.random.randint(0, self._think_ms), change)
+        self.act_later(self.random.randint(0, self._think_ms), self._change)
 
     def _change(self) -> None:
         cable = self.cable
-        if self.done >= self._wanted or cable is None:
-            return
-        machine = cable.machine
-        if machine.node is None or cable.life != machine.life:
-            # The broker has not noticed the end of the connection yet.
+        prepared = self._asked is None and self._prepared == len(self.first)
+        if not prepared or self.done >= self._wanted or cable is None or not self.reaches_broker:
             return
         command, fact, value = self.draw()
         fact.doubt()
         self._asked = command
-        self.scene.trace.detail(self.name, f"> {command}")
 
         def done(fault: Fault | None) -> None:
             if self._asked is not command or self.cable is not cable:
@@ -112,5 +102,4 @@ class Administrator(SimulatedClient, Generic[T]):
             self.facts.settle(fact, value)
             self._later()
 
-        machine.node.administer(command, done)
-        machine.wake()
+        self.administer(command, done)

@@ -132,7 +132,7 @@ class Prober(SimulatedClient):
 
     def method(self, method: Method, body: bytes) -> None:
         if self._course is None:
-            raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")
+            raise self.unexpected(method, " without a request")
         self._go_on(self._course, ProbeReply(method, body))
 
     def channel_closed(self, method: ChannelClose) -> None:
@@ -198,7 +198,7 @@ class Prober(SimulatedClient):
                 case ChannelClose():
                     return Publishes(len(acked), len(nacked), returned, method)
                 case _:
-                    raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                    raise self.unexpected(method)
         return Publishes(len(acked), len(nacked), returned)
 
     def await_answer(self, expected: type[Method]) -> Generator[None, ProbeReply, ProbeReply]:

@@ -252,7 +252,7 @@ class Visitor(Prober):
         self.send(BasicGet(QUEUE.queue))
         method, _ = yield
         if not isinstance(method, BasicGetEmpty | ChannelClose):
-            raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+            raise self.unexpected(method)
         self._judge(assumption, "gets a message", method, 2, QUEUE.queue)
 
     def _judge(
@@ -293,6 +293,6 @@ class LoginVisitor(Visitor):
         self._let_in(0)
         self.cut()
 
-    def _come_back(self, rest_ms: int = 0) -> None:
+    def _come_back(self) -> None:
         if self._wants_login or self.leaving:
-            super()._come_back(rest_ms)
+            super()._come_back()

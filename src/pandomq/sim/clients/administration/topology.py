@@ -87,10 +87,10 @@ class TopologyMaker(SimulatedClient):
     def method(self, method: Method, body: bytes) -> None:
         if self._prepared < 2:
             if not isinstance(method, ExchangeDeclareOk):
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
             self._prepared += 1
         elif self._asked is None:
-            raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")
+            raise self.unexpected(method, " without a request")
         else:
             asked, self._asked = self._asked, None
             self.done += 1
@@ -103,16 +103,10 @@ class TopologyMaker(SimulatedClient):
         self._later()
 
     def _later(self) -> None:
-        cable = self.cable
-
-        def change() -> None:
-            if self.cable is cable and self.ready and self._prepared >= 2 and self._asked is None:
-                self._change()
-
-        self.scene.agenda.after(self.random.randint(0, self._think_ms), change)
+        self.act_later(self.random.randint(0, self._think_ms), self._change)
 
     def _change(self) -> None:
-        if self.done >= self._wanted:
+        if self._prepared < 2 or self._asked is not None or self.done >= self._wanted:
             return
         present = [fact for fact in self._facts if fact.value]
         if present and self.random.random() < 0.5:
@@ -184,7 +178,7 @@ class TopologyProber(Prober):
             self.send(BasicGet(self._queue, no_ack=True))
             method, found = yield
             if not isinstance(method, BasicGetOk | BasicGetEmpty | ChannelClose):
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
             if not isinstance(method, BasicGetOk):
                 break
             arrived = arrived or found == body

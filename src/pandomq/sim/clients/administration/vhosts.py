@@ -45,7 +45,6 @@ PRODUCER: Final = "one of several"
 """The name under which the publishers of each vhost number their messages."""
 NOT_ALLOWED: Final = 530
 WAIT_MS: Final = 30
-REST_MS: Final = 40
 
 
 class VhostState:
@@ -68,6 +67,8 @@ class VhostState:
 
 class VhostMaker(SimulatedClient):
     """Makes the vhosts, one command after the other; then deletes some and makes them again."""
+
+    rest_ms = 40
 
     def __init__(self, scene: Scene, name: str, vhosts: list[VhostState], wanted: int) -> None:
         super().__init__(scene, name)
@@ -104,40 +105,24 @@ class VhostMaker(SimulatedClient):
                 self._plan(vhost)
         self._go_on()
 
-    def closed(self, cable: Cable) -> None:
-        if cable is self.cable:
-            self.cable = None
-            self.ready = False
-            self._come_back(REST_MS)
-
-    def method(self, method: Method, body: bytes) -> None:
-        raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")
-
     def _go_on(self) -> None:
         if not self._commands:
-            cable = self.cable
+            self.act_later(self.random.randint(50, 400), self._delete)
+        elif self.reaches_broker:
+            vhost, command = self._commands[0]
+            if isinstance(command, DeleteVhost):
+                vhost.exists = False
+            assert self.cable is not None
+            self.administer(command, self._on_done(command, self.cable))
 
-            def delete() -> None:
-                if self.cable is cable and self.ready and self.done < self._wanted and not self._commands:
-                    vhost = self.random.choice([one for one in self._vhosts if one.mortal])
-                    self._commands.append((vhost, DeleteVhost(vhost.name)))
-                    self._plan(vhost)
-                    self._go_on()
+    def _delete(self) -> None:
+        if self.done < self._wanted and not self._commands:
+            vhost = self.random.choice([one for one in self._vhosts if one.mortal])
+            self._commands.append((vhost, DeleteVhost(vhost.name)))
+            self._plan(vhost)
+            self._go_on()
 
-            self.scene.agenda.after(self.random.randint(50, 400), delete)
-            return
-        vhost, command = self._commands[0]
-        assert self.cable is not None
-        node = self.cable.machine.node
-        if node is None or self.cable.life != self.cable.machine.life:
-            return
-        if isinstance(command, DeleteVhost):
-            vhost.exists = False
-        self.scene.trace.detail(self.name, f"> {command}")
-        node.administer(command, self._pending_commands(command, self.cable))
-        self.cable.machine.wake()
-
-    def _pending_commands(self, command: AdministrativeCommand, cable: Cable) -> OnDone:
+    def _on_done(self, command: AdministrativeCommand, cable: Cable) -> OnDone:
         def done(fault: Fault | None) -> None:
             mine = self._commands and self._commands[0][1] is command
             if self.cable is not cable or not mine or isinstance(fault, ConnectionFault):

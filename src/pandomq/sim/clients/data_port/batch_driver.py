@@ -81,10 +81,6 @@ class BatchDriver(DataSpeaker):
     def content(self) -> bool:
         return not self._wanted
 
-    @property
-    def idle(self) -> bool:
-        return not self._wanted
-
     def end_wish(self) -> None:
         self._wanted = 2
         # A large batch, part by part, would take longer than a world waits.

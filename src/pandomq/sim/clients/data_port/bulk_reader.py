@@ -52,10 +52,6 @@ class BulkReader(DataSpeaker):
     def content(self) -> bool:
         return self._ending and self._read_to_end.issuperset(machine.name for machine in self.scene.machines)
 
-    @property
-    def idle(self) -> bool:
-        return self.content
-
     def end_wish(self) -> None:
         self._ending = True
 

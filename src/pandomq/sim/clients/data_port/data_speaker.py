@@ -41,11 +41,6 @@ class DataSpeaker(SimulatedClient):
 
     # Methods that a kind of client implements.
 
-    @property
-    def idle(self) -> bool:
-        """Whether it has no request to make now."""
-        raise NotImplementedError
-
     def begin(self) -> None:
         """The hello was answered."""
         raise NotImplementedError
@@ -76,7 +71,7 @@ class DataSpeaker(SimulatedClient):
         self._round += 1
         self.awaited, self._asked_ms = [], []
         self._wire = None
-        machine = None if self.idle else self.choose_machine()
+        machine = None if self.content else self.choose_machine()
         if machine is None or machine.node is None:
             self.come_again(self.random.randint(20, 100))
             return

@@ -28,10 +28,6 @@ class Forsaker(DataSpeaker):
     def content(self) -> bool:
         return self._wanted <= 0
 
-    @property
-    def idle(self) -> bool:
-        return self.content
-
     def end_wish(self) -> None:
         # One lease is enough, whenever it was made.
         self._wanted = 0 if self._leased else 1

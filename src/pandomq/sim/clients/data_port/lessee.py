@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq import data_form, kernel
-from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
+from pandomq import data_form
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker, rows_of
 from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ class Lessee(DataSpeaker):
 
     @property
     def content(self) -> bool:
-        return self._ended
-
-    @property
-    def idle(self) -> bool:
         return self._ended
 
     def end_wish(self) -> None:
@@ -77,7 +73,7 @@ class Lessee(DataSpeaker):
                 else:
                     self._turn(self.random.randint(5, 60))
             case "read":
-                self._release(fields["sizes"], payload)
+                self._release(fields, payload)
             case "release":
                 for message in self._releasing:
                     self.scene.ledger.proven.add((self._kind.name, message))
@@ -92,16 +88,11 @@ class Lessee(DataSpeaker):
     def _read(self) -> None:
         self.ask("read", stream=self._stream, first_offset=self._first, end_offset=self._end, bytes_max=BYTES_MAX)
 
-    def _release(self, sizes: list[int], payload: bytes) -> None:
+    def _release(self, fields: Fields, payload: bytes) -> None:
         found: dict[int, SentMessage] = {}
-        at = 0
-        for size in sizes:
-            chunk = kernel.Chunk.open(payload[at : at + size])
-            at += size
-            for position in range(chunk.count):
-                row = chunk.row(position)
-                if self._first <= row[0] < self._end:
-                    found[row[0]] = self._note(row[0], self.scene.ledger.message_of(bytes(row[5])))
+        for row in rows_of(fields, payload):
+            if self._first <= row.offset < self._end:
+                found[row.offset] = self._note(row.offset, self.scene.ledger.message_of(row.body))
         if sorted(found) != list(range(self._first, self._end)):
             raise BrokenPromise(ONE, f"{self.name} has {self._first} to {self._end}, and reads {sorted(found)}")
         chance = self.random.random()

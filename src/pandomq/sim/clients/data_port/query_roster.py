@@ -59,10 +59,6 @@ class QueryRoster(DataSpeaker):
     def content(self) -> bool:
         return self._wanted <= 0
 
-    @property
-    def idle(self) -> bool:
-        return self.content
-
     def end_wish(self) -> None:
         self._wanted = CALM_WANTED if self._model is not None else 3
         self._rests_ms = tuple(rest_ms for rest_ms in self._rests_ms if rest_ms <= CALM_REST_MS)

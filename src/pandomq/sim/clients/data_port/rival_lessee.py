@@ -64,10 +64,6 @@ class RivalLessee(DataSpeaker):
     def content(self) -> bool:
         return self._ended
 
-    @property
-    def idle(self) -> bool:
-        return self._ended
-
     def end_wish(self) -> None:
         self._turns_left = 2
 

@@ -42,10 +42,6 @@ class Stager(DataSpeaker):
     def content(self) -> bool:
         return self._batch >= self._wanted
 
-    @property
-    def idle(self) -> bool:
-        return self.content
-
     def end_wish(self) -> None:
         self._wanted = self._batch + 2
 
