@@ -12,35 +12,12 @@ from pandomq.cli.config.keys import MASK
 from pandomq.cli.config.load import Holding, Loaded
 from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import print_json, print_table
-from pandomq.cli.start_options import (
-    ConfigFile,
-    Data,
-    Heartbeat,
-    Http,
-    Join,
-    Listen,
-    LogFormat,
-    LogLevel,
-    Memory,
-    MemoryMb,
-    Name,
-    StartOptions,
-    load_or_exit,
-)
+from pandomq.cli.start_options import StartOptions, load_or_exit, takes_start_options
 
 
+@takes_start_options
 def show_config(
-    config: ConfigFile = None,
-    name: Name = None,
-    listen: Listen = None,
-    http: Http = None,
-    data: Data = None,
-    join: Join = None,
-    memory: Memory = None,
-    memory_mb: MemoryMb = None,
-    heartbeat: Heartbeat = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
+    options: StartOptions,
     check: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Only check whether a broker would start with this file.")
     ] = None,
@@ -50,21 +27,10 @@ def show_config(
 
     An option overrides the environment, which overrides the file, which overrides the default.
     """
-    if check is not None and config is not None:
-        raise WrongUse(f"--check {check} and --config {config} both name a file: give one of them")
-    options = StartOptions(
-        config=check or config,
-        name=name,
-        listen=listen,
-        http=http,
-        data=data,
-        join=join,
-        memory=memory,
-        memory_mb=memory_mb,
-        heartbeat=heartbeat,
-        log_level=log_level,
-        log_format=log_format,
-    )
+    if check is not None:
+        if options.config is not None:
+            raise WrongUse(f"--check {check} and --config {options.config} both name a file: give one of them")
+        options = msgspec.structs.replace(options, config=check)
     loaded = load_or_exit(options)
     if check is not None:
         typer.echo(f"{check}: nothing is wrong")
