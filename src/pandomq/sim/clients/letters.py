@@ -15,10 +15,8 @@ from pandomq.methods import (
     ChannelFlow,
     ChannelFlowOk,
     ExchangeDeclare,
-    ExchangeDeclareOk,
     Method,
     QueueBind,
-    QueueBindOk,
 )
 from pandomq.properties import read_headers
 from pandomq.sim.clients.consumer import ConsumingClient
@@ -67,18 +65,9 @@ class RoundPublisher(Publisher):
     ) -> None:
         super().__init__(scene, name, [kind], "", wanted)
         self._declares = [kind, *others]
-        self._topology = topology
+        self.topology = topology
         self._burst_max = min(self._burst_max, 4)
         self._think_ms = self.random.choice((5, 30, 80))
-
-    def opened(self) -> None:
-        super().opened()
-        if self._topology:
-            self.send(*self._topology)
-
-    def method(self, method: Method, body: bytes) -> None:
-        if not isinstance(method, ExchangeDeclareOk | QueueBindOk):
-            super().method(method, body)
 
     def form(self) -> MessageOptions:
         return MessageOptions(filling=bytes(self.random.choice((0, 30, 900))), persistent=True)
@@ -200,6 +189,7 @@ class MandatoryPublisher(Publisher):
 
     def __init__(self, scene: Scene, name: str, kind: QueueKind, wanted: int) -> None:
         super().__init__(scene, name, [kind], PERHAPS.exchange, wanted)
+        self.topology = (PERHAPS, QueueBind(kind.name, PERHAPS.exchange, HERE))
         self._think_ms = self.random.choice((0, 20, 60))
         self._forms: dict[SentMessage, MessageOptions] = {}
         self._returned: set[SentMessage] = set()
@@ -212,8 +202,6 @@ class MandatoryPublisher(Publisher):
         self._forms.clear()
         self._asked.clear()
         self._epoch = self.scene.ledger.epoch
-        kind = self._queues[0]
-        self.send(PERHAPS, QueueBind(kind.name, PERHAPS.exchange, HERE))
 
     def form(self) -> MessageOptions:
         unroutable = self.random.random() < 0.5
@@ -230,8 +218,6 @@ class MandatoryPublisher(Publisher):
 
     def method(self, method: Method, body: bytes) -> None:
         match method:
-            case ExchangeDeclareOk() | QueueBindOk():
-                pass
             case BasicReturn():
                 self._take_back(self.scene.ledger.message_of(body))
             case ChannelFlowOk():

@@ -129,8 +129,7 @@ class BatchDriver(DataSpeaker):
         self._stage()
 
     def _content(self, count: int) -> tuple[list[SentMessage], bytes]:
-        made = [self._publishing.message([self._kind], form=MessageOptions(persistent=True)) for _ in range(count)]
-        return [message for message, _ in made], b"".join(octets for _, octets in made)
+        return self._publishing.messages(count, self._kind, MessageOptions(persistent=True))
 
     def _stage(self) -> None:
         if not self._parts:

@@ -63,11 +63,6 @@ class QueryRoster(DataSpeaker):
         self._wanted = CALM_WANTED if self._model is not None else 3
         self._rests_ms = tuple(rest_ms for rest_ms in self._rests_ms if rest_ms <= CALM_REST_MS)
 
-    @property
-    def _world_ms(self) -> int:
-        """Returns the world's time without the standstills, in which requests under way stood still, too."""
-        return self.scene.agenda.now_ms - self.scene.ledger.leapt_ms
-
     def _now_ms(self) -> int:
         return next((machine.broker_ms for machine in self.scene.machines if machine.serving), 0)
 
@@ -81,7 +76,9 @@ class QueryRoster(DataSpeaker):
         self._attempt += 1
         query = self._names.draw(self.random)
         message, octets = self._publishing.message([self._kind])
-        step, batch = self._choose(query, now_ms)
+        step, batch = RosterStep.NEXT, self._names.numbers[query] + 1
+        if self._model is not None:
+            step, batch = self._names.choose(query, self.random, self._model, now_ms, self.scene.moving_ms)
         if self._model is None or self.random.random() < ABANDON_CHANCE:
             # The number is above those of all batches that it may commit.
             message.discarded = True
@@ -93,19 +90,10 @@ class QueryRoster(DataSpeaker):
         place = {"query": query, "batch": batch, "partition": 0, "attempt": f"a-{self._attempt}", "part": 0}
         self.ask("stage", octets, queue=self._kind.name, **place)
 
-    def _choose(self, query: str, now_ms: int) -> tuple[RosterStep, int]:
-        last = self._names.numbers[query]
-        if self._model is not None and last:
-            if self._model.has_forgotten(query):
-                return RosterStep.ANEW, self.random.randint(1, last)
-            if self.random.random() < 0.6 and self._model.remembers(query, now_ms, self._world_ms):
-                return RosterStep.REPEAT, last
-        return RosterStep.NEXT, last + 1
-
     def _give_up(self, query: str) -> None:
         assert self._model is not None
         self._open = None
-        self._model.doubt(query, self._world_ms)
+        self._model.doubt(query, self.scene.moving_ms)
         self._names.replace(query)
 
     def hear(self, asked: str, fields: Fields, payload: bytes) -> None:
@@ -120,7 +108,7 @@ class QueryRoster(DataSpeaker):
 
     def _committed(self, step: RosterStep, query: str, batch: int, message: SentMessage, sent_ms: int) -> None:
         assert self._model is not None
-        now_ms, world_ms = self._now_ms(), self._world_ms
+        now_ms, world_ms = self._now_ms(), self.scene.moving_ms
         if step is not RosterStep.REPEAT:
             self.scene.observer.confirmed_at_root(message)
         if not now_ms or (step is RosterStep.REPEAT and not self._model.remembers(query, now_ms, world_ms)):

@@ -85,8 +85,7 @@ class Stager(DataSpeaker):
         self.ask("stage", octets, queue=self._kind.name, **place)
 
     def _part(self) -> tuple[list[SentMessage], bytes]:
-        made = [self._publishing.message([self._kind]) for _ in range(self.random.randint(1, 3))]
-        return [message for message, _ in made], b"".join(octets for _, octets in made)
+        return self._publishing.messages(self.random.randint(1, 3), self._kind)
 
     def _commit(self) -> None:
         attempts = [[partition, f"a-{self._attempt}", len(parts)] for partition, parts in enumerate(self._parts)]
