@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.features.ageing import AgeingFeature
 from pandomq.sim.features.data_reading import DataReadingFeature
+from pandomq.sim.features.dead_letters import DeadLettersFeature
 from pandomq.sim.features.drills.detours import DetoursFeature
 from pandomq.sim.features.drills.founders import FoundersFeature
 from pandomq.sim.features.drills.named_successor import NamedSuccessorFeature
@@ -17,7 +18,6 @@ from pandomq.sim.features.feature import Feature
 from pandomq.sim.features.forgetting import ForgettingFeature
 from pandomq.sim.features.hours import HoursFeature
 from pandomq.sim.features.leases import LeasesFeature
-from pandomq.sim.features.letters import DeadLettersFeature
 from pandomq.sim.features.mixed_acks import MixedAcksFeature
 from pandomq.sim.features.policies import PoliciesFeature
 from pandomq.sim.features.rights import RightsFeature

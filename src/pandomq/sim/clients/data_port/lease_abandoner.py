@@ -16,7 +16,7 @@ BYTES_MAX: Final = 100_000
 TIMEOUT_MS: Final = 1_000
 
 
-class Forsaker(DataSpeaker):
+class LeaseAbandoner(DataSpeaker):
     def __init__(self, scene: Scene, name: str, kind: QueueKind, wanted: int) -> None:
         super().__init__(scene, name)
         self._kind = kind

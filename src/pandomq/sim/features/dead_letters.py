@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.methods import ExchangeDeclare, QueueBind
 from pandomq.sim.checkers.dead_letters import RoundsEnd
-from pandomq.sim.clients.letters import (
+from pandomq.sim.clients.dead_letters import (
     BigConsumer,
     BigPublisher,
     MandatoryPublisher,

@@ -15,8 +15,8 @@ from pandomq.replica.roles.transitions import Role
 from pandomq.replica.view import ReplicaView
 from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.logs.message_filter import Rule
 from pandomq.sim.logs.network import MessageWeather
-from pandomq.sim.logs.post import Rule
 
 if TYPE_CHECKING:
     from pandomq.sim.agenda import Agenda
@@ -234,16 +234,16 @@ class LogScene:
     # Messages.
 
     def rule(self, rule: Rule | None) -> None:
-        self._world.post.rule = rule
+        self._world.message_filter.rule = rule
 
     def release(self) -> None:
         """Delivers the held messages."""
-        self._world.post.rule = None
-        self._world.post.release()
+        self._world.message_filter.rule = None
+        self._world.message_filter.release()
 
     @property
     def held(self) -> int:
-        return len(self._world.post.held)
+        return len(self._world.message_filter.held)
 
     # Clients and operators.
 
@@ -285,7 +285,7 @@ class LogScene:
 
     def clear(self) -> None:
         """The plot is over; its faults last as long as all others."""
-        self._world.post.clear()
+        self._world.message_filter.clear()
         self.chatter()
         for machine in self.machines:
             self._world.faults.hold_down(machine, 0)

@@ -23,7 +23,7 @@ Rule = Callable[[str, str, ReplicaMessage], Fate]
 """A function of sender, receiver and message."""
 
 
-class Post:
+class MessageFilter:
     def __init__(self, network: Network) -> None:
         self._network = network
         self.rule: Rule | None = None

@@ -18,7 +18,7 @@ ASK_S_MAX: Final = 1.0
 TEXT_BYTES_MAX: Final = 1024
 
 
-class Glance(msgspec.Struct, frozen=True):
+class BrokerAnswers(msgspec.Struct, frozen=True):
     """One broker's answers."""
 
     cluster: dict[str, Any] | None
@@ -30,27 +30,27 @@ class Glance(msgspec.Struct, frozen=True):
         return None if self.cluster is None else self.cluster.get("role")
 
 
-class Sight(msgspec.Struct, frozen=True):
+class ClusterAnswers(msgspec.Struct, frozen=True):
     """The answers of all of them at a time."""
 
-    glances: dict[str, Glance]
+    by_broker: dict[str, BrokerAnswers]
 
     @property
     def root(self) -> str | None:
         """The broker that reports itself as root."""
-        return next((name for name, glance in self.glances.items() if glance.role == "root"), None)
+        return next((name for name, answer in self.by_broker.items() if answer.role == "root"), None)
 
     @property
     def members(self) -> dict[str, dict[str, Any]]:
         """By name: each broker's own report, and the root's report of who is in sync."""
         found: dict[str, dict[str, Any]] = {}
-        for name, glance in self.glances.items():
-            own = _member(glance.cluster, name)
+        for name, answer in self.by_broker.items():
+            own = _member(answer.cluster, name)
             if own is not None:
                 found[name] = own
         root = self.root
         if root is not None:
-            told = self.glances[root].cluster
+            told = self.by_broker[root].cluster
             for name, own in found.items():
                 seen = _member(told, name)
                 if seen is not None:
@@ -60,12 +60,12 @@ class Sight(msgspec.Struct, frozen=True):
     @property
     def term(self) -> int:
         return max(
-            (int(glance.cluster.get("term") or 0) for glance in self.glances.values() if glance.cluster), default=0
+            (int(answer.cluster.get("term") or 0) for answer in self.by_broker.values() if answer.cluster), default=0
         )
 
     @property
     def cluster_id(self) -> str:
-        ids = [str(glance.cluster.get("cluster")) for glance in self.glances.values() if glance.cluster]
+        ids = [str(answer.cluster.get("cluster")) for answer in self.by_broker.values() if answer.cluster]
         return ids[0] if ids else ""
 
 
@@ -82,20 +82,20 @@ class ClusterPoller:
         self._apis = {place.name: Api(f"http://{place.http}", ASK_S_MAX, key) for place in places}
         self._threads = ThreadPoolExecutor(max_workers=len(self._places), thread_name_prefix="ask")
 
-    def look(self) -> Sight:
-        return Sight(dict(zip(self._apis, self._threads.map(self._glance, self._places), strict=True)))
+    def look(self) -> ClusterAnswers:
+        return ClusterAnswers(dict(zip(self._apis, self._threads.map(self._ask, self._places), strict=True)))
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _glance(self, place: PlannedBroker) -> Glance:
+    def _ask(self, place: PlannedBroker) -> BrokerAnswers:
         readiness = _readiness(place)
         if not readiness:
-            return Glance(None, "")
+            return BrokerAnswers(None, "")
         try:
-            return Glance(self._apis[place.name].get("cluster"), readiness)
+            return BrokerAnswers(self._apis[place.name].get("cluster"), readiness)
         except (Failure, msgspec.DecodeError):
-            return Glance(None, readiness)
+            return BrokerAnswers(None, readiness)
 
 
 def _readiness(place: PlannedBroker) -> str:

@@ -11,7 +11,7 @@ FORGOTTEN_S: Final = 60.0
 """A run that lasted longer than this starts the count again."""
 
 
-class Doubts:
+class RestartDelay:
     __slots__ = ("_count", "_last_s")
 
     def __init__(self) -> None:
