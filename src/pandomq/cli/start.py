@@ -16,7 +16,8 @@ from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
 from pandomq.cli.config.sections import Configuration, NodeSection, TlsSection
 from pandomq.cli.failures import RequestRejected, WrongUse
-from pandomq.cli.start_options import StartOptions, load_or_exit, takes_start_options
+from pandomq.cli.shared_options import takes
+from pandomq.cli.start_options import StartOptions, load_or_exit
 from pandomq.journal.faults import StoreFault
 from pandomq.node.clients.offers import announced_version
 from pandomq.node.containment import LifeOver
@@ -29,7 +30,7 @@ from pandomq.runtime.tls import TlsFiles
 log = logging.getLogger("pandomq")
 
 
-@takes_start_options
+@takes(StartOptions)
 def start(
     options: StartOptions,
     bootstrap: Annotated[

@@ -5,13 +5,9 @@ None means that an option was not given, so that the environment, the file or th
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
-from collections.abc import Callable
-from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import msgspec
 import typer
@@ -134,18 +130,3 @@ def load_or_exit(options: StartOptions) -> Loaded:
         for problem in error.problems:
             say(f"pandomq: {problem}")
         raise typer.Exit(2) from None
-
-
-def takes_start_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Makes a command of a function whose first parameter is the options."""
-    kinds = get_type_hints(StartOptions, include_extras=True)
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    options = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=None) for name, kind in kinds.items()]
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        command(StartOptions(**{name: values.pop(name) for name in kinds}), **values)
-
-    signature = inspect.Signature([*options, *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own)])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    return run

@@ -12,10 +12,11 @@ from pandomq.cli.config.keys import MASK
 from pandomq.cli.config.load import Holding, Loaded
 from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import print_json, print_table
-from pandomq.cli.start_options import StartOptions, load_or_exit, takes_start_options
+from pandomq.cli.shared_options import takes
+from pandomq.cli.start_options import StartOptions, load_or_exit
 
 
-@takes_start_options
+@takes(StartOptions)
 def show_config(
     options: StartOptions,
     check: Annotated[
