@@ -1,9 +1,8 @@
 """All rows of one kind (queues, connections, …), built from views in slices and shared by all requests.
 
-Building ten thousand rows costs the broker's loop some tens of milliseconds. So rows are rebuilt only when they are
-older than their cost allows, a fixed fraction of the time; requests in the meantime, or during the rebuild, get the
-same rows. And each object has a mark, which changes when anything about the object does: as long as it stays the same,
-the object's view, row and JSON are reused. On a broker with many idle queues almost nothing is rebuilt.
+Building ten thousand rows costs the broker's loop some tens of milliseconds, so the rows are a `SharedBuild`. And each
+object has a mark, which changes when anything about the object does: as long as it stays the same, the object's view,
+row and JSON are reused. On a broker with many idle queues almost nothing is rebuilt.
 
 Rates come from here, too: they are computed from two views of one object, at least a window apart.
 """
@@ -20,8 +19,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pandomq.admin import limits
-from pandomq.admin.listings.cost import CostMeter
 from pandomq.admin.listings.rate import Rates
+from pandomq.admin.listings.shared_build import CostMeter, SharedBuild
 
 V = TypeVar("V")
 R = TypeVar("R")
@@ -52,7 +51,7 @@ class CachedRow(Generic[V, R]):
         return self._encoded
 
 
-class ViewTable(Generic[V, R]):
+class ViewTable(SharedBuild, Generic[V, R]):
     """`marks` iterates over all objects, `look` returns the view of one, or None if it is gone. Without `counters`
     there are no rates."""
 
@@ -63,6 +62,7 @@ class ViewTable(Generic[V, R]):
         make_row: Callable[[V, Rates], R],
         counters: Callable[[V], tuple[int, ...]] | None = None,
     ) -> None:
+        super().__init__()
         self._marks = marks
         self._look: Callable[[Key, Any], V | None] = look
         self._make_row = make_row
@@ -71,29 +71,12 @@ class ViewTable(Generic[V, R]):
         self._ordered: list[CachedRow[V, R]] = []
         self._listings: dict[Hashable, Listing] = {}
         self._listings_bytes = 0
-        self._made_s = 0.0
-        self._cost_s = 0.0
-        self._changed = True
-        self._making: asyncio.Task[None] | None = None
-        self._reading = False
-        """The rebuild has begun, and will not show later changes."""
         self._forgetting: asyncio.TimerHandle | None = None
 
     async def entries(self) -> list[CachedRow[V, R]]:
         """The entries in the order of their keys, recent enough."""
-        if self._making is not None and self._reading and self._changed:
-            # The current rebuild began before the change.
-            await asyncio.shield(self._making)
-        if self._making is None and not self._is_fresh(perf_counter()):
-            self._making = asyncio.create_task(self._make())
-        if self._making is not None:
-            # The first client may disconnect; the others still wait for it.
-            await asyncio.shield(self._making)
+        await self.refresh()
         return self._ordered
-
-    def changed(self) -> None:
-        """An object was changed here: the next listing shows it."""
-        self._changed = True
 
     def rates_of(self, key: Key) -> Rates:
         """From the last listing, which may be old; () if there was none."""
@@ -116,30 +99,13 @@ class ViewTable(Generic[V, R]):
 
     # Building rows.
 
-    def _is_fresh(self, now_s: float) -> bool:
-        if self._changed:
-            return False
-        return now_s - self._made_s < min(self._cost_s * limits.LISTING_COST_SHARE, limits.LISTING_FRESH_S_MAX)
+    def pause_s(self, made_s: float, cost_s: float) -> float:
+        pause_s = made_s + cost_s * limits.LISTING_COST_SHARE_AFTER_CHANGE - perf_counter()
+        return min(pause_s, limits.LISTING_FRESH_S_MAX)
 
-    async def _make(self) -> None:
-        try:
-            pause_s = self._made_s + self._cost_s * limits.LISTING_COST_SHARE_AFTER_CHANGE - perf_counter()
-            if pause_s > 0:
-                await asyncio.sleep(min(pause_s, limits.LISTING_FRESH_S_MAX))
-            self._changed, self._reading = False, True
-            await self._read()
-        finally:
-            self._making, self._reading = None, False
-        self._drop_listings()
-        loop = asyncio.get_running_loop()
-        if self._forgetting is not None:
-            self._forgetting.cancel()
-        self._forgetting = loop.call_later(limits.LISTING_KEPT_S, self._forget)
-
-    async def _read(self) -> None:
+    async def build(self, meter: CostMeter) -> None:
         entries: dict[Key, CachedRow[V, R]] = {}
         now_s = perf_counter()
-        meter = CostMeter()
         for count, (key, mark) in enumerate(self._marks(), 1):
             entry = self._entry(key, mark, now_s)
             if entry is not None:
@@ -153,8 +119,10 @@ class ViewTable(Generic[V, R]):
         ordered.sort(key=attrgetter("key"))
         self._entries = {entry.key: entry for entry in ordered}
         self._ordered = ordered
-        self._made_s = perf_counter()
-        self._cost_s = meter.stop()
+        self._drop_listings()
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        self._forgetting = asyncio.get_running_loop().call_later(limits.LISTING_KEPT_S, self._forget)
 
     def _entry(self, key: Key, mark: object, now_s: float) -> CachedRow[V, R] | None:
         old = self._entries.get(key)
@@ -182,7 +150,7 @@ class ViewTable(Generic[V, R]):
         self._entries = {}
         self._ordered = []
         self._drop_listings()
-        self._changed = True
+        self.changed()
 
     def _drop_listings(self) -> None:
         self._listings.clear()

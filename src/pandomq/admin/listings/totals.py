@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from pandomq.admin import limits
-from pandomq.admin.listings.cost import CostMeter
+from pandomq.admin.listings.shared_build import CostMeter, SharedBuild
 
 if TYPE_CHECKING:
     from pandomq.node.views.views import Views
@@ -57,40 +54,17 @@ class Totals(msgspec.Struct):
 NO_TOTALS: Final = Totals({}, {})
 
 
-class TotalsKeeper:
+class TotalsKeeper(SharedBuild):
     def __init__(self, views: Views) -> None:
+        super().__init__()
         self._views = views
         self._totals = NO_TOTALS
-        self._made_s = 0.0
-        self._cost_s = 0.0
-        self._changed = True
-        self._making: asyncio.Task[None] | None = None
-        self._reading = False
 
     async def now(self) -> Totals:
-        age_s = perf_counter() - self._made_s
-        stale = age_s >= min(self._cost_s * limits.LISTING_COST_SHARE, limits.LISTING_FRESH_S_MAX)
-        if self._making is not None and self._reading and self._changed:
-            # It began before the change.
-            await asyncio.shield(self._making)
-        if self._making is None and (stale or self._changed):
-            self._making = asyncio.create_task(self._make())
-        if self._making is not None:
-            await asyncio.shield(self._making)
+        await self.refresh()
         return self._totals
 
-    def changed(self) -> None:
-        self._changed = True
-
-    async def _make(self) -> None:
-        try:
-            self._changed, self._reading = False, True
-            await self._add_up()
-        finally:
-            self._making, self._reading = None, False
-
-    async def _add_up(self) -> None:
-        meter = CostMeter()
+    async def build(self, meter: CostMeter) -> None:
         by_vhost = {name: Sums() for name in self._views.vhost_names()}
         for count, size in enumerate(self._views.queue_sizes(), 1):
             sums = by_vhost.setdefault(size.vhost, Sums())
@@ -108,8 +82,6 @@ class TotalsKeeper:
                 sums.connections += 1
                 sums.channels += channels
         self._totals = Totals(by_vhost, by_user)
-        self._made_s = perf_counter()
-        self._cost_s = meter.stop()
 
     def _add_others(self, by_vhost: Mapping[str, Sums]) -> None:
         for vhost, count in self._views.exchange_counts().items():
