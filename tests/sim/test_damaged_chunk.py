@@ -19,7 +19,7 @@ class Finder(DataSpeaker):
     answered_count = 0
 
     @property
-    def idle(self) -> bool:
+    def content(self) -> bool:
         return bool(self.answered_count)
 
     def begin(self) -> None:

@@ -18,7 +18,7 @@ LIMITS = ConnectionLimits(connections_max=6, per_network_max=2)
 
 
 class Crowd:
-    """HttpConnections with names, and which of them were closed, in order."""
+    """Connections with names, and which of them were closed, in order."""
 
     def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
         self.connections = HttpConnections(limits)
