@@ -17,7 +17,7 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
-from pandomq.cli import sim_worlds
+from pandomq.cli.sim import worlds
 from tests.sim.planted.catalogue import PLANTED_BUGS
 from tests.sim.planted.hunt import SEEDS_MAX, hunt, job_with
 from tests.sim.planted.planted_bug import PlantedBug
@@ -118,7 +118,7 @@ def sim_command(
     shrink: Annotated[bool, typer.Option(help="Shrink the first failing world, and show what is left of it.")] = True,
 ) -> None:
     """Simulate worlds with a planted bug, and show the guarantees that it violates."""
-    sim_worlds.run(
+    worlds.run(
         msgspec.structs.replace(job_with(name, nodes=nodes), traced=traced),
         seeds=seeds,
         processes=jobs,

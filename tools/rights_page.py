@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pandomq.admin.access import EndpointAccess
+from pandomq.admin.access.tags import EndpointAccess
 from pandomq.admin.routes import _ROUTES as ROUTES
 from pandomq.broker.administration.rights import AMQP, ANY_RIGHT, DATA, ROUTING_KEY, SOME_EXCHANGE, Operation
 from tools.generated_page import replace_between, write_or_check

@@ -11,7 +11,7 @@ from typing import Any
 
 from pandomq.broker.state import ReplicatedState
 from pandomq.cli.main import app
-from pandomq.runtime.doubts import Doubts
+from pandomq.runtime.restart_delay import RestartDelay
 
 POISON = "poison"
 _apply = ReplicatedState.apply
@@ -27,5 +27,5 @@ if __name__ == "__main__":
     rest_s = float(sys.argv.pop(1))
     # `setattr` is used because a type checker rejects the plain assignment of a function to a method.
     setattr(ReplicatedState, "apply", _fail)  # noqa: B010
-    setattr(Doubts, "pause_s", lambda _self, _now_s: rest_s)  # noqa: B010
+    setattr(RestartDelay, "pause_s", lambda _self, _now_s: rest_s)  # noqa: B010
     app()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.bench.streams import measure_stream
+from pandomq.bench.measurements.streams import measure_stream
 
 from .broker_under_test import BrokerUnderTest
 

@@ -8,7 +8,7 @@ import pytest
 
 from pandomq import kernel
 from pandomq.bench.broker_process import PandoBroker
-from pandomq.bench.long_queue import LongQueue, load_of
+from pandomq.bench.measurements.long_queue import LongQueue, load_of
 
 MIB = 2**20
 MESSAGES = 150_000

@@ -7,7 +7,7 @@ import pytest
 
 from pandomq.chunk_form import BadChunk
 from pandomq.data_form import Fields
-from pandomq.sim.clients.data_speaker import DataSpeaker
+from pandomq.sim.clients.data_port.data_speaker import DataSpeaker
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.world import World
 
@@ -19,7 +19,7 @@ class Finder(DataSpeaker):
     answered_count = 0
 
     @property
-    def idle(self) -> bool:
+    def content(self) -> bool:
         return bool(self.answered_count)
 
     def begin(self) -> None:

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pandomq.admin import key_login
-from pandomq.admin.access import BY_KEY_TOO, EndpointAccess, check_tags, check_vhost
+from pandomq.admin.access import key_login
+from pandomq.admin.access.client_address import client_address
+from pandomq.admin.access.cross_site import HostNames
+from pandomq.admin.access.identity import BY_KEY, HttpUser, authenticate, read_credentials
+from pandomq.admin.access.tags import BY_KEY_TOO, EndpointAccess, check_tags, check_vhost
 from pandomq.admin.bodies import check_content_type
 from pandomq.admin.call import HttpCall, HttpServices
-from pandomq.admin.client_address import client_address
-from pandomq.admin.cross_site import HostNames
 from pandomq.admin.endpoints.health import alive
 from pandomq.admin.forwarding import forward_to_root, passed_back
-from pandomq.admin.identity import BY_KEY, HttpUser, authenticate, read_credentials
+from pandomq.admin.listings.tables import Tables
 from pandomq.admin.meters import Meters
 from pandomq.admin.passed_on import PassedOn
 from pandomq.admin.refusals import Refusal, not_authorised, of_fault, unavailable, vhost_not_found
@@ -34,7 +35,6 @@ from pandomq.admin.request_room import RequestRoom
 from pandomq.admin.responses import Nothing, refused, send_response
 from pandomq.admin.router import CHANGES
 from pandomq.admin.routes import make_router
-from pandomq.admin.tables import Tables
 from pandomq.errors import Fault
 from pandomq.node.clients.proxy_header import TrustedProxies
 from pandomq.runtime.http import CONNECTION, HAS_DISCONNECTED

@@ -11,21 +11,21 @@ import msgspec
 from starlette.requests import Request
 
 from pandomq.admin import limits
+from pandomq.admin.access.key_login import fits_digest
 from pandomq.admin.bodies import decode_object, read_octets
 from pandomq.admin.broker_client import BrokerClient, broker_client
-from pandomq.admin.key_login import fits_digest
-from pandomq.admin.query import ListQuery, read_query, select
+from pandomq.admin.listings.query import ListQuery, read_query, select
+from pandomq.admin.listings.table import Listing
 from pandomq.admin.refusals import Refusal, bad_request, missing_key, of_administration_fault, unavailable
 from pandomq.admin.responses import Encoded, Json, listed
-from pandomq.admin.table import Listing
 from pandomq.errors import Fault
 from pandomq.runtime.http import HAS_DISCONNECTED
 
 if TYPE_CHECKING:
-    from pandomq.admin.identity import HttpUser
+    from pandomq.admin.access.identity import HttpUser
+    from pandomq.admin.listings.tables import Tables
     from pandomq.admin.meters import Meters
     from pandomq.admin.request_room import RequestRoom, Share
-    from pandomq.admin.tables import Tables
     from pandomq.broker.log.commands import AdministrativeCommand
     from pandomq.node.log.replication import Replication
     from pandomq.node.node import Node

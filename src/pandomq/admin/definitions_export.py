@@ -16,8 +16,8 @@ from pandomq import __version__
 from pandomq.admin import limits
 from pandomq.admin.endpoints.policies import policy_row
 from pandomq.admin.endpoints.users import user_row
-from pandomq.admin.exchange_rows import exchange_fields
 from pandomq.admin.field_json import json_table, json_text
+from pandomq.admin.listings.exchange_rows import exchange_fields
 from pandomq.node.clients.offers import IMPLEMENTATION, RABBITMQ_VERSION
 
 if TYPE_CHECKING:

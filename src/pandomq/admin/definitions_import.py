@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pandomq.admin import limits
+from pandomq.admin.access.last_administrator import administrates, check_left
 from pandomq.admin.bodies import decode_fields, decode_value, split
 from pandomq.admin.definitions_export import OPERATOR_POLICY, VHOST_LIMITS
 from pandomq.admin.field_json import amqp_table
-from pandomq.admin.last_administrator import administrates, check_left
 from pandomq.admin.names import read_tags, short
 from pandomq.admin.refusals import Refusal, bad_request
 from pandomq.broker.administration.passwords import RABBITMQ_SHA256

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from pandomq.admin import limits
-from pandomq.admin.identity import BY_KEY
+from pandomq.admin.access.identity import BY_KEY
 from pandomq.admin.refusals import Refusal, unavailable
 from pandomq.cluster.passed_requests import PassedAnswer, PassedRequest
 

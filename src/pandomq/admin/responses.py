@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Send
 
+    from pandomq.admin.listings.table import Listing
     from pandomq.admin.refusals import Refusal
-    from pandomq.admin.table import Listing
 
 _ENCODER: Final = msgspec.json.Encoder()
 _NO_CACHE: Final = {"cache-control": "no-cache", "vary": "accept, accept-encoding, origin"}

@@ -15,7 +15,7 @@ from pandomq.admin.refusals import Refusal, bad_request
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from pandomq.admin.access import EndpointAccess
+    from pandomq.admin.access.tags import EndpointAccess
     from pandomq.admin.call import HttpCall
 
 Handler = Callable[["HttpCall"], Awaitable["Response"]]

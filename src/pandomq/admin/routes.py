@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pandomq.admin import limits
-from pandomq.admin.access import EndpointAccess
+from pandomq.admin.access.tags import EndpointAccess
 from pandomq.admin.endpoints import (
     bindings,
     clients,

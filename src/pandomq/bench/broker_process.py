@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pandomq.bench import process
-from pandomq.bench.session import LoadSession
-from pandomq.bench.url import parse_url
-from pandomq.bench.wire import BrokerRefused
+from pandomq.bench.client.session import LoadSession
+from pandomq.bench.client.url import parse_url
+from pandomq.bench.client.wire import BrokerRefused
 
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0

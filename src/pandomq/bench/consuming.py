@@ -5,11 +5,12 @@ import struct
 import time
 from typing import Protocol
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
 from pandomq.bench.backlog import BacklogLimit
+from pandomq.bench.client import wire
+from pandomq.bench.client.session import CHANNEL
+from pandomq.bench.client.stride import DeliveryCounter, DeliverySpan
 from pandomq.bench.percentiles import LatencySamples
-from pandomq.bench.session import CHANNEL
-from pandomq.bench.stride import DeliveryCounter, DeliverySpan
 
 
 class BodyReader(Protocol):

@@ -3,18 +3,19 @@
 import time
 from typing import NamedTuple
 
-from pandomq.bench import limits, process, wire
+from pandomq.bench import limits, process
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.batch import encode_batch
-from pandomq.bench.closing import close_connections
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import encode_batch
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl, parse_url
 from pandomq.bench.consuming import LoadConsumer, StampReader
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.percentiles import LatencySamples
 from pandomq.bench.publishing import FloodPublisher, PacedPublisher
-from pandomq.bench.session import CHANNEL, LoadSession
 from pandomq.bench.topology import Topology
-from pandomq.bench.url import BrokerUrl, parse_url
 
 _TURN_S = 0.05
 _QUIET_NS = 3_000_000_000

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pandomq.bench.connections import ConnectionsResult
-from pandomq.bench.features import FeaturesResult
-from pandomq.bench.flatness import FlatnessResult
 from pandomq.bench.load import Measurement
-from pandomq.bench.long_queue import LongQueuePhase, LongQueueResult
+from pandomq.bench.measurements.connections import ConnectionsResult
+from pandomq.bench.measurements.features import FeaturesResult
+from pandomq.bench.measurements.flatness import FlatnessResult
+from pandomq.bench.measurements.long_queue import LongQueuePhase, LongQueueResult
+from pandomq.bench.measurements.streams import StreamResult
 from pandomq.bench.percentiles import Latency
 from pandomq.bench.run import Show, show_nothing
-from pandomq.bench.streams import StreamResult
 
 
 @contextmanager

@@ -14,7 +14,7 @@ EXCHANGE_TYPES = ("", "direct", "topic", "fanout")
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """One load: the same for every measured broker.
 
-    A field with a description can be an option of `pandomq bench` (`cli/bench_options`). Its `extra` has the names of
+    A field with a description can be an option of `pandomq bench` (`cli/bench/options`). Its `extra` has the names of
     the option, unless they follow from the field's.
     """
 

@@ -4,10 +4,11 @@ import socket
 import struct
 import time
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.batch import Batch
-from pandomq.bench.confirms import ConfirmCounter
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import Batch
+from pandomq.bench.client.confirms import ConfirmCounter
 from pandomq.bench.percentiles import LatencySamples
 
 _STAMP = struct.Struct(">Q")

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from pandomq.bench import process, wire
+from pandomq.bench import process
+from pandomq.bench.client import wire
+from pandomq.bench.client.session import LoadSession
+from pandomq.bench.client.url import BrokerUrl, parse_url
 from pandomq.bench.crew import Crew, LoadTotals
 from pandomq.bench.load import Load, Measurement
-from pandomq.bench.session import LoadSession
 from pandomq.bench.topology import Topology
-from pandomq.bench.url import BrokerUrl, parse_url
 
 _SHOW_EVERY_NS = 500_000_000
 

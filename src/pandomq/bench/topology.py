@@ -3,10 +3,11 @@
 import secrets
 from collections.abc import Iterator, Sequence
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
+from pandomq.bench.client import wire
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.load import Load
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl
 
 
 class Topology:

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import msgspec
 import typer
 
-from pandomq.admin.key_login import authorization
+from pandomq.admin.access.key_login import authorization
 from pandomq.cli.config.sources import read_secret
 from pandomq.cli.failures import NoBroker, RequestRejected, WrongUse
 from pandomq.cli.missing import UNNAMED, missing

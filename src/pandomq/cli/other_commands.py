@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import typer
 
-from pandomq.cli.bench import bench_app
+from pandomq.cli.bench.command import bench_app
 from pandomq.cli.cluster.command import cluster_app
-from pandomq.cli.config_command import show_config
-from pandomq.cli.ctl import ctl
-from pandomq.cli.definitions import definitions_app
-from pandomq.cli.listing import LISTINGS
+from pandomq.cli.config.command import show_config
+from pandomq.cli.ctl.command import ctl
 from pandomq.cli.members import members_app, promote
-from pandomq.cli.permissions import permissions_app
+from pandomq.cli.objects.definitions import definitions_app
+from pandomq.cli.objects.listing import LISTINGS
+from pandomq.cli.objects.permissions import permissions_app
+from pandomq.cli.objects.policies import policies_app
+from pandomq.cli.objects.users import users_app
+from pandomq.cli.objects.vhosts import vhosts_app
 from pandomq.cli.pipeline.command import pipeline_app
-from pandomq.cli.policies import policies_app
-from pandomq.cli.sim import sim
+from pandomq.cli.sim.command import sim
 from pandomq.cli.status import status
 from pandomq.cli.store import store_app
 from pandomq.cli.top import top
 from pandomq.cli.trace import trace_app
-from pandomq.cli.users import users_app
-from pandomq.cli.vhosts import vhosts_app
 
 
 def add_all(app: typer.Typer) -> None:

@@ -16,21 +16,8 @@ from pandomq.cli.config.keys import OFF
 from pandomq.cli.config.load import Loaded
 from pandomq.cli.config.sections import Configuration, NodeSection, TlsSection
 from pandomq.cli.failures import RequestRejected, WrongUse
-from pandomq.cli.start_options import (
-    ConfigFile,
-    Data,
-    Heartbeat,
-    Http,
-    Join,
-    Listen,
-    LogFormat,
-    LogLevel,
-    Memory,
-    MemoryMb,
-    Name,
-    StartOptions,
-    load_or_exit,
-)
+from pandomq.cli.shared_options import takes
+from pandomq.cli.start_options import StartOptions, load_or_exit
 from pandomq.journal.faults import StoreFault
 from pandomq.node.clients.offers import announced_version
 from pandomq.node.containment import LifeOver
@@ -43,18 +30,9 @@ from pandomq.runtime.tls import TlsFiles
 log = logging.getLogger("pandomq")
 
 
+@takes(StartOptions)
 def start(
-    config: ConfigFile = None,
-    name: Name = None,
-    listen: Listen = None,
-    http: Http = None,
-    data: Data = None,
-    join: Join = None,
-    memory: Memory = None,
-    memory_mb: MemoryMb = None,
-    heartbeat: Heartbeat = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
+    options: StartOptions,
     bootstrap: Annotated[
         bool,
         typer.Option(
@@ -67,19 +45,6 @@ def start(
 
     All other settings are configuration keys: `pandomq config` shows every key and its value.
     """
-    options = StartOptions(
-        config=config,
-        name=name,
-        listen=listen,
-        http=http,
-        data=data,
-        join=join,
-        memory=memory,
-        memory_mb=memory_mb,
-        heartbeat=heartbeat,
-        log_level=log_level,
-        log_format=log_format,
-    )
     loaded = load_or_exit(options)
     if bootstrap and not loaded.configuration.cluster.primaries:
         raise WrongUse(

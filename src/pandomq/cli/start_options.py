@@ -16,94 +16,91 @@ from pandomq import limits
 from pandomq.cli.config.load import ConfigurationError, Loaded, load
 from pandomq.cli.output import say
 
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Read the configuration from this file. The environment variable PANDOMQ_CONFIG can name the file, too.",
-        show_default="pandomq.toml, if there is one",
-    ),
-]
-Name = Annotated[str | None, typer.Option(help="Name of the broker, unique in its cluster.", show_default="n1")]
-Listen = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT", help="Address for AMQP clients. Port 0 takes a free port.", show_default="127.0.0.1:5672"
-    ),
-]
-Http = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT", help="Address of the HTTP API. The value off disables it.", show_default="127.0.0.1:15672"
-    ),
-]
-Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Data directory of the broker.", show_default="pandomq-data/NAME")
-]
-Join = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT,…",
-        help=(
-            "Join the cluster of these brokers as a secondary, which has no vote. The cluster's key is needed as well "
-            "(cluster.key_file)."
-        ),
-        show_default=False,
-    ),
-]
-Memory = Annotated[
-    bool | None,
-    typer.Option(
-        "--memory", help="Keep the log in memory only. All messages and declarations are lost when the broker stops."
-    ),
-]
-MemoryMb = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="MIB",
-        help="Block publishing connections while messages take more memory than this, in MiB.",
-        show_default="60 % of the memory",
-    ),
-]
-Heartbeat = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        metavar="SECONDS",
-        help="Propose this heartbeat interval to clients, in seconds. 0 disables heartbeats.",
-        show_default="60",
-    ),
-]
-LogLevel = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LEVEL",
-        help="Log messages of this severity and above: debug, info, warning or error.",
-        show_default="info",
-    ),
-]
-LogFormat = Annotated[
-    str | None, typer.Option(metavar="FORMAT", help="Write log lines as text or as json.", show_default="text")
-]
-
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options as they were typed."""
+    """The options as they were typed, with their descriptions."""
 
-    config: Path | None
-    name: str | None
-    listen: str | None
-    http: str | None
-    data: Path | None
-    join: str | None
-    memory: bool | None
-    memory_mb: int | None
-    heartbeat: int | None
-    log_level: str | None
-    log_format: str | None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help=(
+                "Read the configuration from this file. The environment variable PANDOMQ_CONFIG can name the file, too."
+            ),
+            show_default="pandomq.toml, if there is one",
+        ),
+    ] = None
+    name: Annotated[str | None, typer.Option(help="Name of the broker, unique in its cluster.", show_default="n1")] = (
+        None
+    )
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address for AMQP clients. Port 0 takes a free port.",
+            show_default="127.0.0.1:5672",
+        ),
+    ] = None
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the HTTP API. The value off disables it.",
+            show_default="127.0.0.1:15672",
+        ),
+    ] = None
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data directory of the broker.", show_default="pandomq-data/NAME")
+    ] = None
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT,…",
+            help=(
+                "Join the cluster of these brokers as a secondary, which has no vote. The cluster's key is needed as "
+                "well (cluster.key_file)."
+            ),
+            show_default=False,
+        ),
+    ] = None
+    memory: Annotated[
+        bool | None,
+        typer.Option(
+            "--memory",
+            help="Keep the log in memory only. All messages and declarations are lost when the broker stops.",
+        ),
+    ] = None
+    memory_mb: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MIB",
+            help="Block publishing connections while messages take more memory than this, in MiB.",
+            show_default="60 % of the memory",
+        ),
+    ] = None
+    heartbeat: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="SECONDS",
+            help="Propose this heartbeat interval to clients, in seconds. 0 disables heartbeats.",
+            show_default="60",
+        ),
+    ] = None
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Log messages of this severity and above: debug, info, warning or error.",
+            show_default="info",
+        ),
+    ] = None
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Write log lines as text or as json.", show_default="text")
+    ] = None
 
     def load(self) -> Loaded:
         """The effective values now: files and environment are read again. Raises ConfigurationError."""

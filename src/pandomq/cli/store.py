@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pandomq.bench.journal import measure_journal
+from pandomq.bench.measurements.journal import measure_journal
 from pandomq.cli.output import Row, print_table
 from pandomq.journal import events
 from pandomq.journal.faults import StoreFault

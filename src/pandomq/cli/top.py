@@ -18,7 +18,7 @@ from rich.text import Text
 
 from pandomq.cli.api import Api, Url
 from pandomq.cli.failures import Failure, WrongUse
-from pandomq.cli.nouns import QUEUES
+from pandomq.cli.objects.nouns import QUEUES
 from pandomq.cli.output import cell, print_lines, rich_table
 
 COUNTERS: Final = ("publish", "confirm", "deliver_get", "ack", "redeliver", "return_unroutable")
@@ -92,11 +92,11 @@ def rates(before: TopSample | None, now: TopSample) -> dict[str, float]:
     return {name: max(now.counters[name] - before.counters[name], 0) / elapsed_s for name in COUNTERS}
 
 
-Sight = tuple[dict[str, float], TopSample] | Failure
+Reading = tuple[dict[str, float], TopSample] | Failure
 """Rates and the reading they are from, or the failure."""
 
 
-def _looks(take: Callable[[], TopSample], interval_s: float, count: int, *, patient: bool) -> Iterator[Sight]:
+def _looks(take: Callable[[], TopSample], interval_s: float, count: int, *, patient: bool) -> Iterator[Reading]:
     """Reads the state until the count is reached. If patient, it waits for a broker that is gone."""
     before: TopSample | None = None
     taken = 0
@@ -115,12 +115,12 @@ def _looks(take: Callable[[], TopSample], interval_s: float, count: int, *, pati
         time.sleep(interval_s)
 
 
-def _show_in_place(api: Api, looks: Iterator[Sight]) -> None:
+def _show_in_place(api: Api, looks: Iterator[Reading]) -> None:
     console = Console()
     with Live(console=console, auto_refresh=False, screen=True) as live:
         try:
-            for sight in looks:
-                picture = Text(str(sight)) if isinstance(sight, Failure) else _picture(api, *sight)
+            for reading in looks:
+                picture = Text(str(reading)) if isinstance(reading, Failure) else _picture(api, *reading)
                 live.update(picture, refresh=True)
         except KeyboardInterrupt:
             return
@@ -151,19 +151,19 @@ def _place(cluster: dict[str, Any]) -> str:
     return f"{role}   {who}   term {cell(cluster.get('term'))}   "
 
 
-def _print_looks(looks: Iterator[Sight]) -> None:
-    for sight in looks:
-        assert not isinstance(sight, Failure), "nobody watches a pipe until a broker comes back"
-        per_second, now = sight
+def _print_looks(looks: Iterator[Reading]) -> None:
+    for reading in looks:
+        assert not isinstance(reading, Failure), "nobody watches a pipe until a broker comes back"
+        per_second, now = reading
         print_lines([TITLES.get(name, name) + "/s" for name in per_second], [list(per_second.values())])
         print_lines(QUEUE_COLUMNS, _queue_rows(now))
         sys.stdout.flush()
 
 
-def _print_json_lines(looks: Iterator[Sight]) -> None:
-    for sight in looks:
-        assert not isinstance(sight, Failure), "nobody watches a pipe until a broker comes back"
-        per_second, now = sight
+def _print_json_lines(looks: Iterator[Reading]) -> None:
+    for reading in looks:
+        assert not isinstance(reading, Failure), "nobody watches a pipe until a broker comes back"
+        per_second, now = reading
         queues = [{column: QUEUES.value(queue, column) for column in QUEUE_COLUMNS} for queue in now.queues]
         totals = now.overview.get("object_totals")
         line = {"per_second": per_second, "totals": totals, "queues": queues}

@@ -9,7 +9,7 @@ import typer
 
 from pandomq.cli.api import Api, AsJson, Url
 from pandomq.cli.failures import RequestRejected, WrongUse
-from pandomq.cli.listing import Vhost
+from pandomq.cli.objects.listing import Vhost
 from pandomq.cli.output import print_json, print_table, say
 from pandomq.trace_form import TRACE_STREAM
 

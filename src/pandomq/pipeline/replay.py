@@ -16,7 +16,7 @@ from pandomq.pipeline.lake import LakeFault
 from pandomq.pipeline.plots import Series
 from pandomq.pipeline.replay_plan import ReplayPlan, ReplaySlice, save
 from pandomq.pipeline.summary import Chart, Summary
-from pandomq.spark.write_names import query_name
+from pandomq.spark.sink.write_names import query_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

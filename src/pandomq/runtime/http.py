@@ -15,7 +15,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from pandomq.runtime.http_connections import ConnectionLimits, Connections, OpenConnection
+from pandomq.runtime.http_connections import ConnectionLimits, HttpConnections, OpenConnection
 from pandomq.runtime.listen import ListenAddress, Listener, Renewal, listening_sockets
 from pandomq.runtime.socket_acceptor import SocketOwner
 from pandomq.runtime.tls import TlsFiles
@@ -58,7 +58,7 @@ class HttpServer:
         )
         self._config.load()
         self._state = ServerState()
-        self._connections = Connections(limits)
+        self._connections = HttpConnections(limits)
         self._listeners: list[Listener] = []
 
     def use(self, application: Any) -> None:
@@ -129,7 +129,7 @@ class _Protocol(H11Protocol):
     _written: RequestResponseCycle | None = None
     """The request whose answer the write timer belongs to."""
 
-    def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
+    def __init__(self, connections: HttpConnections, config: Config, state: ServerState) -> None:
         super().__init__(config, state, app_state={})
         self._open = connections
 

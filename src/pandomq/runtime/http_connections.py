@@ -81,7 +81,7 @@ class _Crowd:
         return next(strangers, None) or next(iter(self.idle), None)
 
 
-class Connections:
+class HttpConnections:
     """All open connections."""
 
     __slots__ = ("_all", "_log_after_s", "_of_network", "_spare", "limits")

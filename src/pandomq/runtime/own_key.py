@@ -1,7 +1,7 @@
 """The file `own.key` in a broker's directory: a key that is valid while the process runs.
 
 A person who may read the file, and thus all of the broker's data, may log in with it over HTTP to change users
-(`admin.key_login`): this restores access when there is no administrator.
+(`admin.access.key_login`): this restores access when there is no administrator.
 """
 
 from __future__ import annotations

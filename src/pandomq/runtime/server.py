@@ -36,10 +36,10 @@ from pandomq.runtime.deadline_timer import DeadlineTimer
 from pandomq.runtime.dial import SocketDialer
 from pandomq.runtime.disk.disk import Disk
 from pandomq.runtime.disk.sync_times import SyncTimes
-from pandomq.runtime.doubts import Doubts
 from pandomq.runtime.listen import ListenAddress, Listener, Renewal, listening_sockets
 from pandomq.runtime.passes import Passes
 from pandomq.runtime.password_thread import PasswordThread
+from pandomq.runtime.restart_delay import RestartDelay
 from pandomq.runtime.socket_acceptor import SocketOwner
 from pandomq.runtime.tls import TlsFiles, certificate_name
 
@@ -63,7 +63,7 @@ class Server:
         self._renewal: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._parted = False
-        self._doubts = Doubts()
+        self._restart_delay = RestartDelay()
         self._socket_count = 0
         """Open sockets of clients and other brokers, including those that the node has released."""
         self._clock = clock
@@ -292,7 +292,7 @@ class Server:
             self._changed.set()
         elif output.restart is not None:
             log.warning("restarting broker state from disk: %s", output.restart)
-            pause_s = self._doubts.pause_s(self._loop.time()) if self.node.guard.in_doubt else 0
+            pause_s = self._restart_delay.pause_s(self._loop.time()) if self.node.guard.in_doubt else 0
             self._renewal = self._loop.create_task(self._renew(pause_s))
         elif output.more:
             self._ask_step()

@@ -7,6 +7,7 @@ begins with the number of the channel and the message's number on it, so every d
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -136,7 +137,6 @@ class WorldLedger:
             if transaction.phase is TransactionPhase.COMMITTED:
                 transaction.phase = TransactionPhase.COMMITTING
         self.proven.clear()
-        self.epoch += 1
 
     def settle(self, place: Place) -> None:
         self.settled[place] = self.settled.get(place, 0) + 1
@@ -152,6 +152,16 @@ class WorldLedger:
         if message is None:
             raise BrokenPromise("nothing is made up", f"a delivery of {body[:40]!r}, which nobody published")
         return message
+
+    def is_consumed(self, queues: Collection[str]) -> bool:
+        """Whether all confirmed messages of these queues were acked, or need not come again."""
+        return all(
+            (queue, message) in self.settled
+            for message in self.messages.values()
+            if message.confirmed
+            for queue in message.queues
+            if queue in queues
+        )
 
     def find(self, queue: str, message: SentMessage) -> bool:
         """Whether the message was ever seen in its queue, or in the queue of that queue's dead letters."""

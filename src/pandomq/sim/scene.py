@@ -71,6 +71,11 @@ class Scene:
             return cable.machine.life, cable.machine.broker_ms
         return 0, next((machine.broker_ms for machine in self.machines if machine.serving), 0)
 
+    @property
+    def moving_ms(self) -> int:
+        """The world's time without the standstills, in which requests under way stood still, too."""
+        return self.agenda.now_ms - self.ledger.leapt_ms
+
     def await_root(self, client: SimulatedClient, rest_ms: int = 0) -> None:
         """A broker refused the client and knows no root. While no broker serves, the client connects again after a long
         delay, or a short time after a broker begins to serve, whichever comes first; it waits at least `rest_ms`."""

@@ -33,17 +33,17 @@ from pandomq.sim.checkers.redelivered import RedeliveredSaysSo
 from pandomq.sim.checkers.streams import StreamsKept
 from pandomq.sim.checkers.traces import TracesWhole
 from pandomq.sim.checkers.transactions import TransactionsWhole
+from pandomq.sim.clients.administration.tracer import Tracer
 from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.configurer import Configurer
 from pandomq.sim.clients.consumer import ConsumingClient
+from pandomq.sim.clients.data_port.lessee import Lessee
+from pandomq.sim.clients.data_port.stager import Stager
 from pandomq.sim.clients.declarer import Declarer
 from pandomq.sim.clients.drainer import Drainer
-from pandomq.sim.clients.lessee import Lessee
 from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
-from pandomq.sim.clients.stager import Stager
 from pandomq.sim.clients.stream_reader import StreamConsumer, StreamDrainer
-from pandomq.sim.clients.tracer import Tracer
 from pandomq.sim.clients.transactor import Transactor
 from pandomq.sim.disk import DiskPace, SimDisk
 from pandomq.sim.faults import WorldFaults

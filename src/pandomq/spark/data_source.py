@@ -17,7 +17,7 @@ from pandomq.spark.batch_reader import BatchReader, FilteringBatchReader
 from pandomq.spark.columns import ddl, shape_of
 from pandomq.spark.lease_reader import LeaseReader
 from pandomq.spark.option_values import OptionValues
-from pandomq.spark.sink import batch_writer, stream_writer
+from pandomq.spark.sink.sink import batch_writer, stream_writer
 from pandomq.spark.source_options import SourceOptions
 from pandomq.spark.stream_reader import StreamReader
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pandomq.admin.access.key_login import authorization
 from pandomq.admin.application import Application
-from pandomq.admin.key_login import authorization
 from pandomq.node.node import Node
 from pandomq.node.output import VerifyPassword
 from pandomq.node.settings import NodeSettings

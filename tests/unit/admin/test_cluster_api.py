@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from pandomq.admin.key_login import authorization
+from pandomq.admin.access.key_login import authorization
 from pandomq.cluster.limits import PASSED_PART_BYTES_MAX
 from pandomq.cluster.passed_requests import PassedRequest
 from pandomq.ids import NodeName

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
+from pandomq.admin.access.identity import BY_KEY, HttpUser
 from pandomq.admin.call import HttpCall
 from pandomq.admin.forwarding import AnswerLost, forward
-from pandomq.admin.identity import BY_KEY, HttpUser
 from pandomq.admin.refusals import Refusal
 from pandomq.admin.request_room import RequestRoom, Share
 from pandomq.cluster.passed_requests import PassedAnswer, PassedRequest

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from pandomq.admin import application, limits
-from pandomq.admin.key_login import authorization
+from pandomq.admin.access.key_login import authorization
 from pandomq.admin.responses import send_response
 from pandomq.runtime.http_connections import OpenConnection
 from tests.unit.admin.one_broker import GUEST, JSON, LOOPBACK, Answer, OneBroker

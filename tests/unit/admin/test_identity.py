@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.admin.access import EndpointAccess, check_tags
-from pandomq.admin.identity import HttpUser, read_credentials
+from pandomq.admin.access.identity import HttpUser, read_credentials
+from pandomq.admin.access.tags import EndpointAccess, check_tags
 from pandomq.admin.refusals import Refusal
 
 RANKS = {

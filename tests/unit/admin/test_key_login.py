@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.admin.key_login import SKEW_S_MAX, Proof, authorization, fits_digest, is_by_key, read_proof
-from pandomq.admin.key_login import refusal as refusal_of
+from pandomq.admin.access.key_login import SKEW_S_MAX, Proof, authorization, fits_digest, is_by_key, read_proof
+from pandomq.admin.access.key_login import refusal as refusal_of
 
 KEY = b"0123456789abcdef"
 NOW_S = 1_700_000_000

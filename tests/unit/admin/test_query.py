@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pandomq.admin.name_filter import name_filter
-from pandomq.admin.query import read_query, select
+from pandomq.admin.listings.name_filter import name_filter
+from pandomq.admin.listings.query import read_query, select
+from pandomq.admin.listings.tables import render_rows
 from pandomq.admin.refusals import Refusal
-from pandomq.admin.tables import render_rows
 
 
 class Inner(msgspec.Struct, frozen=True):

@@ -12,9 +12,9 @@ import pytest
 from starlette.requests import Request
 
 from pandomq.admin import limits
+from pandomq.admin.access.identity import HttpUser
 from pandomq.admin.bodies import decode_fields, decode_object, split
 from pandomq.admin.call import HttpCall
-from pandomq.admin.identity import HttpUser
 from pandomq.admin.refusals import Refusal
 from pandomq.admin.request_room import RequestRoom, Share
 from pandomq.node.settings import NodeSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.admin.access import EndpointAccess, check_tags
-from pandomq.admin.identity import HttpUser
+from pandomq.admin.access.identity import HttpUser
+from pandomq.admin.access.tags import EndpointAccess, check_tags
 from pandomq.admin.refusals import Refusal
 from pandomq.admin.routes import _ROUTES
 

@@ -8,7 +8,7 @@ from base64 import b64encode
 import httpx
 import pytest
 
-from pandomq.admin.access import EndpointAccess
+from pandomq.admin.access.tags import EndpointAccess
 from pandomq.broker.log.commands import PutPermissions, PutUser
 from tests.unit.admin.cluster_api import Brokers, on_brokers, until
 from tests.unit.admin.test_rights import ALLOWED, CELLS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.admin.access import EndpointAccess
+from pandomq.admin.access.tags import EndpointAccess
 from pandomq.admin.call import HttpCall
 from pandomq.admin.refusals import Refusal
 from pandomq.admin.responses import Json

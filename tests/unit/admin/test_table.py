@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pandomq.admin import limits, table
-from pandomq.admin.cost import CostMeter
-from pandomq.admin.rate import Rates
-from pandomq.admin.table import Listing, ViewTable, by_views
+from pandomq.admin import limits
+from pandomq.admin.listings import shared_build, table
+from pandomq.admin.listings.rate import Rates
+from pandomq.admin.listings.shared_build import CostMeter
+from pandomq.admin.listings.table import Listing, ViewTable, by_views
 
 
 class View(msgspec.Struct, frozen=True):
@@ -37,7 +38,8 @@ class World:
         self.table: ViewTable[View, Row] = ViewTable(
             *by_views(self._views, lambda view: (view.name,)), self._row, lambda view: (view.count,)
         )
-        monkeypatch.setattr(table, "perf_counter", lambda: self.now_s)
+        for module in (shared_build, table):
+            monkeypatch.setattr(module, "perf_counter", lambda: self.now_s)
         monkeypatch.setattr(CostMeter, "stop", lambda _meter: cost_s)
 
     def _views(self) -> Iterator[View]:

@@ -8,7 +8,7 @@ import threading
 
 from pika import frame, spec
 
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench.client.url import BrokerUrl
 
 CONFIRM, SILENT, REFUSE, NACK = "confirm", "silent", "refuse", "nack"
 

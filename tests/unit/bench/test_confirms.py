@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.bench.confirms import ConfirmCounter
-from pandomq.bench.wire import BrokerRefused
+from pandomq.bench.client.confirms import ConfirmCounter
+from pandomq.bench.client.wire import BrokerRefused
 from tests.unit.bench import streams
 
 Settling = tuple[int, bool, bool]

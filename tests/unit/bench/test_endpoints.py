@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from pandomq.bench import wire
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.batch import Batch, encode_batch
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import Batch, encode_batch
+from pandomq.bench.client.stride import DeliveryCounter
 from pandomq.bench.consuming import LoadConsumer, StampReader
 from pandomq.bench.load import Load
 from pandomq.bench.loop import Loop
 from pandomq.bench.percentiles import LatencySamples
 from pandomq.bench.publishing import FloodPublisher, PacedPublisher
-from pandomq.bench.stride import DeliveryCounter
 from tests.unit.bench import streams
 
 Pair = tuple[socket.socket, socket.socket]

@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from pandomq.bench import features, wire
-from pandomq.bench.batch import Batch, encode_batch
-from pandomq.bench.flatness import bindings_load
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import Batch, encode_batch
+from pandomq.bench.client.url import parse_url
 from pandomq.bench.load import Load, Measurement
+from pandomq.bench.measurements import features
+from pandomq.bench.measurements.flatness import bindings_load
 from pandomq.bench.run import Show
 from pandomq.bench.topology import Topology
-from pandomq.bench.url import parse_url
 
 
 def measured(load: Load, rate: float) -> Measurement:

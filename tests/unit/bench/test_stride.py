@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pandomq.bench.stride import DeliveryCounter, DeliverySpan
-from pandomq.bench.wire import BrokerRefused
+from pandomq.bench.client.stride import DeliveryCounter, DeliverySpan
+from pandomq.bench.client.wire import BrokerRefused
 from tests.unit.bench import streams
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pika import frame, spec
 
-from pandomq.bench import wire
+from pandomq.bench.client import wire
 
 
 def as_pika(method: object, channel: int = 1) -> bytes:

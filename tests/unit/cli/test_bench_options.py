@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pandomq.bench import display
 from pandomq.bench.load import Load
-from pandomq.cli import bench
+from pandomq.cli.bench import command as bench
 
 LOCAL = "amqp://guest:guest@127.0.0.1:5672/"
 THROUGHPUT = Load(url=LOCAL)

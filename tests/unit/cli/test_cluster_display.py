@@ -10,8 +10,8 @@ from rich.console import Console
 
 from pandomq.cli.cluster.display import LiveTable, state_of
 from pandomq.cli.cluster.plan import ClusterPlan
+from pandomq.cli.cluster.polling import BrokerAnswers, ClusterAnswers
 from pandomq.cli.cluster.processes import Process
-from pandomq.cli.cluster.sight import Glance, Sight
 
 PLACES = ClusterPlan(primaries=3, secondaries=0, port=5672, http_port=15672, data=Path("d")).places()
 
@@ -33,11 +33,11 @@ def cluster(name: str, role: str) -> dict[str, Any]:
     return {"role": role, "term": 4, "cluster": "an id", "members": [member]}
 
 
-SIGHT = Sight(
+ANSWERS = ClusterAnswers(
     {
-        "n1": Glance(cluster("n1", "root"), "ready"),
-        "n2": Glance(None, ""),
-        "n3": Glance(None, "not ready: this broker is not yet part of a cluster: waiting for n2"),
+        "n1": BrokerAnswers(cluster("n1", "root"), "ready"),
+        "n2": BrokerAnswers(None, ""),
+        "n3": BrokerAnswers(None, "not ready: this broker is not yet part of a cluster: waiting for n2"),
     }
 )
 
@@ -45,20 +45,20 @@ SIGHT = Sight(
 def test_each_broker_has_a_state() -> None:
     running, ended = cast(Process, Running()), cast(Process, Ended())
     n1, n2, n3 = PLACES
-    assert state_of(n1, running, SIGHT) == "ready"
-    assert state_of(n2, ended, SIGHT) == "killed by SIGKILL"
-    assert state_of(n2, running, SIGHT) == "starting"
-    assert state_of(n2, None, SIGHT) == "not running"
-    assert state_of(n3, running, SIGHT).endswith("waiting for n2")
+    assert state_of(n1, running, ANSWERS) == "ready"
+    assert state_of(n2, ended, ANSWERS) == "killed by SIGKILL"
+    assert state_of(n2, running, ANSWERS) == "starting"
+    assert state_of(n2, None, ANSWERS) == "not running"
+    assert state_of(n3, running, ANSWERS).endswith("waiting for n2")
     # Somebody else has started it again.
-    assert state_of(n1, ended, SIGHT) == "ready"
+    assert state_of(n1, ended, ANSWERS) == "ready"
 
 
 def test_the_table_shows_them_all() -> None:
     processes = {"n1": cast(Process, Running()), "n2": cast(Process, Ended())}
     table = LiveTable(PLACES, processes, Console(file=io.StringIO(), width=140, force_terminal=False))
     with table:
-        table.show(SIGHT)
+        table.show(ANSWERS)
     shown = table.console.file.getvalue()  # type: ignore[attr-defined]
     assert "cluster an id   term 4   root n1" in shown
     assert "n1     root   127.0.0.1:5672" in shown

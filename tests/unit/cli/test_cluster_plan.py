@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pandomq.cli.cluster.plan import ClusterPlan
-from pandomq.cli.cluster.sight import Glance, Sight
+from pandomq.cli.cluster.polling import BrokerAnswers, ClusterAnswers
 from pandomq.cli.config.load import load
 from pandomq.cli.failures import WrongUse
 from tests.unit.cli.conftest import Type
@@ -93,7 +93,13 @@ def test_the_views_of_the_brokers_are_combined() -> None:
         "members": [told("n1", "root", True), told("n2", "backup", True)],
     }
     of_backup = {"role": "backup", "term": 3, "cluster": "c", "members": [told("n2", "backup", False)]}
-    sight = Sight({"n1": Glance(of_root, "ready"), "n2": Glance(of_backup, "ready: …"), "n3": Glance(None, "")})
-    assert (sight.root, sight.term, sight.cluster_id) == ("n1", 3, "c")
-    assert sight.members["n2"]["in_sync"] is True and sight.members["n2"]["lag_bytes"] == 7
-    assert "n3" not in sight.members
+    answers = ClusterAnswers(
+        {
+            "n1": BrokerAnswers(of_root, "ready"),
+            "n2": BrokerAnswers(of_backup, "ready: …"),
+            "n3": BrokerAnswers(None, ""),
+        }
+    )
+    assert (answers.root, answers.term, answers.cluster_id) == ("n1", 3, "c")
+    assert answers.members["n2"]["in_sync"] is True and answers.members["n2"]["lag_bytes"] == 7
+    assert "n3" not in answers.members

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pandomq.cli.ctl_words import WORDS, Word
+from pandomq.cli.ctl.words import WORDS, Word
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake_api import FakeApi
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pandomq.admin.key_login import Proof, fits_digest, read_proof, refusal
+from pandomq.admin.access.key_login import Proof, fits_digest, read_proof, refusal
 from tests.unit.cli.conftest import Type
 from tests.unit.cli.fake_api import FakeApi
 

@@ -74,7 +74,7 @@ def test_top_shows_when_the_broker_comes_back() -> None:
         return step
 
     seen = list(_looks(take, 0.0, 3, patient=True))
-    assert [isinstance(sight, Failure) for sight in seen] == [False, True, False]
+    assert [isinstance(reading, Failure) for reading in seen] == [False, True, False]
     last = seen[-1]
     assert not isinstance(last, Failure)
     assert last[0]["publish"] == 2.0

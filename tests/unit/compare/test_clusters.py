@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from pandomq.bench import process
-from pandomq.bench.stride import DeliveryCounter
-from pandomq.bench.wire import BrokerRefused
+from pandomq.bench.client.stride import DeliveryCounter
+from pandomq.bench.client.wire import BrokerRefused
 from tests.integration.waiting import wait_until
 from tests.unit.bench import streams
 from tools.compare.clusters import faults, works

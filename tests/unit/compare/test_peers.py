@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from pandomq.bench.features import CASES
+from pandomq.bench.measurements.features import CASES
 from tools.compare.peers import works
 from tools.compare.peers.comparison import Comparison
 from tools.compare.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger

@@ -15,7 +15,7 @@ from pandomq.methods import QueueDeclare
 from pandomq.node.containment import LifeOver
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
-from pandomq.runtime.doubts import FORGOTTEN_S, PAUSE_S, PAUSE_S_MAX, Doubts
+from pandomq.runtime.restart_delay import FORGOTTEN_S, PAUSE_S, PAUSE_S_MAX, RestartDelay
 from pandomq.sim.disk import SimDisk
 from tests.unit.node.lives import Life, Publisher, Reader
 
@@ -129,7 +129,7 @@ def test_a_command_that_raises_after_a_change_restarts_the_state(monkeypatch: py
 
 
 def test_restarts_in_succession_pause_longer_each_time() -> None:
-    doubts = Doubts()
-    assert [doubts.pause_s(now_s) for now_s in (0, 1, 2, 3)] == [0, PAUSE_S, 2 * PAUSE_S, 4 * PAUSE_S]
-    assert max(doubts.pause_s(4) for _ in range(20)) == PAUSE_S_MAX
-    assert doubts.pause_s(4 + FORGOTTEN_S) == 0
+    delay = RestartDelay()
+    assert [delay.pause_s(now_s) for now_s in (0, 1, 2, 3)] == [0, PAUSE_S, 2 * PAUSE_S, 4 * PAUSE_S]
+    assert max(delay.pause_s(4) for _ in range(20)) == PAUSE_S_MAX
+    assert delay.pause_s(4 + FORGOTTEN_S) == 0

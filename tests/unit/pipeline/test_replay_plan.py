@@ -9,6 +9,7 @@ import pytest
 
 from pandomq.cli.failures import RequestRejected
 from pandomq.cli.pipeline import lake_jobs
+from pandomq.cli.pipeline.job_options import JobOptions
 from pandomq.pipeline.lake import Lake, LakeFault, LakeFile
 from pandomq.pipeline.replay import insist_on_known
 from pandomq.pipeline.replay_plan import (
@@ -22,7 +23,7 @@ from pandomq.pipeline.replay_plan import (
     plan_path,
     save,
 )
-from pandomq.spark.write_names import query_name
+from pandomq.spark.sink.write_names import query_name
 
 
 def file(stream: str, first: int, last: int) -> LakeFile:
@@ -132,7 +133,7 @@ def test_another_request_under_the_name_of_a_replay_is_refused(
     # So does the command, before it looks for brokers or starts Spark.
     to = {**target, "url": "amqp://127.0.0.1:1"}
     with pytest.raises(RequestRejected, match="replay t1 has other settings"):
-        lake_jobs.run_replay(lake.directory, to, "t1", selection, pace, master="none", json=None, report=None)
+        lake_jobs.run_replay(JobOptions(master="none"), lake.directory, to, "t1", selection, pace)
 
 
 def test_names_of_writes_belong_to_one_replay() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pandomq.runtime import http, http_connections
 from pandomq.runtime.http import CONNECTION, HttpServer
-from pandomq.runtime.http_connections import ConnectionLimits, Connections, OpenConnection
+from pandomq.runtime.http_connections import ConnectionLimits, HttpConnections, OpenConnection
 from pandomq.runtime.listen import ListenAddress
 
 LIMITS = ConnectionLimits(connections_max=6, per_network_max=2)
@@ -21,7 +21,7 @@ class Crowd:
     """Connections with names, and which of them were closed, in order."""
 
     def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
-        self.connections = Connections(limits)
+        self.connections = HttpConnections(limits)
         self.closed: list[str] = []
 
     def enter(self, name: str, host: str) -> OpenConnection:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pandomq.sim.features.drill import Drill
-from pandomq.sim.features.pressure import PressureFeature
+from pandomq.sim.features.drills.drill import Drill
+from pandomq.sim.features.drills.pressure import PressureFeature
 from pandomq.sim.ledger import BrokenPromise
 
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from pandomq.sim.clients.data_port.rival_lessee import RivalLessee
 from pandomq.sim.clients.drainer import Drainer
-from pandomq.sim.clients.rival_lessee import RivalLessee
 
 MESSAGE = cast(Any, "message")
 STOPPING = {"error": 503, "text": "this broker is stopping"}

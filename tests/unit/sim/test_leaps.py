@@ -13,8 +13,8 @@ from pandomq.broker.limits import TableLimits
 from pandomq.methods import BasicAck, ConfirmSelectOk, QueueDeclareOk, QueuePurgeOk
 from pandomq.node.settings import NodeSettings
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.clients.policies import LONG_TTL_MS, MESSAGES, PATIENCE_MS, PolicyGroup, Rule, Tenant
-from pandomq.sim.clients.stager import Stager
+from pandomq.sim.clients.administration.policies import LONG_TTL_MS, MESSAGES, PATIENCE_MS, PolicyGroup, Rule, Tenant
+from pandomq.sim.clients.data_port.stager import Stager
 from pandomq.sim.facts import Facts
 from pandomq.sim.ledger import BrokenPromise, WorldLedger
 from pandomq.sim.queues import STREAM

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.properties import Properties
-from pandomq.spark.sink_frames import PART_BYTES, PART_BYTES_MAX, BadRow, FrameEncoder
+from pandomq.spark.sink.frames import PART_BYTES, PART_BYTES_MAX, BadRow, FrameEncoder
 from tests.spark.staging_double import Published, read_publishes
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -16,8 +16,8 @@ from pyspark.sql.types import (
 )
 
 from pandomq.spark.option_values import BadOption
-from pandomq.spark.sink import batch_writer, stream_writer
-from pandomq.spark.sink_options import BadColumn, read_options
+from pandomq.spark.sink.options import BadColumn, read_options
+from pandomq.spark.sink.sink import batch_writer, stream_writer
 
 PLACE = {"url": "amqp://guest:hush@localhost", "exchange": "orders"}
 TEXT, OCTETS = StringType(), BinaryType()

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pandomq.data_client.failures import Refused
-from pandomq.spark import sink
-from pandomq.spark.sink import batch_writer
-from pandomq.spark.sink_staging import UnroutableRows
+from pandomq.spark.sink import sink
+from pandomq.spark.sink.sink import batch_writer
+from pandomq.spark.sink.staging import UnroutableRows
 from tests.spark.staging_double import Refusal, StagingDouble
 
 SCHEMA = StructType([StructField("body", StringType())])

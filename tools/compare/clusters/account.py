@@ -5,14 +5,14 @@ from collections.abc import Set
 from typing import NamedTuple
 
 from pandomq.bench import limits as bench_limits
-from pandomq.bench import wire
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.closing import close_connections
+from pandomq.bench.client import wire
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.stride import DeliverySpan
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.consuming import LoadConsumer
 from pandomq.bench.loop import Loop
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.stride import DeliverySpan
-from pandomq.bench.url import BrokerUrl
 from tools.compare.clusters import limits
 from tools.compare.clusters.enduring import NUMBER
 

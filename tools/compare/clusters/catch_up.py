@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from pandomq.bench.client.session import LoadSession
 from pandomq.bench.crew import Crew
 from pandomq.bench.load import Load
-from pandomq.bench.overview import PERSISTENT
+from pandomq.bench.measurements.overview import PERSISTENT
 from pandomq.bench.run import Show
-from pandomq.bench.session import LoadSession
 from pandomq.bench.topology import Topology
 from tools.compare.clusters import limits
 from tools.compare.clusters.cluster import QUORUM, Cluster

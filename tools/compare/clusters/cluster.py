@@ -8,10 +8,10 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 
-from pandomq.bench import wire
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl
-from pandomq.bench.wire import BrokerRefused
+from pandomq.bench.client import wire
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl
+from pandomq.bench.client.wire import BrokerRefused
 from tools.compare.clusters import limits
 from tools.compare.clusters.member import Member
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from pandomq.bench.client.wire import BrokerRefused
 from pandomq.bench.load import Load
 from pandomq.bench.run import Show, measure
-from pandomq.bench.wire import BrokerRefused
 from tools.compare.clusters import faults, works
 from tools.compare.clusters.catch_up import Rejoining
 from tools.compare.clusters.cluster import Cluster

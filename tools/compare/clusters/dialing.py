@@ -7,11 +7,11 @@ import contextlib
 import socket
 from collections.abc import Sequence
 
-from pandomq.bench import wire
-from pandomq.bench.handshake import Handshake
+from pandomq.bench.client import wire
+from pandomq.bench.client.handshake import Handshake
+from pandomq.bench.client.session import CHANNEL
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.loop import Loop
-from pandomq.bench.session import CHANNEL
-from pandomq.bench.url import BrokerUrl
 from tools.compare.clusters import limits
 
 _OPENING = wire.channel_open(CHANNEL) + wire.confirm_select(CHANNEL)

@@ -11,13 +11,13 @@ import struct
 import time
 from collections.abc import Sequence
 
-from pandomq.bench import wire
-from pandomq.bench.closing import close_connections
-from pandomq.bench.confirms import ConfirmCounter
+from pandomq.bench.client import wire
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.confirms import ConfirmCounter
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.limits import FRAME_BYTES_MAX
 from pandomq.bench.loop import Loop
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl
 from tools.compare.clusters import limits
 from tools.compare.clusters.dialing import Attempt, Dialer
 from tools.compare.clusters.timeline import Timeline

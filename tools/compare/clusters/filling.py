@@ -3,13 +3,13 @@
 import socket
 import time
 
-from pandomq.bench import wire
-from pandomq.bench.closing import close_connections
-from pandomq.bench.confirms import ConfirmCounter
+from pandomq.bench.client import wire
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.confirms import ConfirmCounter
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.loop import Loop
 from pandomq.bench.run import Show
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl
 from tools.compare.clusters.enduring import NUMBER
 
 BODY_BYTES = 1024

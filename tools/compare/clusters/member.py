@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pandomq.bench import process
-from pandomq.bench.url import BrokerUrl
+from pandomq.bench.client.url import BrokerUrl
 from tools.compare.clusters import limits
 from tools.compare.clusters.disks import Disk
 from tools.compare.clusters.places import Place

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pandomq.bench import process
+from pandomq.bench.client.wire import BrokerRefused
 from pandomq.bench.run import Show
-from pandomq.bench.wire import BrokerRefused
 from tools.compare.clusters import limits
 from tools.compare.clusters.cluster import Cluster
 from tools.compare.clusters.disks import disks, loop_disks_allowed

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from pandomq.bench.overview import ACKED, PERSISTENT
+from pandomq.bench.measurements.overview import ACKED, PERSISTENT
 from tools.compare.clusters.cluster import QUORUM
 from tools.compare.peers import works
 

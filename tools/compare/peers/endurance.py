@@ -11,11 +11,11 @@ import msgspec
 
 from pandomq.bench import process
 from pandomq.bench.broker_process import BrokerProcess
+from pandomq.bench.client.wire import BrokerRefused
 from pandomq.bench.load import Load
-from pandomq.bench.long_queue import LongQueue, load_of
-from pandomq.bench.overview import ACKED, PERSISTENT
+from pandomq.bench.measurements.long_queue import LongQueue, load_of
+from pandomq.bench.measurements.overview import ACKED, PERSISTENT
 from pandomq.bench.run import Show, measure
-from pandomq.bench.wire import BrokerRefused
 from tools.compare.peers import works
 from tools.compare.peers.ledger import FAST, Ledger
 

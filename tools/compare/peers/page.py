@@ -1,6 +1,6 @@
 """docs/benchmarks.md, written only from measured figures."""
 
-from pandomq.bench.features import CASES
+from pandomq.bench.measurements.features import CASES
 from tools.compare.clusters.comparison import ClusterComparison
 from tools.compare.clusters.page import section
 from tools.compare.peers import cells, works

@@ -10,12 +10,12 @@ import msgspec
 
 from pandomq.bench import process
 from pandomq.bench.broker_process import BrokerProcess
-from pandomq.bench.connections import measure_connections
-from pandomq.bench.features import CASES, measure_features
-from pandomq.bench.flatness import bindings_load, measure_flatness, queues_load
+from pandomq.bench.client.wire import BrokerRefused
 from pandomq.bench.load import Load
+from pandomq.bench.measurements.connections import measure_connections
+from pandomq.bench.measurements.features import CASES, measure_features
+from pandomq.bench.measurements.flatness import bindings_load, measure_flatness, queues_load
 from pandomq.bench.run import Show, measure
-from pandomq.bench.wire import BrokerRefused
 from tools.compare.peers import works
 from tools.compare.peers.ledger import FAST, RABBITMQ, Ledger
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pandomq.bench.features import CASES
+from pandomq.bench.measurements.features import CASES
 from tools.compare.peers import works
 from tools.compare.peers.ledger import FAST, PLAIN, Ledger
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from pandomq.bench.load import Measurement
-from pandomq.bench.overview import ACKED, LATENCY_CHANGES, LATENCY_RATE, PERSISTENT, WINDOW
+from pandomq.bench.measurements.overview import ACKED, LATENCY_CHANGES, LATENCY_RATE, PERSISTENT, WINDOW
 from tools.compare.peers.ledger import FAST, PLAIN, RABBITMQ
 
 RATE = "messages/s"

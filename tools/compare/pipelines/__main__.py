@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pandomq.bench.session import LoadSession
+from pandomq.bench.client.session import LoadSession
 from pandomq.pipeline.archive import Archive, ArchiveOptions
 from pandomq.pipeline.audit.job import Audit, AuditOptions
 from pandomq.pipeline.audit.verdict import summarize

@@ -7,15 +7,16 @@ import time
 from random import Random
 from typing import Final
 
-from pandomq.bench import limits, wire
+from pandomq.bench import limits
 from pandomq.bench.backlog import BacklogLimit
-from pandomq.bench.batch import Batch
-from pandomq.bench.closing import close_connections
+from pandomq.bench.client import wire
+from pandomq.bench.client.batch import Batch
+from pandomq.bench.client.closing import close_connections
+from pandomq.bench.client.session import CHANNEL, LoadSession
+from pandomq.bench.client.url import BrokerUrl
 from pandomq.bench.consuming import LoadConsumer
 from pandomq.bench.loop import Loop
 from pandomq.bench.publishing import FloodPublisher
-from pandomq.bench.session import CHANNEL, LoadSession
-from pandomq.bench.url import BrokerUrl
 
 EXCHANGE: Final = "bench.pipelines"
 STREAM: Final = "bench.stream"

@@ -19,10 +19,10 @@ import msgspec
 
 from pandomq.bench import process
 from pandomq.bench.broker_process import PandoBroker
-from pandomq.bench.long_queue import QUEUE, LongQueue, load_of
-from pandomq.bench.session import LoadSession
-from pandomq.bench.url import parse_url
-from pandomq.bench.wire import QUEUE_DECLARE_OK, queue_declare
+from pandomq.bench.client.session import LoadSession
+from pandomq.bench.client.url import parse_url
+from pandomq.bench.client.wire import QUEUE_DECLARE_OK, queue_declare
+from pandomq.bench.measurements.long_queue import QUEUE, LongQueue, load_of
 from pandomq.spark.java import use_java
 from tools.compare.peers import documents
 from tools.compare.peers.machine import this_machine

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.admin.client_rows import (
+from pandomq.admin.listings.client_rows import (
     channel_detail_row,
     channel_name,
     channel_row,
     connection_row,
     consumer_row,
 )
+from pandomq.admin.listings.scopes import check_owner, of_clients, of_consumers
+from pandomq.admin.listings.tables import list_rows
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, deleted, listed
-from pandomq.admin.scopes import check_owner, of_clients, of_consumers
-from pandomq.admin.tables import list_rows
 
 if TYPE_CHECKING:
     from pandomq.admin.call import HttpCall

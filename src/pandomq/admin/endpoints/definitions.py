@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pandomq.admin.definitions_export import export_definitions
 from pandomq.admin.definitions_import import import_definitions
+from pandomq.admin.listings.table import Listing
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Encoded, Nothing, deleted, listed
-from pandomq.admin.table import Listing
 
 if TYPE_CHECKING:
     from pandomq.admin.call import HttpCall

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.admin.exchange_rows import binding_row, exchange_detail_row, exchange_of
 from pandomq.admin.field_json import amqp_table
+from pandomq.admin.listings.exchange_rows import binding_row, exchange_detail_row, exchange_of
+from pandomq.admin.listings.scopes import in_vhosts
+from pandomq.admin.listings.tables import list_rows
 from pandomq.admin.names import short
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, listed
-from pandomq.admin.scopes import in_vhosts
-from pandomq.admin.tables import list_rows
 from pandomq.methods import ExchangeDeclare, ExchangeDelete
 
 if TYPE_CHECKING:

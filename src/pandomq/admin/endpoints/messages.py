@@ -10,8 +10,8 @@ import msgspec
 
 from pandomq.admin import limits
 from pandomq.admin.bodies import decode_fields, decode_value
-from pandomq.admin.exchange_rows import exchange_of
 from pandomq.admin.field_json import amqp_table
+from pandomq.admin.listings.exchange_rows import exchange_of
 from pandomq.admin.names import short
 from pandomq.admin.refusals import bad_request, missing_key, too_large, unavailable
 from pandomq.admin.responses import Json

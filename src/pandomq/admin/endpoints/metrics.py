@@ -19,8 +19,8 @@ from pandomq.node.clients.offers import IMPLEMENTATION, RABBITMQ_VERSION
 
 if TYPE_CHECKING:
     from pandomq.admin.call import HttpCall
-    from pandomq.admin.queue_rows import QueueRow
-    from pandomq.admin.totals import Sums
+    from pandomq.admin.listings.queue_rows import QueueRow
+    from pandomq.admin.listings.totals import Sums
 
 _PROTOCOL: Final = {"protocol": "amqp091"}
 _UNROUTABLE: Final = "Messages of published staged batches that were not routed to any queue"

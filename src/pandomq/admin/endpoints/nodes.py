@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pandomq.admin import process_facts
 from pandomq.admin.endpoints.overview import RATES_MODE, exchange_types
-from pandomq.admin.query import select
+from pandomq.admin.listings.query import select
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Json
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pandomq.admin.exchange_rows import binding_row
 from pandomq.admin.field_json import amqp_table
+from pandomq.admin.listings.exchange_rows import binding_row
+from pandomq.admin.listings.queue_rows import queue_detail_row
+from pandomq.admin.listings.scopes import in_vhosts
+from pandomq.admin.listings.tables import list_rows
 from pandomq.admin.names import short
-from pandomq.admin.queue_rows import queue_detail_row
 from pandomq.admin.refusals import not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, listed
-from pandomq.admin.scopes import in_vhosts
-from pandomq.admin.tables import list_rows
 from pandomq.methods import QueueDeclare, QueueDelete, QueuePurge
 from pandomq.node.views.views import default_binding
 

@@ -10,7 +10,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from pandomq.admin.last_administrator import administrates, check_left
+from pandomq.admin.access.last_administrator import administrates, check_left
 from pandomq.admin.names import read_tags
 from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted

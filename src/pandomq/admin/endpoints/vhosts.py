@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pandomq.admin.listings.rate import NO_RATE
+from pandomq.admin.listings.tables import render_rows
+from pandomq.admin.listings.totals import Sums
 from pandomq.admin.names import read_tags
-from pandomq.admin.rate import NO_RATE
 from pandomq.admin.refusals import bad_request, not_found
 from pandomq.admin.responses import Encoded, Json, Nothing, created, deleted, listed
-from pandomq.admin.tables import render_rows
-from pandomq.admin.totals import Sums
 from pandomq.broker.log.commands import DeleteVhost, PutPermissions, PutTracing, PutVhost
 
 if TYPE_CHECKING:

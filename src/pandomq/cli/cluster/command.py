@@ -13,8 +13,8 @@ import typer
 
 from pandomq.cli.cluster.display import display
 from pandomq.cli.cluster.plan import ClusterPlan
+from pandomq.cli.cluster.polling import ClusterAnswers, ClusterPoller
 from pandomq.cli.cluster.processes import Process, stop_all
-from pandomq.cli.cluster.sight import ClusterPoller, Sight
 from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.output import say
 from pandomq.replica.limits import LISTENERS_MAX, MEMBERS_MAX
@@ -82,18 +82,18 @@ def up(
         say(f"created the cluster key {plan.key_file}")
     watch = ClusterPoller(places, plan.read_key())
     processes: list[Process] = []
-    sight: Sight | None = None
+    answers: ClusterAnswers | None = None
     try:
         with _stopped_by_signal() as stop:
             for place in wanted:
                 processes.append(Process(plan, place))
             with display(places, {process.place.name: process for process in processes}) as shown:
                 while not stop.is_set() and any(process.runs for process in processes):
-                    sight = watch.look()
-                    shown.show(sight)
+                    answers = watch.look()
+                    shown.show(answers)
                     stop.wait(LOOK_S)
                 if stop.is_set():
-                    stop_all(processes, None if sight is None else sight.root, shown.tell)
+                    stop_all(processes, None if answers is None else answers.root, shown.tell)
                 else:
                     raise RequestRejected("; ".join(f"{process.place.name} {process.end}" for process in processes))
     finally:

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from pandomq.cli.cluster.plan import PlannedBroker
+from pandomq.cli.cluster.polling import ClusterAnswers
 from pandomq.cli.cluster.processes import Process
-from pandomq.cli.cluster.sight import Sight
 from pandomq.cli.output import cell, rich_table
 
 COLUMNS: Final = ("name", "role", "amqp", "http", "pid", "in sync", "log", "commit", "lag", "")
@@ -26,7 +26,7 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def show(self, sight: Sight) -> None: ...
+    def show(self, answers: ClusterAnswers) -> None: ...
 
     def tell(self, text: str) -> None: ...
 
@@ -35,20 +35,20 @@ def display(places: Sequence[PlannedBroker], processes: Mapping[str, Process]) -
     return LiveTable(places, processes, Console()) if sys.stdout.isatty() else Lines(places, processes)
 
 
-def state_of(place: PlannedBroker, process: Process | None, sight: Sight) -> str:
+def state_of(place: PlannedBroker, process: Process | None, answers: ClusterAnswers) -> str:
     """The state of a broker in a few words."""
-    glance = sight.glances[place.name]
-    if process is not None and not process.runs and not glance.readiness:
+    answer = answers.by_broker[place.name]
+    if process is not None and not process.runs and not answer.readiness:
         return process.end
-    if not glance.readiness:
+    if not answer.readiness:
         return "starting" if process is not None else "not running"
-    if glance.role is None:
-        return glance.readiness
-    return "ready" if glance.readiness.startswith("ready") else glance.readiness
+    if answer.role is None:
+        return answer.readiness
+    return "ready" if answer.readiness.startswith("ready") else answer.readiness
 
 
-def role_of(place: PlannedBroker, sight: Sight) -> str:
-    return sight.glances[place.name].role or ("" if place.primary else "secondary")
+def role_of(place: PlannedBroker, answers: ClusterAnswers) -> str:
+    return answers.by_broker[place.name].role or ("" if place.primary else "secondary")
 
 
 class LiveTable:
@@ -67,19 +67,19 @@ class LiveTable:
     ) -> None:
         self._live.__exit__(kind, error, trace)
 
-    def show(self, sight: Sight) -> None:
-        self._live.update(Group(Text(self._head(sight)), rich_table(COLUMNS, self._rows(sight))), refresh=True)
+    def show(self, answers: ClusterAnswers) -> None:
+        self._live.update(Group(Text(self._head(answers)), rich_table(COLUMNS, self._rows(answers))), refresh=True)
 
     def tell(self, text: str) -> None:
         self.console.print(Text(text))
 
-    def _head(self, sight: Sight) -> str:
-        root = sight.root
+    def _head(self, answers: ClusterAnswers) -> str:
+        root = answers.root
         who = f"root {root}" if root else "no root"
-        return f"cluster {sight.cluster_id or 'not created yet'}   term {sight.term}   {who}   ^C stops all\n"
+        return f"cluster {answers.cluster_id or 'not created yet'}   term {answers.term}   {who}   ^C stops all\n"
 
-    def _rows(self, sight: Sight) -> list[list[object]]:
-        members = sight.members
+    def _rows(self, answers: ClusterAnswers) -> list[list[object]]:
+        members = answers.members
         rows: list[list[object]] = []
         for place in self._places:
             member = members.get(place.name, {})
@@ -87,7 +87,7 @@ class LiveTable:
             rows.append(
                 [
                     place.name,
-                    role_of(place, sight),
+                    role_of(place, answers),
                     place.address,
                     place.http,
                     process.pid if process is not None and process.runs else None,
@@ -95,7 +95,7 @@ class LiveTable:
                     member.get("log_index"),
                     member.get("commit_index"),
                     member.get("lag_bytes"),
-                    state_of(place, process, sight),
+                    state_of(place, process, answers),
                 ]
             )
         return rows
@@ -117,10 +117,10 @@ class Lines:
     ) -> None:
         pass
 
-    def show(self, sight: Sight) -> None:
+    def show(self, answers: ClusterAnswers) -> None:
         for place in self._places:
-            state = state_of(place, self._processes.get(place.name), sight)
-            line = f"{place.name}\t{role_of(place, sight) or '-'}\t{place.address}\t{place.http}\t{cell(state)}"
+            state = state_of(place, self._processes.get(place.name), answers)
+            line = f"{place.name}\t{role_of(place, answers) or '-'}\t{place.address}\t{place.http}\t{cell(state)}"
             if self._said.get(place.name) != line:
                 self._said[place.name] = line
                 self.tell(line)

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from pandomq.cli.failures import RequestRejected, WrongUse
+from pandomq.cli.pipeline.job_options import JobOptions
 from pandomq.cli.pipeline.lake_jobs import micros
 from pandomq.cli.pipeline.running import finish, progress, session_for
 from pandomq.pipeline.audit.job import Audit, AuditOptions
@@ -15,6 +16,7 @@ from pandomq.pipeline.audit.verdict import ExitCode, exit_code, summarize
 
 
 def run(
+    job: JobOptions,
     directories: list[Path],
     ledgers: list[Path],
     *,
@@ -22,9 +24,6 @@ def run(
     end: str | None,
     tolerance_s: float,
     notes: Path | None,
-    master: str,
-    json: Path | None,
-    report: Path | None,
 ) -> None:
     missing = [str(path) for path in ledgers if not path.is_file()]
     if missing:
@@ -39,13 +38,13 @@ def run(
     )
     try:
         files = sum(len(store.places) for store in list_stores(list(options.directories)))
-        with session_for("audit", master) as session, progress("files", files) as advance:
+        with session_for("audit", job.master) as session, progress("files", files) as advance:
             audit = Audit(session, options, advance)
             audit.run()
     except NoStore as none:
         raise RequestRejected(str(none)) from none
     summary = summarize(audit)
-    finish(summary, json, report)
+    finish(summary, job)
     if exit_code(audit.findings) is ExitCode.NOT_JUDGED:
         raise typer.Exit(ExitCode.NOT_JUDGED)
 

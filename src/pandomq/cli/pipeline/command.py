@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from pandomq.cli.pipeline.job_options import JobOptions, in_a_directory
+from pandomq.cli.shared_options import takes
+
 pipeline_app = typer.Typer(
     name="pipeline", help="Run jobs on Spark, on this machine or on a cluster.", no_args_is_help=True
 )
@@ -18,24 +21,10 @@ class LakeForm(StrEnum):
     DELTA = "delta"
 
 
-def _in_a_directory(path: Path | None) -> Path | None:
-    """Checks the path of a file that is written after all the work: a wrong path should be reported before."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise typer.BadParameter(f"directory '{path.parent}' does not exist: create it, or choose another one")
-    return path
-
-
-Master = Annotated[str, typer.Option(help="Master URL of Spark, as spark://host:7077.")]
-Json = Annotated[
-    Path | None, typer.Option("--json", callback=_in_a_directory, help="Write the summary as JSON to this file.")
-]
-Report = Annotated[
-    Path | None, typer.Option(callback=_in_a_directory, help="Write a report with plots as HTML to this file.")
-]
-
-
 @pipeline_app.command()
+@takes(JobOptions, last=True)
 def simulate(
+    job: JobOptions,
     seeds: Annotated[str, typer.Option(help="Range of seeds to simulate, as 1..500.")] = "1..200",
     nodes: Annotated[
         int, typer.Option(min=0, max=7, help="Number of brokers, or of logs, per world. 0 varies it from one to five.")
@@ -43,16 +32,13 @@ def simulate(
     log: Annotated[bool, typer.Option("--log", help="Simulate the replicated log alone, without brokers.")] = False,
     notes: Annotated[
         Path | None,
-        typer.Option(callback=_in_a_directory, help="Progress file. A campaign that was interrupted resumes from it."),
+        typer.Option(callback=in_a_directory, help="Progress file. A campaign that was interrupted resumes from it."),
     ] = None,
-    master: Master = "local[*]",
-    json: Json = None,
-    report: Report = None,
 ) -> None:
     """Simulate worlds from seeds on Spark's executors. The exit status is 1 if a guarantee was violated."""
     from pandomq.cli.pipeline import simulate_job
 
-    simulate_job.run(seeds=seeds, nodes=nodes, log=log, notes=notes, master=master, json=json, report=report)
+    simulate_job.run(job, seeds=seeds, nodes=nodes, log=log, notes=notes)
 
 
 Url = Annotated[
@@ -65,7 +51,9 @@ LakeDirectory = Annotated[Path, typer.Argument(help="Directory of the lake.")]
 
 
 @pipeline_app.command()
+@takes(JobOptions, last=True)
 def archive(
+    job: JobOptions,
     lake: LakeDirectory,
     url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
     streams: Annotated[
@@ -88,9 +76,6 @@ def archive(
             "--allow-loss", help="Continue if a stream was deleted, or has dropped messages that were not archived."
         ),
     ] = False,
-    master: Master = "local[*]",
-    json: Json = None,
-    report: Report = None,
 ) -> None:
     """Copy streams to a lake, a directory of Parquet files or a Delta table, each message once. ^C ends the job after
     the current batch.
@@ -99,7 +84,7 @@ def archive(
     from pandomq.pipeline.archive import ArchiveOptions
 
     options = ArchiveOptions(url, streams, every, once, name, allow_loss)
-    lake_jobs.run_archive(options, lake, form is LakeForm.DELTA, master, json, report)
+    lake_jobs.run_archive(job, options, lake, form is LakeForm.DELTA)
 
 
 class WindowLength(StrEnum):
@@ -111,7 +96,9 @@ class WindowLength(StrEnum):
 
 
 @pipeline_app.command()
+@takes(JobOptions, last=True)
 def rollup(
+    job: JobOptions,
     lake: LakeDirectory,
     url: Annotated[
         list[str] | None,
@@ -134,28 +121,28 @@ def rollup(
             min=0.0, help="Time that a window waits for late events, in seconds. Later ones are only counted as late."
         ),
     ] = 30.0,
-    master: Master = "local[*]",
-    json: Json = None,
-    report: Report = None,
 ) -> None:
     """Compute rates, latencies, dead letters and more of traced vhosts per window, until it is interrupted."""
     from pandomq.cli.pipeline import rollup_job
     from pandomq.pipeline.rollup.job import RollupOptions
 
     urls = tuple(url or ["amqp://guest:guest@127.0.0.1:5672/%2F"])
-    rollup_job.run(lake, RollupOptions(urls, every, once, lateness), window.value, master, json, report)
+    rollup_job.run(job, lake, RollupOptions(urls, every, once, lateness), window.value)
 
 
 @pipeline_app.command()
-def compact(lake: LakeDirectory, master: Master = "local[*]", json: Json = None, report: Report = None) -> None:
+@takes(JobOptions, last=True)
+def compact(job: JobOptions, lake: LakeDirectory) -> None:
     """Merge the many small files of a lake into few large ones."""
     from pandomq.cli.pipeline import lake_jobs
 
-    lake_jobs.run_compact(lake, master, json, report)
+    lake_jobs.run_compact(job, lake)
 
 
 @pipeline_app.command()
+@takes(JobOptions, last=True)
 def replay(
+    job: JobOptions,
     lake: LakeDirectory,
     url: Url = "amqp://guest:guest@127.0.0.1:5672/%2F",
     exchange: Annotated[
@@ -191,9 +178,6 @@ def replay(
         str | None,
         typer.Option(help="Treatment of rows that no queue accepts: fail (default with --exchange), count or ignore."),
     ] = None,
-    master: Master = "local[*]",
-    json: Json = None,
-    report: Report = None,
 ) -> None:
     """Publish the rows of a lake again, each row once."""
     from pandomq.cli.pipeline import lake_jobs
@@ -203,20 +187,14 @@ def replay(
     selection = Selection(
         streams, first_offset, end_offset, lake_jobs.micros(first_time), lake_jobs.micros(end_time), where
     )
-    lake_jobs.run_replay(
-        lake,
-        {key: value for key, value in target.items() if value is not None},
-        name,
-        selection,
-        Pace(rate, factor),
-        master=master,
-        json=json,
-        report=report,
-    )
+    given = {key: value for key, value in target.items() if value is not None}
+    lake_jobs.run_replay(job, lake, given, name, selection, Pace(rate, factor))
 
 
 @pipeline_app.command()
+@takes(JobOptions, last=True)
 def audit(
+    job: JobOptions,
     data: Annotated[
         list[Path], typer.Option(help="Data directory of a broker, or its store. Repeat the option for each broker.")
     ],
@@ -239,9 +217,6 @@ def audit(
     notes: Annotated[
         Path | None, typer.Option(help="Directory for progress. An audit that was interrupted resumes from it.")
     ] = None,
-    master: Master = "local[*]",
-    json: Json = None,
-    report: Report = None,
 ) -> None:
     """Check from the brokers' logs and the clients' ledgers whether the guarantees were kept.
 
@@ -250,14 +225,4 @@ def audit(
     """
     from pandomq.cli.pipeline import audit_job
 
-    audit_job.run(
-        data,
-        ledger or [],
-        first=first,
-        end=end,
-        tolerance_s=tolerance,
-        notes=notes,
-        master=master,
-        json=json,
-        report=report,
-    )
+    audit_job.run(job, data, ledger or [], first=first, end=end, tolerance_s=tolerance, notes=notes)

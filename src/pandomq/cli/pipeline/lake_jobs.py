@@ -12,6 +12,7 @@ from typing import Final
 
 from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.output import say
+from pandomq.cli.pipeline.job_options import JobOptions
 from pandomq.cli.pipeline.running import asking, finish, insist_on_broker, on_interruption, progress, session_for
 from pandomq.pipeline.archive import Archive, ArchiveOptions
 from pandomq.pipeline.compaction import compact, groups_of
@@ -41,39 +42,34 @@ def refusing() -> Iterator[None]:
         raise RequestRejected(str(fault)) from fault
 
 
-def run_archive(
-    options: ArchiveOptions, directory: Path, delta: bool, master: str, json: Path | None, report: Path | None
-) -> None:
+def run_archive(job: JobOptions, options: ArchiveOptions, directory: Path, delta: bool) -> None:
     with refusing():
         lake = Lake(directory.resolve(), delta=delta)
     insist_on_broker(options.url)
-    with refusing(), session_for("archive", master) as session:
+    with refusing(), session_for("archive", job.master) as session:
         archive = Archive(session, lake, options)
         on_interruption(archive.stop)
         with progress("rows", None) as advance:
             summary = archive.run(advance)
-    finish(summary, json, report)
+    finish(summary, job)
 
 
-def run_compact(directory: Path, master: str, json: Path | None, report: Path | None) -> None:
+def run_compact(job: JobOptions, directory: Path) -> None:
     with refusing():
         lake = Lake.existing(directory.resolve())
         total = len(groups_of(lake.files()))
-        with session_for("compact", master) as session, progress("streams and days", total) as advance:
+        with session_for("compact", job.master) as session, progress("streams and days", total) as advance:
             summary = compact(session, lake, advance)
-    finish(summary, json, report)
+    finish(summary, job)
 
 
 def run_replay(
+    job: JobOptions,
     directory: Path,
     target: dict[str, str],
     name: str | None,
     selection: Selection,
     pace: Pace,
-    *,
-    master: str,
-    json: Path | None,
-    report: Path | None,
 ) -> None:
     if ("exchange" in target) == ("stream" in target):
         raise WrongUse("give the target of the replay: either --exchange or --to-stream")
@@ -103,14 +99,14 @@ def run_replay(
             say(f"this is replay {plan.name}: if it is interrupted, --name {plan.name} resumes it")
         else:
             say(f"resuming replay {plan.name}: {plan.progress}")
-        with session_for("replay", master) as session, progress("slices", len(plan.slices) - plan.done) as advance:
+        with session_for("replay", job.master) as session, progress("slices", len(plan.slices) - plan.done) as advance:
             on_interruption(interrupt)
             if known is None:
                 # Only when Spark has accepted the condition: an invalid one must not be stored.
                 selected(session, lake, plan)
                 save(lake, plan)
             summary = replay(session, lake, plan, target, advance, interrupted.wait)
-    finish(summary, json, report)
+    finish(summary, job)
 
 
 def _known(lake: Lake, name: str, selection: Selection, pace: Pace, target: dict[str, str]) -> ReplayPlan | None:

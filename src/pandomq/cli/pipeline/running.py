@@ -7,7 +7,6 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -25,6 +24,7 @@ from pandomq.spark.java import JavaMissing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pandomq.cli.pipeline.job_options import JobOptions
     from pandomq.pipeline.summary import Summary
 
 REACH_S: Final = 30.0
@@ -102,17 +102,17 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: display.advance(task, done)
 
 
-def finish(summary: Summary, json: Path | None, report: Path | None) -> None:
+def finish(summary: Summary, job: JobOptions) -> None:
     """Shows the summary, writes the requested files, and ends with 1 if it is not good."""
     print_table(("", summary.job), [(name, cell(value)) for name, value in summary.facts.items()])
     for table in summary.tables:
         typer.echo(f"\n{table.title}")
         print_table(table.headers, table.rows)
-    if json is not None:
-        json.write_text(summary.to_json() + "\n")
-    if report is not None:
-        report.write_text(render(f"PandoMQ: {summary.job}", [summary]))
-        say(f"wrote the report to {report}")
+    if job.json is not None:
+        job.json.write_text(summary.to_json() + "\n")
+    if job.report is not None:
+        job.report.write_text(render(f"PandoMQ: {summary.job}", [summary]))
+        say(f"wrote the report to {job.report}")
     say(summary.verdict)
     if not summary.good:
         raise typer.Exit(1)

@@ -30,7 +30,7 @@ class Question(NamedTuple):
     """Called if the root has closed the channel because of this request."""
 
 
-class Listener(Protocol):
+class LaneListener(Protocol):
     """The owner of a lane."""
 
     def closed_above(self, lane: TunnelLane, fault: ChannelFault, unanswered: list[Question]) -> None:
@@ -46,7 +46,7 @@ class Listener(Protocol):
 class TunnelLane:
     __slots__ = ("_awaited", "has_published", "listener", "number", "taken_from", "tunnel")
 
-    def __init__(self, tunnel: Tunnel, number: int, listener: Listener) -> None:
+    def __init__(self, tunnel: Tunnel, number: int, listener: LaneListener) -> None:
         self.tunnel = tunnel
         self.number = number
         self.listener = listener

@@ -15,7 +15,7 @@ from pandomq import kernel
 from pandomq.broker.log.places import PLACE
 from pandomq.cluster.dialed_connection import Dialed
 from pandomq.cluster.hello import VERSION
-from pandomq.cluster.proxy.lane import Listener, TunnelLane
+from pandomq.cluster.proxy.lane import LaneListener, TunnelLane
 from pandomq.errors import ConnectionFault
 from pandomq.kernel.constants import BASIC, GET_OK
 from pandomq.limits import FRAME_BYTES_MIN
@@ -171,7 +171,7 @@ class Tunnel(Dialed):
 
     # Requests of the front.
 
-    def lane(self, number: int, listener: Listener) -> TunnelLane:
+    def lane(self, number: int, listener: LaneListener) -> TunnelLane:
         lane = self.lanes[number] = TunnelLane(self, number, listener)
         return lane
 

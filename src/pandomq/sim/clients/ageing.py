@@ -134,7 +134,7 @@ class AgeingReader(SimulatedClient):
             case BasicQosOk() | BasicConsumeOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _begin(self) -> None:
         self._end = StreamsKept.end_of(self._kind.name, self.scene.machines)

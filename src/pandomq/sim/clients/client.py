@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pandomq.methods import (
@@ -36,6 +37,8 @@ from pandomq.wire.codec import encode_frame
 from pandomq.wire.handshake import PROTOCOL_HEADER
 
 if TYPE_CHECKING:
+    from pandomq.broker.administration.administration import OnDone
+    from pandomq.broker.log.commands import AdministrativeCommand
     from pandomq.errors import Fault
     from pandomq.sim.scene import Scene
 
@@ -74,6 +77,9 @@ CHANNEL_OPEN: Final = encode_frame(CHANNEL, ChannelOpen())
 
 
 class SimulatedClient:
+    rest_ms = 0
+    """The pause before it reconnects; 0 for any that is shorter than PATIENCE_MS."""
+
     def __init__(self, scene: Scene, name: str) -> None:
         self.scene = scene
         self.name = name
@@ -113,7 +119,7 @@ class SimulatedClient:
 
     def method(self, method: Method, body: bytes) -> None:
         """A method arrived on the channel."""
-        raise NotImplementedError
+        raise self.unexpected(method, " without a request")
 
     def disconnected(self) -> None:
         """The connection is lost; requests without an answer will not be answered."""
@@ -124,6 +130,9 @@ class SimulatedClient:
     def connection_refused(self, method: ConnectionClose) -> None:
         """The broker closes the connection because of an action or a missing right of the client."""
         raise BrokenPromise("legal requests are served", f"{self.name}'s connection was closed: {method}")
+
+    def unexpected(self, method: Method, why: str = "") -> BrokenPromise:
+        return BrokenPromise("legal requests are served", f"{self.name} received {method}{why}")
 
     def hear_failure(self) -> None:
         """The broker failed at this client's request. Each injected exception may harm one client."""
@@ -176,11 +185,11 @@ class SimulatedClient:
         self.disconnected()
         self._come_back()
 
-    def _come_back(self, rest_ms: int = 0) -> None:
+    def _come_back(self) -> None:
         if self.refused and self.root is None:
-            self.scene.await_root(self, rest_ms)
+            self.scene.await_root(self, self.rest_ms)
         else:
-            delay_ms = rest_ms or self.random.randint(1, PATIENCE_MS)
+            delay_ms = self.rest_ms or self.random.randint(1, PATIENCE_MS)
             self.scene.agenda.after(delay_ms, self.connect)
 
     def cut(self) -> None:
@@ -213,6 +222,29 @@ class SimulatedClient:
     def send_bytes(self, data: bytes) -> None:
         assert self.cable is not None
         self.cable.send(data)
+
+    def act_later(self, delay_ms: int, act: Callable[[], object]) -> None:
+        """Acts after the delay, if its channel is open then, on the connection that it has now."""
+        cable = self.cable
+
+        def go_on() -> None:
+            if self.cable is cable and self.ready:
+                act()
+
+        self.scene.agenda.after(delay_ms, go_on)
+
+    @property
+    def reaches_broker(self) -> bool:
+        """Whether the broker of its connection still runs; the client may not have noticed the end."""
+        cable = self.cable
+        return cable is not None and cable.machine.node is not None and cable.life == cable.machine.life
+
+    def administer(self, command: AdministrativeCommand, on_done: OnDone) -> None:
+        """Requests the change from the broker of its connection, beside the connection."""
+        assert self.cable is not None and self.cable.machine.node is not None
+        self.scene.trace.detail(self.name, f"> {command}")
+        self.cable.machine.node.administer(command, on_done)
+        self.cable.machine.wake()
 
     def declare(self, kind: QueueKind) -> None:
         self.send(QueueDeclare(kind.name, durable=kind.durable, arguments=kind.arguments))
@@ -272,4 +304,4 @@ class SimulatedClient:
                 cable.hang_up()
                 self.closed(cable)
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method} on channel 0")
+                raise self.unexpected(method, " on channel 0")

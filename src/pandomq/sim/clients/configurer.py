@@ -44,11 +44,12 @@ PROMISE: Final = "configuration equals the model"
 CHURN_CHANGES: Final = 400
 CHURN_THINK_MS: Final = 5
 UNBIND_CHANCE: Final = 0.2
-REST_MS: Final = 40
-"""The pause before it reconnects: requests of its last connection have arrived by then, or never will."""
 
 
 class Configurer(SimulatedClient):
+    rest_ms = 40
+    """Requests of its last connection have arrived by then, or never will."""
+
     def __init__(self, scene: Scene, name: str, wanted: int) -> None:
         super().__init__(scene, name)
         # A request without an answer that goes through another broker may be under way for longer than this client
@@ -116,21 +117,13 @@ class Configurer(SimulatedClient):
         else:
             self._ask(self._change)
 
-    def closed(self, cable: Cable) -> None:
-        if cable is self.cable:
-            self.cable = None
-            self.ready = False
-            self._come_back(REST_MS)
-
     def _later(self) -> None:
-        cable = self.cable
+        self.act_later(self.random.randint(0, self._think_ms), self._begin)
 
-        def begin() -> None:
-            if self.cable is cable and self.ready and self._change is None and self.done < self._wanted:
-                self._change = self._draw()
-                self._ask(self._change)
-
-        self.scene.agenda.after(self.random.randint(0, self._think_ms), begin)
+    def _begin(self) -> None:
+        if self._change is None and self.done < self._wanted:
+            self._change = self._draw()
+            self._ask(self._change)
 
     def _ask(self, change: Change) -> None:
         if isinstance(change, Method):
@@ -141,15 +134,11 @@ class Configurer(SimulatedClient):
             self.send(change)
             return
         assert self.cable is not None
-        node = self.cable.machine.node
-        if node is None or self.cable.life != self.cable.machine.life:
-            # The broker has not noticed the end of the connection yet; the change is requested again.
-            return
-        self.scene.trace.detail(self.name, f"> {change}")
-        node.administer(change, self._pending_commands(change, self.cable))
-        self.cable.machine.wake()
+        # If the client has not noticed the end of the connection yet, it requests the change again.
+        if self.reaches_broker:
+            self.administer(change, self._on_done(change, self.cable))
 
-    def _pending_commands(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
+    def _on_done(self, change: AdministrativeCommand, cable: Cable) -> OnDone:
         def done(fault: Fault | None) -> None:
             if self.cable is not cable or self._change is not change or isinstance(fault, ConnectionFault):
                 # If the broker is no longer the root, it is about to close the connection, and the client repeats the
@@ -164,7 +153,7 @@ class Configurer(SimulatedClient):
 
     def method(self, method: Method, body: bytes) -> None:
         if self._change is None:
-            raise BrokenPromise("legal requests are served", f"{self.name} received {method} without a request")
+            raise self.unexpected(method, " without a request")
         self._answered()
 
     def _answered(self) -> None:

@@ -6,6 +6,7 @@ Some consumers return a message now and then; some use basic.get; some consume w
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pandomq.methods import (
@@ -99,7 +100,7 @@ class ConsumingClient(SimulatedClient):
             case QueueDeclareOk() | BasicQosOk() | BasicConsumeOk() | ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def channel_closed(self, method: ChannelClose) -> None:
         if not self.scene.proxied or "the root changed" not in method.reply_text:
@@ -119,14 +120,8 @@ class ConsumingClient(SimulatedClient):
             self._acking = True
             self._after(self._settle)
 
-    def _after(self, call: object, rest_ms: int = 0) -> None:
-        cable = self.cable
-
-        def again() -> None:
-            if self.cable is cable and self.ready:
-                call()  # type: ignore[operator]
-
-        self.scene.agenda.after(self.random.randint(0, self._think_ms + rest_ms), again)
+    def _after(self, call: Callable[[], None], rest_ms: int = 0) -> None:
+        self.act_later(self.random.randint(0, self._think_ms + rest_ms), call)
 
     def _get_later(self) -> None:
         self._after(lambda: self.send(BasicGet(self._kind.name, self.no_ack)), self._rest_ms)

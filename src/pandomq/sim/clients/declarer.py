@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pandomq.methods import Method, QueueDeclareOk
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.queues import QueueKind
 
 if TYPE_CHECKING:
@@ -36,5 +35,5 @@ class Declarer(SimulatedClient):
 
     def method(self, method: Method, body: bytes) -> None:
         if not isinstance(method, QueueDeclareOk):
-            raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+            raise self.unexpected(method)
         self._declared.add(method.queue)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pandomq.methods import BasicConsume, BasicConsumeOk, BasicDeliver, Method, QueueDeclare, QueueDeclareOk
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.queues import QueueKind
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Drainer(SimulatedClient):
             case BasicConsumeOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _look(self, queue: str, count: int) -> None:
         if queue not in self._waiting:

@@ -36,7 +36,7 @@ from pandomq.methods import (
 )
 from pandomq.properties import PERSISTENT, Properties, encode_header
 from pandomq.sim.clients.client import CHANNEL, FRAME_MAX, SimulatedClient
-from pandomq.sim.ledger import BrokenPromise, Place
+from pandomq.sim.ledger import Place
 from pandomq.sim.queues import PROOF, QueueKind
 from pandomq.wire.codec import encode_content
 
@@ -165,7 +165,7 @@ class MixedConsumer(SimulatedClient):
             case QueueDeclareOk() | BasicQosOk() | BasicConsumeOk() | ConfirmSelectOk() | TxSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _take(self, tag: int, place: Place) -> None:
         self._held[tag] = place

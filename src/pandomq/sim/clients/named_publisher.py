@@ -64,7 +64,7 @@ class NamedPublisher(SimulatedClient):
             case ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def channel_closed(self, method: ChannelClose) -> None:
         if "a newer connection publishes" not in method.reply_text:
@@ -93,15 +93,11 @@ class NamedPublisher(SimulatedClient):
             self.scene.observer.confirmed(message, self.cable)
 
     def _later(self) -> None:
-        cable = self.cable
-
-        def again() -> None:
-            if self.cable is cable and self._begun and self.ready:
-                self._publish()
-
-        self.scene.agenda.after(self.random.randint(0, self._think_ms), again)
+        self.act_later(self.random.randint(0, self._think_ms), self._publish)
 
     def _publish(self) -> None:
+        if not self._begun:
+            return
         room = min(self._window - len(self._owed), self._wanted - self._publishing.count)
         count = min(room, self.random.randint(1, 6))
         numbers = []

@@ -16,7 +16,9 @@ from pandomq.methods import (
     BasicPublish,
     ConfirmSelect,
     ConfirmSelectOk,
+    ExchangeDeclareOk,
     Method,
+    QueueBindOk,
     QueueDeclareOk,
     QueuePurge,
     QueuePurgeOk,
@@ -120,8 +122,18 @@ class Publishing:
         method = BasicPublish(exchange, routing_key, form is not None and form.mandatory)
         return message, encode_content(CHANNEL, method, encode_header(len(body), properties), body, FRAME_MAX)
 
+    def messages(
+        self, count: int, kind: QueueKind, form: MessageOptions | None = None
+    ) -> tuple[list[SentMessage], bytes]:
+        """Returns new messages for this queue, and their bytes."""
+        made = [self.message([kind], form=form) for _ in range(count)]
+        return [message for message, _ in made], b"".join(octets for _, octets in made)
+
 
 class Publisher(SimulatedClient):
+    topology: Sequence[Method] = ()
+    """Exchanges and bindings that it declares with its queues."""
+
     def __init__(self, scene: Scene, name: str, queues: Sequence[QueueKind], exchange: str, wanted: int) -> None:
         super().__init__(scene, name)
         self._queues = queues
@@ -144,6 +156,8 @@ class Publisher(SimulatedClient):
         self.send(ConfirmSelect())
         for kind in self._declares:
             self.declare(kind)
+        if self.topology:
+            self.send(*self.topology)
 
     def disconnected(self) -> None:
         self._publishing = None
@@ -178,8 +192,10 @@ class Publisher(SimulatedClient):
                     self._publish()
             case ConfirmSelectOk() | QueuePurgeOk():
                 pass
+            case ExchangeDeclareOk() | QueueBindOk() if self.topology:
+                pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _settle(self, tag: int, multiple: bool, *, refused: bool) -> None:
         assert self.cable is not None

@@ -113,9 +113,9 @@ class QueueKeeper(SimulatedClient):
                 self._used_now()
                 long_ms = self._expires_ms * 3 // 2
                 hold_ms = long_ms if self._tests_consumers else self.random.choice((0, long_ms))
-                self._after(hold_ms, lambda: self._ask(KeeperStage.CANCELLING, BasicCancel(TAG)))
+                self.act_later(hold_ms, lambda: self._ask(KeeperStage.CANCELLING, BasicCancel(TAG)))
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _used_now(self) -> None:
         self._used, self._unused = self._asked, self._now()
@@ -131,9 +131,9 @@ class QueueKeeper(SimulatedClient):
         self.done += 1
         if self._stage is KeeperStage.CANCELLING and self._tests_consumers:
             self._seen_consumed = True
-            self._after(self._expires_ms // 10, self._look)
+            self.act_later(self._expires_ms // 10, self._look)
         elif self._tests_consumers:
-            self._after(0, self._consume)
+            self.act_later(0, self._consume)
         else:
             self._next()
 
@@ -155,12 +155,12 @@ class QueueKeeper(SimulatedClient):
             # It has tested everything.
             self._stage = KeeperStage.RESTING
             if not self.seen_gone:
-                self._after(50, self._next)
+                self.act_later(50, self._next)
             return
         else:
             rest_ms = self.random.randint(0, self._expires_ms * 9 // 10)
         use = self.random.choice((self._declare, self._look, self._get, self._consume, self._consume))
-        self._after(rest_ms, self._look if leaves else use)
+        self.act_later(rest_ms, self._look if leaves else use)
 
     def _look(self) -> None:
         self._ask(KeeperStage.ASKING, QueueDeclare(self._queue, passive=True))
@@ -170,15 +170,6 @@ class QueueKeeper(SimulatedClient):
 
     def _consume(self) -> None:
         self._ask(KeeperStage.CONSUMING, BasicConsume(self._queue, TAG, no_ack=True))
-
-    def _after(self, delay_ms: int, call: object) -> None:
-        cable = self.cable
-
-        def later() -> None:
-            if self.cable is cable and self.ready:
-                call()  # type: ignore[operator]
-
-        self.scene.agenda.after(delay_ms, later)
 
     def _is_overdue(self) -> bool:
         """Whether the time without use before the last request was so long that the queue should have expired, and no

@@ -57,6 +57,18 @@ class Names:
         self.numbers[self._drawn] = self.numbers.pop(self._drawn)
         return self._drawn
 
+    def choose(
+        self, name: str, random: Random, model: MemoryModel, now_ms: int, world_ms: int
+    ) -> tuple[RosterStep, int]:
+        """Chooses what to do next under this name, and the number for it."""
+        last = self.numbers[name]
+        if last and model.has_forgotten(name):
+            return RosterStep.ANEW, random.randint(1, last)
+        if last and random.random() < 0.6 and model.remembers(name, now_ms, world_ms):
+            # The last number is known for certain; the row of an earlier number may have been evicted in between.
+            return RosterStep.REPEAT, last
+        return RosterStep.NEXT, last + 1
+
     def replace(self, name: str) -> None:
         del self.numbers[name]
         self.add()
@@ -107,7 +119,7 @@ class Roster(SimulatedClient):
         if self._open is not None:
             _, name, _, _, _ = self._open
             self._open = None
-            self._model.doubt(name, self._world_ms)
+            self._model.doubt(name, self.scene.moving_ms)
             self._names.replace(name)
 
     def method(self, method: Method, body: bytes) -> None:
@@ -121,48 +133,30 @@ class Roster(SimulatedClient):
             case ConfirmSelectOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _later(self) -> None:
-        cable = self.cable
-
-        def again() -> None:
-            if self.cable is cable and self._begun and self.ready and self._open is None and self._wanted > 0:
-                self._publish()
-
-        self.scene.agenda.after(self.random.choice(self._rests_ms), again)
-
-    @property
-    def _world_ms(self) -> int:
-        """Returns the world's time without the standstills, in which requests under way stood still, too."""
-        return self.scene.agenda.now_ms - self.scene.ledger.leapt_ms
+        self.act_later(self.random.choice(self._rests_ms), self._publish)
 
     def _now_ms(self) -> int:
         assert self.cable is not None
         return self.scene.here_and_now(self.cable)[1]
 
     def _publish(self) -> None:
+        if not self._begun or self._open is not None or self._wanted <= 0:
+            return
         now_ms = self._now_ms()
         if not now_ms:
             # No broker serves, so the cluster's time is not known.
             self._later()
             return
         name = self._names.draw(self.random)
-        step, number = self._choose(name, now_ms)
+        step, number = self._names.choose(name, self.random, self._model, now_ms, self.scene.moving_ms)
         message, octets = self._publishing.message([self._kind], label=(name, number))
         self._open = (step, name, number, message, now_ms)
         self._wanted -= 1
         self.scene.trace.detail(self.name, f"> {step.name} {name} {number}: {message}")
         self.send_bytes(octets)
-
-    def _choose(self, name: str, now_ms: int) -> tuple[RosterStep, int]:
-        last = self._names.numbers[name]
-        if last and self._model.has_forgotten(name):
-            return RosterStep.ANEW, self.random.randint(1, last)
-        if last and self.random.random() < 0.6 and self._model.remembers(name, now_ms, self._world_ms):
-            # The last number is known for certain; the row of an earlier number may have been evicted in between.
-            return RosterStep.REPEAT, last
-        return RosterStep.NEXT, last + 1
 
     def _confirmed(self, tag: int) -> None:
         self._tag += 1
@@ -173,7 +167,7 @@ class Roster(SimulatedClient):
         assert self.cable is not None
         step, name, number, message, sent_ms = self._open
         self._open = None
-        now_ms, world_ms = self._now_ms(), self._world_ms
+        now_ms, world_ms = self._now_ms(), self.scene.moving_ms
         if step is not RosterStep.REPEAT:
             self.scene.observer.confirmed(message, self.cable)
         if not now_ms or (step is RosterStep.REPEAT and not self._model.remembers(name, now_ms, world_ms)):

@@ -73,7 +73,7 @@ class StreamConsumer(SimulatedClient):
             case QueueDeclareOk() | BasicQosOk() | BasicConsumeOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _take(self, tag: int, body: bytes) -> None:
         offset = read_headers(self.header).get(OFFSET)

@@ -19,7 +19,6 @@ from pandomq.methods import (
 )
 from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.publisher import Publisher, Publishing
-from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:
     from pandomq.sim.cluster.checkers.subscriptions import Subscription, SubscriptionsKept
@@ -66,7 +65,7 @@ class Subscriber(SimulatedClient):
             case ExchangeDeclareOk() | QueueBindOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
 
 class Announcer(Publisher):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pandomq.methods import BasicConsumeOk, ExchangeDeclare, ExchangeDeclareOk, Method, QueueBind, QueueBindOk
+from pandomq.methods import BasicConsumeOk, ExchangeDeclare, Method, QueueBind
 from pandomq.sim.clients.consumer import ConsumingClient
 from pandomq.sim.clients.publisher import MessageOptions, Publisher
 from pandomq.sim.ledger import SentMessage
@@ -42,16 +42,9 @@ class DelayedPublisher(TimedPublisher):
     def __init__(self, scene: Scene, name: str, kind: QueueKind, checker: OnTime, wanted: int) -> None:
         super().__init__(scene, name, [kind], LATER.exchange, wanted)
         self._kind = kind
+        self.topology = (LATER, QueueBind(kind.name, LATER.exchange, kind.name))
         self._checker = checker
         self._delay_ms = 0
-
-    def opened(self) -> None:
-        super().opened()
-        self.send(LATER, QueueBind(self._kind.name, LATER.exchange, self._kind.name))
-
-    def method(self, method: Method, body: bytes) -> None:
-        if not isinstance(method, ExchangeDeclareOk | QueueBindOk):
-            super().method(method, body)
 
     def form(self) -> MessageOptions:
         self._delay_ms = self.random.choice(DELAYS_MS)

@@ -30,7 +30,7 @@ from pandomq.properties import PERSISTENT, Properties, encode_header
 from pandomq.sim.clients.client import CHANNEL, FRAME_MAX, SimulatedClient
 from pandomq.sim.clients.publisher import MessageOptions, Publishing
 from pandomq.sim.clients.subscriber import Announcer, Subscriber
-from pandomq.sim.ledger import BrokenPromise, SentMessage
+from pandomq.sim.ledger import SentMessage
 from pandomq.wire.codec import encode_content
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class TopicSubscriber(Subscriber):
             case ExchangeDeclareOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def _later(self) -> None:
         subscription = self._subscription

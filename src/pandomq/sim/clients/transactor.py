@@ -80,7 +80,7 @@ class Transactor(SimulatedClient):
             case TxSelectOk() | QueueDeclareOk() | BasicConsumeOk() | BasicQosOk():
                 pass
             case _:
-                raise BrokenPromise("legal requests are served", f"{self.name} received {method}")
+                raise self.unexpected(method)
 
     def channel_closed(self, method: ChannelClose) -> None:
         transaction = self._transaction

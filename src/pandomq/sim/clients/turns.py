@@ -17,7 +17,6 @@ from pandomq.methods import (
 )
 from pandomq.sim.clients.consumer import ConsumingClient
 from pandomq.sim.clients.publisher import MessageOptions, Publisher
-from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.queues import PROOF
 
 if TYPE_CHECKING:
@@ -112,9 +111,7 @@ class SingleConsumer(ConsumingClient):
                     cable = self.cable
                     self.scene.agenda.after(self.random.randint(*AWAY_MS), lambda: self._come_again(cable))
             case BasicDeliver() if not self._is_consuming:
-                raise BrokenPromise(
-                    "legal requests are served", f"{self.name} received {method} after it had cancelled"
-                )
+                raise self.unexpected(method, " after it had cancelled")
             case _:
                 super().method(method, body)
 

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.features.ageing import AgeingFeature
 from pandomq.sim.features.data_reading import DataReadingFeature
-from pandomq.sim.features.detours import DetoursFeature
+from pandomq.sim.features.dead_letters import DeadLettersFeature
+from pandomq.sim.features.drills.detours import DetoursFeature
+from pandomq.sim.features.drills.founders import FoundersFeature
+from pandomq.sim.features.drills.named_successor import NamedSuccessorFeature
+from pandomq.sim.features.drills.pressure import PressureFeature
+from pandomq.sim.features.drills.visibility import VisibilityFeature
 from pandomq.sim.features.exceptions import ExceptionsFeature
 from pandomq.sim.features.feature import Feature
 from pandomq.sim.features.forgetting import ForgettingFeature
-from pandomq.sim.features.founders import FoundersFeature
 from pandomq.sim.features.hours import HoursFeature
 from pandomq.sim.features.leases import LeasesFeature
-from pandomq.sim.features.letters import DeadLettersFeature
 from pandomq.sim.features.mixed_acks import MixedAcksFeature
-from pandomq.sim.features.named_successor import NamedSuccessorFeature
 from pandomq.sim.features.policies import PoliciesFeature
-from pandomq.sim.features.pressure import PressureFeature
 from pandomq.sim.features.rights import RightsFeature
 from pandomq.sim.features.staging import StagingFeature
 from pandomq.sim.features.timed import TimedFeature
 from pandomq.sim.features.topics import TopicsFeature
 from pandomq.sim.features.turns import TurnsFeature
 from pandomq.sim.features.vhosts import VhostsFeature
-from pandomq.sim.features.visibility import VisibilityFeature
 
 if TYPE_CHECKING:
     from pandomq.sim.world import World

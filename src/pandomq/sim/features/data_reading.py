@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.checkers.rows import RowsKept
-from pandomq.sim.clients.bulk_reader import BulkReader
+from pandomq.sim.clients.data_port.bulk_reader import BulkReader
 from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.features.feature import Feature
 from pandomq.sim.queues import QueueKind

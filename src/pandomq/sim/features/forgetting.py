@@ -16,9 +16,9 @@ import msgspec
 from pandomq.broker.limits import TableLimits
 from pandomq.broker.staging.names import attempt_of
 from pandomq.sim.checkers.counted_once import CountedOnce
-from pandomq.sim.clients.forsaker import TIMEOUT_MS, Forsaker
+from pandomq.sim.clients.data_port.lease_abandoner import TIMEOUT_MS, LeaseAbandoner
+from pandomq.sim.clients.data_port.query_roster import QueryRoster
 from pandomq.sim.clients.publisher import Publisher
-from pandomq.sim.clients.query_roster import QueryRoster
 from pandomq.sim.clients.roster import Roster
 from pandomq.sim.features.feature import Feature
 from pandomq.sim.kept_state import difference, kept_state
@@ -97,7 +97,7 @@ class ForgettingFeature(Feature):
         needed, scene, random = self._needed_by_others(), self.world.scene, self.random
         clients: list[SimulatedClient] = [
             Publisher(scene, "publisher-of-forsaken", [FORSAKEN], "", random.randint(3, 12)),
-            Forsaker(scene, "forsaker", FORSAKEN, random.randint(1, 3)),
+            LeaseAbandoner(scene, "forsaker", FORSAKEN, random.randint(1, 3)),
         ]
         model = None
         if "staged batches" not in needed:

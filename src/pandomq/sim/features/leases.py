@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.checkers.leases import LeasesKept
 from pandomq.sim.clients.consumer import ConsumingClient
+from pandomq.sim.clients.data_port.rival_lessee import RivalLessee
 from pandomq.sim.clients.publisher import Publisher
-from pandomq.sim.clients.rival_lessee import RivalLessee
 from pandomq.sim.features.feature import Feature
 from pandomq.sim.queues import QueueKind
 

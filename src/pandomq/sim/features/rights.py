@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pandomq.sim.clients.rights import PROMISE, TOPIC, LoginVisitor, Rights, RightsMaker, Visitor
+from pandomq.sim.clients.administration.rights import PROMISE, TOPIC, LoginVisitor, Rights, RightsMaker, Visitor
 from pandomq.sim.facts import Fact, Facts
+from pandomq.sim.features.drills.visibility import brokers_of, lose_touch, serves_anywhere, without_forced_promotions
 from pandomq.sim.features.feature import Feature
-from pandomq.sim.features.visibility import brokers_of, lose_touch, serves_anywhere, without_forced_promotions
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 
 from pandomq.broker.staging.names import attempt_of
 from pandomq.sim.checkers.batches import BatchesWhole, StagedQuery
-from pandomq.sim.clients.batch_driver import BatchDriver
+from pandomq.sim.clients.data_port.batch_driver import BatchDriver
 from pandomq.sim.clients.declarer import Declarer
 from pandomq.sim.features.feature import Feature
 from pandomq.sim.queues import QueueKind

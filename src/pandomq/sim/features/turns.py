@@ -55,11 +55,4 @@ class TurnsFeature(Feature):
     def healed(self) -> bool:
         """Whether all confirmed messages were consumed, and the first active consumer has left."""
         consumed = {client.kind.name for client in self.world.clients if isinstance(client, SingleConsumer)}
-        settled = self.world.ledger.settled
-        return all(
-            (queue, message) in settled
-            for message in self.world.ledger.messages.values()
-            if message.confirmed
-            for queue in message.queues
-            if queue in consumed
-        )
+        return self.world.ledger.is_consumed(consumed)

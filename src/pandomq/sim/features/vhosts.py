@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from pandomq.sim.clients.vhosts import (
+from pandomq.sim.clients.administration.vhosts import (
     VhostConsumer,
     VhostMaker,
     VhostNamedPublisher,
@@ -56,12 +56,6 @@ class VhostsFeature(Feature):
         """Whether the messages in the vhosts that stay were consumed, and clients of the deleted vhost are in the new
         one."""
         names = {client.name for client in self.world.clients}
-        kept = {self._kinds[vhost.name].name for vhost in self._vhosts if f"consumer-in-{vhost.name}" in names}
-        ledger = self.world.ledger
-        return not any(client.outlives for client in self._tenants) and all(
-            (queue, message) in ledger.settled
-            for message in ledger.messages.values()
-            if message.confirmed
-            for queue in message.queues
-            if queue in kept and ledger.kinds[queue].keeps
-        )
+        kinds = [self._kinds[vhost.name] for vhost in self._vhosts if f"consumer-in-{vhost.name}" in names]
+        consumed = self.world.ledger.is_consumed({kind.name for kind in kinds if kind.keeps})
+        return consumed and not any(client.outlives for client in self._tenants)

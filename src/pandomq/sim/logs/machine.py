@@ -20,8 +20,8 @@ from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 from pandomq.sim.host import Host
 from pandomq.sim.logs.keeper import Keeper
+from pandomq.sim.logs.message_filter import MessageFilter
 from pandomq.sim.logs.network import Network
-from pandomq.sim.logs.post import Post
 from pandomq.sim.trace import WorldTrace
 
 CLUSTER: Final = ClusterId("5f0c4a56-2a7e-4b8c-9d5e-7a1f3c9b2e10")
@@ -48,7 +48,7 @@ class LogMachine(Host):
         random: Random,
         lives: Iterator[int],
         network: Network,
-        post: Post,
+        message_filter: MessageFilter,
         settings: ReplicaSettings,
         journal_settings: JournalSettings,
         watch: LogWatch,
@@ -59,7 +59,7 @@ class LogMachine(Host):
         disk = SimDisk(Random(random.getrandbits(64)), capacity_bytes=DISK_BYTES)
         super().__init__(name, agenda, trace, random, disk, lives, drift_permille)
         self.network = network
-        self._post = post
+        self._message_filter = message_filter
         self.settings = settings
         self._journal_settings = journal_settings
         self._watch = watch
@@ -174,7 +174,7 @@ class LogMachine(Host):
         self._watch.told(self, effect)
 
     def send(self, keeper: Keeper, peer: str, data: bytes) -> None:
-        self._post.send(self.name, peer, data)
+        self._message_filter.send(self.name, peer, data)
 
     def replaced(self, keeper: Keeper, reason: str) -> None:
         self._trace.say(self.name, reason)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from pandomq.sim.logs.stage import LogScene
+    from pandomq.sim.logs.scene import LogScene
 
 PATIENCE_MS: Final = 8_000
 """How long a plot waits for one condition."""

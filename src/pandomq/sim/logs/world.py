@@ -30,12 +30,12 @@ from pandomq.sim.logs.checkers.replicas import LogReplicasAgree
 from pandomq.sim.logs.faults import LogFaults
 from pandomq.sim.logs.history import History
 from pandomq.sim.logs.machine import LogMachine
+from pandomq.sim.logs.message_filter import MessageFilter
 from pandomq.sim.logs.network import MessageWeather, Network
 from pandomq.sim.logs.plot import Performance, Plot
 from pandomq.sim.logs.plots.programme import PLOTS
-from pandomq.sim.logs.post import Post
 from pandomq.sim.logs.proposer import Proposer
-from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.logs.scene import LogScene
 from pandomq.sim.outcome import WorldOutcome, outcome_of
 from pandomq.sim.reduction import Reduction
 from pandomq.sim.trace import WorldTrace
@@ -96,7 +96,7 @@ class LogWorld:
             lease_ms = self.settings.lease_ms
         weather = MessageWeather(latency_ms=random.choice(((0, 2), (1, 8))))
         self.network = Network(self.agenda, Random(random.getrandbits(64)), weather, patience_ms=3 * lease_ms)
-        self.post = Post(self.network)
+        self.message_filter = MessageFilter(self.network)
         self.machines: list[LogMachine] = []
         self._lives = itertools.count(1)
         self._steps = 0
@@ -146,7 +146,7 @@ class LogWorld:
                 Random(random.getrandbits(64)),
                 self._lives,
                 self.network,
-                self.post,
+                self.message_filter,
                 self.settings,
                 msgspec.structs.replace(journal, **special.get(name, {})),
                 self,

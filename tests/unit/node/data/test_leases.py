@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pandomq import chunk_form
-from pandomq.admin.queue_rows import queue_detail_row
+from pandomq.admin.listings.queue_rows import queue_detail_row
 from pandomq.broker.log.commands import PutPermissions
 from pandomq.methods import BasicPublish, QueueDeclare, QueueDelete
 from pandomq.node.clients.local_client import LocalClient

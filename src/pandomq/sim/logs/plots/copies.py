@@ -8,10 +8,10 @@ from typing import Final
 from pandomq.replica.messages import Append, Appended, ReplicaMessage
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.machine import LogMachine
+from pandomq.sim.logs.message_filter import Fate
 from pandomq.sim.logs.plot import Course, Cue, Plot
 from pandomq.sim.logs.plots.opening import a_quiet_root, a_root, all_even
-from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.logs.scene import LogScene
 
 
 def _figure_eight(stage: LogScene) -> Course:

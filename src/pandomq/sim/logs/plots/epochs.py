@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Final
 
 from pandomq.replica.messages import Append, ReplicaMessage, SnapshotPiece
+from pandomq.sim.logs.message_filter import Fate
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
-from pandomq.sim.logs.post import Fate
-from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.logs.scene import LogScene
 
 
 def _half_heard(stage: LogScene) -> Course:

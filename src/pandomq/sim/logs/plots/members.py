@@ -8,7 +8,7 @@ from typing import Final
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_root, all_even
-from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.logs.scene import LogScene
 
 
 def _members(stage: LogScene) -> Course:

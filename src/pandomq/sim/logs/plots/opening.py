@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.plot import Course, Cue
-from pandomq.sim.logs.stage import LogScene
+from pandomq.sim.logs.scene import LogScene
 
 
 def a_root(stage: LogScene) -> Generator[Cue, None, LogMachine]:

@@ -1,0 +1,1 @@
+"""The user of a request, and the rights that it needs."""

@@ -1,0 +1,1 @@
+"""The AMQP client of the load generator."""

@@ -1,0 +1,1 @@
+"""Measurements beside plain throughput and latency, one per file."""

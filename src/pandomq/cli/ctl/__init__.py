@@ -1,0 +1,1 @@
+"""`pandomq ctl`: rabbitmqctl's commands."""

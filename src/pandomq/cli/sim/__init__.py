@@ -1,0 +1,1 @@
+"""`pandomq sim`: simulated worlds from seeds."""

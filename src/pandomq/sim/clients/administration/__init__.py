@@ -1,0 +1,1 @@
+"""Clients that change users, rights, policies, vhosts, exchanges and traces, and clients that try the changes."""

@@ -1,0 +1,1 @@
+"""Writes of batches and of streams: options, frames and staged parts."""
