@@ -41,7 +41,8 @@ class OtherWork:
 
     def share(self) -> float:
         used_s = (_ticks_of_others() - self._ticks) / _TICKS_PER_S
-        return max(used_s, 0.0) / ((time.monotonic() - self._begun_s) * (os.cpu_count() or 1))
+        # The system counts in ticks, which are coarse beside a short measurement.
+        return min(max(used_s, 0.0) / ((time.monotonic() - self._begun_s) * (os.cpu_count() or 1)), 1.0)
 
 
 def take_in_orphans() -> None:
