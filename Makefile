@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Tests start hundreds of processes, each of which would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup install build-kernel demo test test-kernels test-spark test-all check lint format types mypy stubs torture fuzz sim sim-mutants sim-choose sim-coverage sim-campaign bench bench-peers bench-cluster bench-streams bench-spark bench-pipelines docs build clean
+.PHONY: help setup install build-kernel demo test test-kernels test-spark test-all check lint format types mypy stubs torture fuzz sim sim-mutants sim-choose sim-coverage sim-campaign bench bench-peers bench-everyday bench-cluster bench-streams bench-spark bench-pipelines docs build clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -149,6 +149,9 @@ bench: install  ## Measure PandoMQ on this machine.
 
 bench-peers: setup  ## Measure PandoMQ and RabbitMQ; writes docs/benchmarks.md.
 	$(BIN)/python -m tools.compare.peers
+
+bench-everyday: setup  ## Measure PandoMQ and RabbitMQ at 200 to 5,000 messages a second; writes docs/benchmarks.md.
+	$(BIN)/python -m tools.compare.everyday
 
 bench-streams: setup  ## Measure streams of PandoMQ and RabbitMQ over AMQP.
 	$(BIN)/python -m tools.compare.streams

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tools.compare.clusters.comparison import ClusterComparison
+from tools.compare.everyday.figures import EverydayFigures
 from tools.compare.peers.comparison import Comparison
 from tools.compare.peers.page import page
 from tools.compare.pipelines.figures import PipelineFigures
@@ -17,13 +18,17 @@ from tools.compare.wrapping import wrapped
 
 ONE_BROKER = "benchmarks.json"
 CLUSTERS = "clusters.json"
+EVERYDAY = "everyday.json"
 SPARK = "spark.json"
 PIPELINES = "pipelines.json"
 PAGE = "benchmarks.md"
 PLAN = "scaling.md"
 
 
-def write_figures(path: Path, figures: Comparison | ClusterComparison | SparkFigures | PipelineFigures) -> None:
+Figures = Comparison | ClusterComparison | EverydayFigures | SparkFigures | PipelineFigures
+
+
+def write_figures(path: Path, figures: Figures) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
 
@@ -40,8 +45,10 @@ def write_page(directory: Path, docs: Path) -> str:
     clusters = None if together is None else msgspec.json.decode(together.read_bytes(), type=ClusterComparison)
     figures = None if spark is None else msgspec.json.decode(spark.read_bytes(), type=SparkFigures)
     pipelines = None if jobs is None else msgspec.json.decode(jobs.read_bytes(), type=PipelineFigures)
+    daily = found(EVERYDAY)
+    everyday = None if daily is None else msgspec.json.decode(daily.read_bytes(), type=EverydayFigures)
     peers = msgspec.json.decode(alone.read_bytes(), type=Comparison)
-    text = wrapped(page(peers, clusters, figures, pipelines))
+    text = wrapped(page(peers, everyday, clusters, figures, pipelines))
     (directory / PAGE).write_text(text)
     if clusters is not None and figures is not None:
         with suppress(NotMeasured):

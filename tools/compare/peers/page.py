@@ -3,6 +3,8 @@
 from pandomq.bench.measurements.features import CASES
 from tools.compare.clusters.comparison import ClusterComparison
 from tools.compare.clusters.page import section
+from tools.compare.everyday import page as everyday_page
+from tools.compare.everyday.figures import EverydayFigures
 from tools.compare.peers import cells, works
 from tools.compare.peers.comparison import Comparison
 from tools.compare.peers.ledger import FAST, PLAIN, RABBITMQ, Ledger
@@ -20,6 +22,7 @@ RATIOS = (
 
 def page(
     comparison: Comparison,
+    everyday: EverydayFigures | None = None,
     clusters: ClusterComparison | None = None,
     spark: SparkFigures | None = None,
     pipelines: PipelineFigures | None = None,
@@ -30,6 +33,7 @@ def page(
         "## Targets\n\n" + cells.table(("target", "wanted", "measured", ""), _target_rows(comparison)),
         "## Against RabbitMQ\n\n" + _head_to_head(ledger),
         "## Latency\n\n" + _latency(ledger),
+        *([everyday_page.section(everyday)] if everyday is not None else []),
         "## Long queues\n\n" + _long_queues(comparison),
         "## Connections\n\n" + _connections(ledger),
         "## What queue arguments cost\n\n" + _features(ledger),
