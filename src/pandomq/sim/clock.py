@@ -76,4 +76,7 @@ class ProcessClock:
             self._offset_ms += last_ms - now_ms
 
     def now_ms(self) -> int:
-        return self._steady.now_ms() + self._offset_ms
+        # `SteadyClock.now_ms` in place: a step asks several times.
+        steady = self._steady
+        since_ms = steady._agenda.now_ms - steady._since_ms
+        return steady._base_ms + since_ms * steady._speed_permille // 1000 + self._offset_ms

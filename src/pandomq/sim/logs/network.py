@@ -80,7 +80,7 @@ class Network:
                 self._ends[path] = self._numbers
             self.stations[one].linked(other)
             self.stations[other].linked(one)
-        self._agenda.after(self._random.randint(*RETRY_MS), lambda: self._dial(one, other))
+        self._agenda.after(draw_between(self._random, *RETRY_MS), lambda: self._dial(one, other))
 
     def is_linked(self, one: str, other: str) -> bool:
         """Whether both ends consider the link open."""
