@@ -6,9 +6,9 @@ the same millisecond run in the order in which they were scheduled, so a seed de
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 
 class Agenda:
@@ -24,10 +24,10 @@ class Agenda:
 
     def at(self, due_ms: int, call: Callable[[], None]) -> None:
         now_ms = self.now_ms
-        heapq.heappush(self._due, (due_ms if due_ms > now_ms else now_ms, next(self._numbers), call))
+        heappush(self._due, (due_ms if due_ms > now_ms else now_ms, next(self._numbers), call))
 
     def after(self, delay_ms: int, call: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now_ms + delay_ms, next(self._numbers), call))
+        heappush(self._due, (self.now_ms + delay_ms, next(self._numbers), call))
 
     def leap(self, by_ms: int) -> None:
         """Advances the time by so much while nothing happens: all scheduled calls are postponed by the same time. A
@@ -49,6 +49,6 @@ class Agenda:
             if not due or due[0][0] > end_ms + self._leapt_ms:
                 self.now_ms = max(self.now_ms, end_ms + self._leapt_ms)
                 return False
-            self.now_ms, _, call = heapq.heappop(due)
+            self.now_ms, _, call = heappop(due)
             self.events += 1
             call()

@@ -27,8 +27,8 @@ NODES_DRAWN: Final = 5
 """The largest number of brokers that a seed may draw."""
 JOBS_AHEAD: Final = 4
 """The number of jobs that wait or run, for each process."""
-GARBAGE_MAX: Final = 100_000
-"""The number of objects that may wait for the garbage collector while a world runs."""
+GARBAGE_MAX: Final = 500_000
+"""The number of objects that a world may create before the garbage collector looks at them."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -95,13 +95,18 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Raises the threshold of the garbage collector. A world is small and leaves little garbage in cycles, so frequent
-    collections cost more time than the memory is worth."""
+    """Collects garbage once, when the world is over, and looks only at objects of the world: most of it is one cycle,
+    and little else is, so collections in between cost more time than the memory is worth."""
     thresholds = gc.get_threshold()
     gc.set_threshold(GARBAGE_MAX, *thresholds[1:])
+    gc.freeze()
     try:
         yield
     finally:
+        # References that the kernel holds in its own structures show only when the holder has been collected.
+        while gc.collect():
+            pass
+        gc.unfreeze()
         gc.set_threshold(*thresholds)
 
 

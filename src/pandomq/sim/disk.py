@@ -37,6 +37,7 @@ from pandomq.journal.effects import (
     Ticket,
     Write,
 )
+from pandomq.sim.draws import draw_between
 from pandomq.sim.files import Loss, SimDirectory, SimFile
 
 NEVER_MS = 2**63
@@ -44,6 +45,8 @@ SYNCING: Final = frozenset((SyncFile, SyncDirectory, Create))
 READING: Final = frozenset((Read, ListFiles, MeasureSpace))
 """SYNCING are the effects that take as long as a sync, READING those that take as long as a read; all others take as
 long as a write."""
+CHANGING: Final = frozenset((Create, Write, Resize, Rename, Delete))
+"""The effects that fail on a read-only disk."""
 
 
 class DiskPace(msgspec.Struct, frozen=True):
@@ -80,11 +83,12 @@ class SimDisk:
     # The runtime's interface.
 
     def submit(self, requests: list[Request], now_ms: int) -> None:
+        now_us = now_ms * 1000
         for request in requests:
-            start_us = max(now_ms * 1000, self._busy_until_us[request.lane])
-            due_us = start_us + self._duration_us(request.effect)
-            self._busy_until_us[request.lane] = due_us
-            self._lanes[request.lane].append((due_us, request))
+            _, lane, effect = request
+            due_us = max(now_us, self._busy_until_us[lane]) + self._duration_us(effect)
+            self._busy_until_us[lane] = due_us
+            self._lanes[lane].append((due_us, request))
 
     @property
     def next_ms(self) -> int:
@@ -119,32 +123,31 @@ class SimDisk:
                     first, first_us = lane, waiting[0][0]
             if first is None:
                 return completions
-            completions += self._finish(first)
+            self._finish(first, completions)
 
-    def _finish(self, lane: Lane) -> list[Completion]:
-        _, request = self._lanes[lane].popleft()
-        if self._is_joined(lane, request.effect):
-            self._joined[lane].append(request.ticket)
-            return []
-        error = self._injected(request.effect)
-        if error is not None and isinstance(request.effect, SyncFile):
-            self._file(request.effect.file).fail_sync(self._random)
+    def _finish(self, lane: Lane, completions: list[Completion]) -> None:
+        ticket, _, effect = self._lanes[lane].popleft()[1]
+        if isinstance(effect, SyncFile) and self._is_joined(lane, effect):
+            self._joined[lane].append(ticket)
+            return
+        error = self._injected(effect) if self._failures else None
+        if error is not None and isinstance(effect, SyncFile):
+            self._file(effect.file).fail_sync(self._random)
         result: Result = None
         if error is None:
             try:
-                result = self._perform(request.effect)
+                result = self._perform(effect)
             except OSError as failure:
                 error = failure.errno
         failure_of = None if error is None else DiskError(error, os.strerror(error))
-        tickets = [request.ticket]
-        if isinstance(request.effect, SyncFile):
-            tickets = [*self._joined[lane], request.ticket]
+        if self._joined[lane] and isinstance(effect, SyncFile):
+            completions += [Completion(joined, result, failure_of) for joined in self._joined[lane]]
             self._joined[lane].clear()
-        return [Completion(ticket, result, failure_of) for ticket in tickets]
+        completions.append(Completion(ticket, result, failure_of))
 
-    def _is_joined(self, lane: Lane, effect: Effect) -> bool:
+    def _is_joined(self, lane: Lane, effect: SyncFile) -> bool:
         """Whether this sync waits for a later one of the same file, with only writes in between."""
-        if not isinstance(effect, SyncFile) or self._random.random() >= self._pace.joined_chance:
+        if self._random.random() >= self._pace.joined_chance:
             return False
         for _, later in self._lanes[lane]:
             if not isinstance(later.effect, (Write, SyncFile)) or later.effect.file != effect.file:
@@ -162,41 +165,38 @@ class SimDisk:
             span = pace.read_us
         else:
             span = pace.write_us
-        duration_us = self._random.randint(*span) * self.slowness
+        duration_us = draw_between(self._random, *span) * self.slowness
         if self._random.random() < pace.stall_chance:
             duration_us += self._random.randint(*pace.stall_us)
         return duration_us
 
     def _perform(self, effect: Effect) -> Result:
         directory = self._directory
+        if self.read_only and type(effect) in CHANGING:
+            raise OSError(errno.EROFS, "read-only")
         match effect:
+            case Write(file, offset, chunks):
+                data = b"".join(chunks)
+                target = self._file(file)
+                self._room(offset + len(data) - target.used_bytes)
+                target.write(offset, data)
+            case SyncFile(file):
+                self._file(file).sync()
             case Create(file, reserve_bytes):
-                self._writable()
                 if file in directory.files:
                     raise OSError(errno.EEXIST, file)
                 self._room(reserve_bytes)
                 directory.create(file, reserve_bytes)
-            case Write(file, offset, chunks):
-                self._writable()
-                data = b"".join(chunks)
-                target = self._file(file)
-                self._room(max(0, offset + len(data) - target.used_bytes))
-                target.write(offset, data)
-            case SyncFile(file):
-                self._file(file).sync()
             case SyncDirectory():
                 directory.sync()
             case Read(file, offset, length):
                 return bytes(self._file(file).content[offset : offset + length])
             case Resize(file, size_bytes):
-                self._writable()
                 self._file(file).resize(size_bytes)
             case Rename(file, new):
-                self._writable()
                 self._file(file)
                 directory.rename(file, new)
             case Delete(file):
-                self._writable()
                 self._file(file)
                 directory.delete(file)
             case ListFiles():
@@ -213,12 +213,8 @@ class SimDisk:
             raise OSError(errno.ENOENT, name)
         return file
 
-    def _writable(self) -> None:
-        if self.read_only:
-            raise OSError(errno.EROFS, "read-only")
-
     def _room(self, more_bytes: int) -> None:
-        if more_bytes and self._directory.used_bytes + more_bytes > self.capacity_bytes:
+        if more_bytes > 0 and self._directory.used_bytes + more_bytes > self.capacity_bytes:
             raise OSError(errno.ENOSPC, "full")
 
     # Faults.

@@ -30,14 +30,18 @@ class Loss(enum.Enum):
 
 
 class SimFile:
-    __slots__ = ("_dropped", "_sizes", "_synced", "_versions", "content", "reserved_bytes")
+    __slots__ = ("_changes", "_dropped", "_noted", "_sizes", "_synced", "_versions", "content", "reserved_bytes")
 
     def __init__(self, reserved_bytes: int = 0) -> None:
         self.content = bytearray()
         self.reserved_bytes = reserved_bytes
         self._synced = b""
+        self._noted: bytes = b""
+        self._changes: list[tuple[int, bytes | None]] = []
+        """The content at an earlier time, and what has changed it since: writes at an offset, and new sizes."""
         self._versions: dict[int, list[bytes]] = {}
-        """All contents that each sector has had since the last sync."""
+        """All contents that each sector has had since the last sync, up to that earlier time. Most syncs succeed, so
+        the versions of later changes are determined only when they are needed."""
         self._sizes = [0]
         self._dropped: dict[int, bytes] = {}
         """Sectors that a failed sync did not write, with the content that is on the disk instead."""
@@ -51,28 +55,26 @@ class SimFile:
             return
         end = offset + len(data)
         if end > len(self.content):
-            self.content.extend(bytes(end - len(self.content)))
             self._sizes.append(end)
-        self.content[offset:end] = data
-        self._note(offset, end)
+        _put(self.content, offset, data)
+        self._changes.append((offset, data))
 
     def resize(self, size_bytes: int) -> None:
-        size_before = len(self.content)
         self.reserved_bytes = 0
-        if size_bytes < size_before:
-            del self.content[size_bytes:]
-            # The rest of the last sector is zeros when the file grows again.
-            self._note(size_bytes, size_before)
-        else:
-            self.content.extend(bytes(size_bytes - size_before))
+        _cut(self.content, size_bytes)
         self._sizes.append(size_bytes)
+        self._changes.append((size_bytes, None))
 
     def sync(self) -> None:
-        self._synced = bytes(self.content)
+        if self._dropped:
+            self._note_changes()
+        self._noted = self._synced = bytes(self.content)
+        self._changes.clear()
         self._versions.clear()
         self._sizes = [len(self.content)]
 
     def fail_sync(self, random: Random) -> None:
+        self._note_changes()
         for sector in list(self._versions):
             if random.random() < 0.5:
                 del self._versions[sector]
@@ -82,6 +84,7 @@ class SimFile:
     def crash(self, random: Random, loss: Loss) -> None:
         """Applies a crash. After a loss of power everything that is left is safe. After a kill the operating system
         still has the written data, and may lose it at the next loss of power; until then only a sync makes it safe."""
+        self._note_changes()
         if loss is Loss.ALL:
             self.content = bytearray(self._synced)
         elif loss is Loss.SOME:
@@ -90,6 +93,7 @@ class SimFile:
             at = sector * SECTOR_BYTES
             self.content[at : at + SECTOR_BYTES] = old[: max(0, len(self.content) - at)]
         self._dropped.clear()
+        self._noted = bytes(self.content)
         if loss is not Loss.NONE:
             self.sync()
 
@@ -111,12 +115,41 @@ class SimFile:
         self.content[at] ^= mask
         self.sync()
 
-    def _note(self, start: int, end: int) -> None:
-        for sector in range(start // SECTOR_BYTES, -(-end // SECTOR_BYTES)):
+    def _note_changes(self) -> None:
+        content = bytearray(self._noted)
+        for at, data in self._changes:
+            if data is not None:
+                _put(content, at, data)
+                self._note(content, at, at + len(data))
+            else:
+                size_before = len(content)
+                _cut(content, at)
+                # The rest of the last sector is zeros when the file grows again.
+                self._note(content, at, size_before)
+        self._changes.clear()
+        self._noted = bytes(self.content)
+
+    def _note(self, content: bytearray, start: int, end: int) -> None:
+        for sector in range(start // SECTOR_BYTES, -(-end // SECTOR_BYTES)) if start < end else ():
             at = sector * SECTOR_BYTES
-            version = bytes(self.content[at : at + SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
+            version = bytes(content[at : at + SECTOR_BYTES]).ljust(SECTOR_BYTES, b"\0")
             self._versions.setdefault(sector, []).append(version)
             self._dropped.pop(sector, None)
+
+
+def _put(content: bytearray, offset: int, data: bytes) -> None:
+    end = offset + len(data)
+    if end > len(content):
+        content.extend(bytes(end - len(content)))
+    content[offset:end] = data
+
+
+def _cut(content: bytearray, size_bytes: int) -> None:
+    """Gives the content this size; it may also grow."""
+    if size_bytes < len(content):
+        del content[size_bytes:]
+    else:
+        content.extend(bytes(size_bytes - len(content)))
 
 
 class SimDirectory:

@@ -147,16 +147,12 @@ class Host:
         life = self.life
 
         def called() -> None:
-            if self.life == life and self.reachable:
-                call()
-
-        def when_running() -> None:
             if self._waiting or self._agenda.now_ms < self._paused_until_ms:
-                self.when_running(called)
+                self.when_running(lambda: call() if self.life == life and self.reachable else None)
             elif self.life == life and self.reachable:
                 call()
 
-        return when_running
+        return called
 
     # Permanent losses of a disk.
 

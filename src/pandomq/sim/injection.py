@@ -63,11 +63,12 @@ class Injection:
 
     def around(self, call: Callable[P, T]) -> Callable[P, T]:
         """Wraps the call, so that it raises the exception when the count is reached."""
+        if self._left == 0 or self._entries_left == 0:
+            return call
 
         def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            if self._left != 0 and self._entries_left != 0:
-                self._entries_left -= 1
-                sys.setprofile(self._look)
+            self._entries_left -= 1
+            sys.setprofile(self._look)
             try:
                 return call(*args, **kwargs)
             finally:
@@ -77,18 +78,20 @@ class Injection:
         return run
 
     def _look(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event == "return" and frame is self._request:
-            self._request = None
-        elif event == "call" and _counts(frame.f_code):
-            if self._request is None and frame.f_code.co_qualname == self._within:
-                self._request = frame
-            elif self._request is not None or self._within is None:
+        if event == "call":
+            code = frame.f_code
+            if self._request is None and self._within is not None:
+                if code.co_qualname == self._within and _counts(code):
+                    self._request = frame
+            elif _counts(code):
                 self._left -= 1
                 if self._left <= 0:
                     sys.setprofile(None)
                     self._left = 0
                     self._told()
-                    raise Injected(f"at {frame.f_code.co_qualname}")
+                    raise Injected(f"at {code.co_qualname}")
+        elif event == "return" and frame is self._request:
+            self._request = None
 
 
 @cache

@@ -303,15 +303,17 @@ class Machine(Connections):
         if not node.ready:
             self.clock.go_on_from(node.last_ms)
         output = self.enter(node.step)(self.clock.now_ms(), self.note_told())
-        self._look_at(node.guard.errors)
+        if node.guard.errors:
+            self._look_at(node.guard.errors)
         self._carry_out(node, output)
         # The watch also sees what the node has sent and stored before it ends.
         self.watch.stepped(self)
         if output.restart is not None:
             self._leave(output.restart)
             return
-        if node.next_deadline_ms < self._timer_ms:
-            self._set_timer()
+        deadline_ms = node.next_deadline_ms
+        if deadline_ms < self._timer_ms:
+            self._set_timer(deadline_ms)
         if not self.serving and not self.stopping and node.ready:
             self._open()
 
@@ -368,17 +370,16 @@ class Machine(Connections):
         assert self.node is not None
         self.serving = True
         self._trace.say(self.name, "serves")
-        self._set_timer()
+        self._set_timer(self.node.next_deadline_ms)
         self.watch.opened(self)
 
     # Time.
 
-    def _set_timer(self) -> None:
-        assert self.node is not None
+    def _set_timer(self, deadline_ms: int) -> None:
         self._timer_number += 1
         number = self._timer_number
-        self._timer_ms = self.node.next_deadline_ms
-        delay_ms = self.steady.world_ms(max(0, self._timer_ms - self.clock.now_ms()))
+        self._timer_ms = deadline_ms
+        delay_ms = self.steady.world_ms(max(0, deadline_ms - self.clock.now_ms()))
 
         def ring() -> None:
             if number == self._timer_number:

@@ -22,6 +22,10 @@ class WorldObserver:
     def __init__(self, ledger: WorldLedger) -> None:
         self._ledger = ledger
         self.checkers: Sequence[Checker] = ()
+        # Few checkers inspect the events that happen often.
+        self._emitting: Sequence[Checker] = ()
+        self._publishing: Sequence[Checker] = ()
+        self._confirming: Sequence[Checker] = ()
         self._stepping: Sequence[Checker] = ()
         self._stepping_everywhere: Sequence[Checker] = ()
         self.on_opened: Callable[[Machine], None] = lambda machine: None
@@ -29,7 +33,9 @@ class WorldObserver:
 
     def watch_with(self, checkers: Sequence[Checker]) -> None:
         self.checkers = checkers
-        # Few checkers inspect every step.
+        self._emitting = [checker for checker in checkers if type(checker).emitted is not Checker.emitted]
+        self._publishing = [checker for checker in checkers if type(checker).published is not Checker.published]
+        self._confirming = [checker for checker in checkers if type(checker).confirmed is not Checker.confirmed]
         self._stepping = [checker for checker in checkers if type(checker).stepped is not Checker.stepped]
         self._stepping_everywhere = [checker for checker in self._stepping if checker.looks_everywhere]
 
@@ -49,7 +55,7 @@ class WorldObserver:
                 continue
             message = self._ledger.message_of(body)
             delivery = Delivery(message, queue, method.redelivered, asked, cable)
-            for checker in self.checkers:
+            for checker in self._emitting:
                 checker.emitted(delivery, cable.machine)
             self._delivered(client, queue, message, cable)
 
@@ -91,7 +97,7 @@ class WorldObserver:
     # Events of clients.
 
     def published(self, message: SentMessage) -> None:
-        for checker in self.checkers:
+        for checker in self._publishing:
             checker.published(message)
 
     def confirmed(self, message: SentMessage, cable: Cable) -> None:
@@ -100,7 +106,7 @@ class WorldObserver:
         # The life that wrote the confirm: the broker may have restarted its state while the confirm was under way.
         message.confirmed_life = 0 if cable.proxied else cable.life
         message.confirmed_ms = machine.world_ms
-        for checker in self.checkers:
+        for checker in self._confirming:
             checker.confirmed(message, machine)
 
     def confirmed_at_root(self, message: SentMessage) -> None:

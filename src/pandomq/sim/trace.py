@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final
 
-from pandomq.journal.effects import Create, Read, Rename, Request, Resize, Write
+from pandomq.journal.effects import Create, Read, Rename, Request, Resize, SyncFile, Write
 from pandomq.sim.agenda import Agenda
 
 STORY_LINES_MAX: Final = 40
@@ -48,6 +48,8 @@ class WorldTrace:
             match effect:
                 case Write(file, offset, chunks):
                     what = f"{file} {offset}"
+                case SyncFile():
+                    pass
                 case Read(file, offset, length):
                     what = f"{file} {offset} {length}"
                 case Rename(file, new):
@@ -56,7 +58,8 @@ class WorldTrace:
                     what = f"{file} {size_bytes}"
                 case _:
                     pass
-            parts.append(f"{lane.value} {type(effect).__name__}{what}".encode())
+            # `value` is a descriptor in Python.
+            parts.append(f"{lane._value_} {type(effect).__name__}{what}".encode())
             parts += chunks
         self._digest.update(b"".join(parts))
 

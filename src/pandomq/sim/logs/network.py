@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.byte_network import Weather
+from pandomq.sim.draws import draw_between
 
 RETRY_MS: Final = (20, 120)
 """The range of the time after which a machine tries to reach another one again."""
@@ -79,7 +80,7 @@ class Network:
                 self._ends[path] = self._numbers
             self.stations[one].linked(other)
             self.stations[other].linked(one)
-        self._agenda.after(self._random.randint(*RETRY_MS), lambda: self._dial(one, other))
+        self._agenda.after(draw_between(self._random, *RETRY_MS), lambda: self._dial(one, other))
 
     def is_linked(self, one: str, other: str) -> bool:
         """Whether both ends consider the link open."""
@@ -141,7 +142,7 @@ class Network:
 
     def _carry(self, sender: str, receiver: str, data: bytes) -> None:
         random = self._random
-        due_ms = self._agenda.now_ms + random.randint(*self.weather.latency_ms)
+        due_ms = self._agenda.now_ms + draw_between(random, *self.weather.latency_ms)
         path = (sender, receiver)
         if path in self.clogged:
             due_ms += random.randint(0, CLOG_MS)

@@ -8,6 +8,7 @@ batches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from pandomq.replica.entries import LogEntry
 
 PIECE_KIND: Final = 1
 PIECE_ENTRIES: Final = 40
+FOLDED_MAX: Final = 4096
 
 _decoder = msgspec.msgpack.Decoder(list[tuple[int, bytes, int]])
 
@@ -28,6 +30,8 @@ def encode_piece(entries: Sequence[LogEntry]) -> bytes:
     return msgspec.msgpack.encode([(entry.term, *_fold(entry.payload)) for entry in entries])
 
 
+# An entry is in all later snapshots, and on all machines.
+@lru_cache(FOLDED_MAX)
 def _fold(payload: bytes) -> tuple[bytes, int]:
     last = payload[-1:]
     return payload.rstrip(last) + last, len(payload)

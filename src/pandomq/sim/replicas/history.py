@@ -5,6 +5,7 @@ A chain identifies a log: two logs with the same chain after an entry are equal 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from pandomq.ids import LogIndex
@@ -26,7 +27,7 @@ class LogHistory:
         """By epoch: the number of entries that are known to be committed."""
         self.overtaken: set[str] = set()
         """Epochs that a forced promotion has ended, for all machines but those that have not received it."""
-        self.copies: dict[Place, set[str]] = {}
+        self.copies: defaultdict[Place, set[str]] = defaultdict(set)
         """The machines that have had each entry on disk."""
         self.clocks_hold = True
         """Whether the error of every clock is within the drift that a lease allows for."""
@@ -41,7 +42,7 @@ class LogHistory:
             return
         # After entries are cut off, the same indexes are filled again.
         for place in self.places(holder, min(known, last), last):
-            self.copies.setdefault(place, set()).add(holder.name)
+            self.copies[place].add(holder.name)
         self._synced[holder.life] = last
 
     def newly_committed(self, holder: ReplicaHolder, last: int) -> list[Place]:
