@@ -388,14 +388,13 @@ class Machine(Connections):
         self._agenda.after(delay_ms, self.in_life(ring))
 
     def _tick(self) -> None:
-        node = self.node
+        node, now_ms = self.node, self.clock.now_ms()
         assert node is not None
-        # This timer has expired.
+        # This timer has expired; a step sets the next one.
         self._timer_ms = NEVER_MS
-        if node.tick_deadline_ms <= self.clock.now_ms():
-            self.enter(node.tick)(self.clock.now_ms(), self.steady.now_ms())
-        elif node.next_deadline_ms > self.clock.now_ms():
+        if node.tick_deadline_ms <= now_ms:
+            self.enter(node.tick)(now_ms, self.steady.now_ms())
+        elif (deadline_ms := node.next_deadline_ms) > now_ms:
             # An earlier step has done the work for which the timer was set.
-            self._set_timer()
-            return
+            return self._set_timer(deadline_ms)
         self._step()

@@ -1,4 +1,4 @@
-"""What was measured at everyday rates: by load and broker, one figure for each round."""
+"""Figures of loads at everyday rates: by load and broker, one for each round."""
 
 from __future__ import annotations
 
