@@ -108,8 +108,8 @@ class WorldLedger:
         """The times at which processes ended, in the world's time."""
         self.leapt_ms = 0
         """The total time in which nothing happened at all."""
-        self.last_leap_ms = 0
-        """When the world continued after the last standstill, in the world's time."""
+        self.last_leap_ms = -1
+        """When the world continued after the last standstill, in the world's time; -1 if there was none."""
         self.drilled_ms = 0
         """When a drill was last in progress; a drill disturbs brokers after the faults have ended."""
         self.losses_ms: list[int] = []

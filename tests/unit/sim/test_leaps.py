@@ -16,6 +16,7 @@ from pandomq.sim.agenda import Agenda
 from pandomq.sim.clients.administration.policies import LONG_TTL_MS, MESSAGES, PATIENCE_MS, PolicyGroup, Rule, Tenant
 from pandomq.sim.clients.data_port.stager import Stager
 from pandomq.sim.facts import Facts
+from pandomq.sim.features.hours import NOTICED_MS, HoursFeature
 from pandomq.sim.ledger import BrokenPromise, WorldLedger
 from pandomq.sim.queues import STREAM
 
@@ -84,3 +85,22 @@ def test_a_tenant_counts_what_may_have_expired_while_time_leapt(leapt_ms: int, l
     else:
         with pytest.raises(BrokenPromise, match="left in"):
             tenant.method(QueueDeclareOk("any", left, 0), b"")
+
+
+def test_after_the_last_standstill_the_world_waits_until_brokers_have_noticed_it() -> None:
+    world: Any = scene_of(Agenda())
+    world.machine = SimpleNamespace(serving=True)
+    world.machines = []
+    world.scene = SimpleNamespace(secondaries=[])
+    world.trace = SimpleNamespace(say=lambda *_: None)
+    feature: Any = HoursFeature.__new__(HoursFeature)
+    feature.world, feature.random, feature._last_leap_done = world, Random(1), False
+    feature._checker = SimpleNamespace(leapt=lambda span_ms: None)
+    assert not feature.healed()
+    leapt_ms = world.agenda.now_ms
+    assert world.ledger.last_leap_ms == leapt_ms > 0
+    world.agenda.run(leapt_ms + NOTICED_MS - 1)
+    assert not feature.healed()
+    world.agenda.run(leapt_ms + NOTICED_MS)
+    assert feature.healed()
+    assert world.ledger.last_leap_ms == leapt_ms, "it happens once"

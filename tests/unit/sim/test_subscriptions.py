@@ -82,6 +82,21 @@ def test_a_secondary_whose_process_stops_is_excused_until_it_goes_on() -> None:
     assert scene.checker.missing(before) == []
 
 
+def test_a_subscription_from_before_a_standstill_is_excused() -> None:
+    """Each end of its path may close it afterwards: it received nothing for too long."""
+    scene = Scene()
+    scene.agenda.run(10)
+    before = scene.subscribe("n2")
+    scene.agenda.leap(3_600_000)
+    scene.checker.ledger.last_leap_ms = scene.agenda.now_ms
+    scene.confirm()
+    assert scene.checker.missing(before) == []
+    scene.agenda.run(scene.agenda.now_ms + 1)
+    scene.checker.begin_anew(before)
+    second = scene.confirm()
+    assert scene.checker.missing(before) == [second]
+
+
 def test_a_message_that_was_published_earlier_in_the_same_millisecond_does_not_count() -> None:
     scene = Scene()
     scene.confirm()

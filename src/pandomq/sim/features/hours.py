@@ -37,6 +37,8 @@ DARK_CHANCE: Final = 0.25
 ROOT_DIES_CHANCE: Final = 0.5
 ROOT_DIES_AFTER_MS: Final = (1, 12)
 """Long enough for requests under way to arrive, among them entries that are hours late."""
+NOTICED_MS: Final = 500
+"""Within this time all brokers have closed the connections on which they received nothing during a standstill."""
 
 
 class HoursFeature(Feature):
@@ -113,4 +115,5 @@ class HoursFeature(Feature):
         if not self._last_leap_done:
             self._last_leap_done = True
             self._leap(self.random.choice(SPANS_MS))
-        return self.world.machine.serving
+        # The paths to private queues may break, and the world must not rely on them before.
+        return self.world.machine.serving and self.world.agenda.now_ms >= self.world.ledger.last_leap_ms + NOTICED_MS

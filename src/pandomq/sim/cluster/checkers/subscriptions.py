@@ -14,7 +14,8 @@ do.
 
 A new root waits only for brokers to which it has a link when it is elected (ADR 13): the path of any other broker to it
 is broken until the link is made. The path of a secondary is broken while its process stops, which happens to
-secondaries in every world. Subscriptions that began before that are counted only while their path stays the same.
+secondaries in every world. So are all paths when everything has stood still for longer than a broker may be silent.
+Subscriptions that began before that are counted only while their path stays the same.
 """
 
 from __future__ import annotations
@@ -181,6 +182,7 @@ class SubscriptionsKept(Checker):
     def _is_steady(self, subscription: Subscription) -> bool:
         """Whether it receives everything, also while roots change."""
         outside_ms = self._outside_ms.get(subscription.broker)
-        if not self._steady or self._apart_ms.get(subscription.broker, -1) >= subscription.since_ms:
+        apart_ms = max(self._apart_ms.get(subscription.broker, -1), self.ledger.last_leap_ms)
+        if not self._steady or apart_ms >= subscription.since_ms:
             return False
         return outside_ms is None or outside_ms + LINKING_MS < subscription.since_ms
