@@ -23,7 +23,7 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.disk import SimDisk

@@ -22,7 +22,7 @@ from pandomq.node.node import Node
 from pandomq.node.output import Abort, AnyLink, Close, Dial, Output, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.node.views.records import PeerLinkView
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.sim.disk import SimDisk
 from pandomq.sim.files import Loss
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.ids import NodeName
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.sim.cluster.checkers.subscriptions import FALTERING
 from pandomq.sim.cluster.network_faults import LONG_CUT_MS, NetworkFaults
 from pandomq.sim.faults import WorldFaults

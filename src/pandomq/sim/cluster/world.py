@@ -17,7 +17,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.node.broker_state import BrokerState
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.settings import NodeSettings
-from pandomq.replica import quorum
+from pandomq.replica.members import quorum
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.byte_network import ByteNetwork, Weather
 from pandomq.sim.checkers import brokers_equal

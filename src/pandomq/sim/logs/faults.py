@@ -8,7 +8,7 @@ from typing import Final
 
 from pandomq.ids import NodeName
 from pandomq.replica.effects import ChangeEnded, RequestNumber
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.keeper import Keeper

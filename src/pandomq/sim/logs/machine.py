@@ -12,7 +12,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.replica.effects import Effect
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.replica import Replica
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pandomq.ids import NodeName
 from pandomq.journal.effects import Lane
 from pandomq.replica.effects import Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.view import ReplicaView
 from pandomq.sim.files import Loss

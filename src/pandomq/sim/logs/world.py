@@ -15,9 +15,9 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import KIB
 from pandomq.replica.effects import ChangeEnded, Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
 from pandomq.replica.limits import APPEND_BYTES_MAX, TAIL_BYTES_MAX
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from pandomq.replica.messages import Append, Appended, ReplicaMessage
+from pandomq.replica.protocol.messages import Append, Appended, ReplicaMessage
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.message_filter import Fate

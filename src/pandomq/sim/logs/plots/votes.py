@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pandomq.replica.messages import AskVote, ReplicaMessage, Vote
+from pandomq.replica.protocol.messages import AskVote, ReplicaMessage, Vote
 from pandomq.sim.files import Loss
 from pandomq.sim.logs.message_filter import Fate
 from pandomq.sim.logs.plot import Course, Plot
