@@ -26,8 +26,8 @@ from pandomq.node.settings import NodeSettings
 from pandomq.replica.members.membership import Member
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.support.client import Address, Connection
 from tests.support.frames import EndOfStreamError
 from tests.unit.node.link_world import CLUSTER, KEY, SMALL, End, Pipes, turn

@@ -13,8 +13,8 @@ from random import Random
 from typing import Final, Protocol
 
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.byte_network import Weather
 from pandomq.sim.draws import draw_between
+from pandomq.sim.network.byte_network import Weather
 
 RETRY_MS: Final = (20, 120)
 """The range of the time after which a machine tries to reach another one again."""
