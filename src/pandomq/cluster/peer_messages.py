@@ -25,7 +25,7 @@ Octets = bytes | memoryview
 
 class PeerMessageKind(Enum):
     REPLICA = "replica"
-    """Election and the log (`replica.messages`)."""
+    """Election and the log (`replica.protocol.messages`)."""
     FOUNDING = "founding"
     """The start of a cluster (`founding_messages`)."""
     SERVING = "serving"
