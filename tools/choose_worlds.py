@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tools.branch_marks import SOURCE, BranchMarks, install
 
 if TYPE_CHECKING:
-    from pandomq.sim.campaign import Job
+    from pandomq.sim.campaigns.campaign import Job
 
 ROOT: Final = Path(__file__).parent.parent
 CHOSEN: Final = ROOT / "tests" / "sim" / "chosen_worlds.json"
@@ -88,7 +88,7 @@ def prepare() -> None:
     global _marks
     _marks = install()
     # Imported once, here: branches that are taken while modules are loaded belong to no world.
-    from pandomq.sim.campaign import Job, run_job
+    from pandomq.sim.campaigns.campaign import Job, run_job
 
     run_job(Job(0, nodes=3))
     _marks.take()
@@ -96,7 +96,7 @@ def prepare() -> None:
 
 def measure(kind: str, seed: int) -> Measured | None:
     """Returns None if the seed's world is not of this kind."""
-    from pandomq.sim.campaign import NODES_DRAWN, run_job
+    from pandomq.sim.campaigns.campaign import NODES_DRAWN, run_job
 
     job = job_of(kind, seed)
     if job is None:
@@ -112,7 +112,7 @@ def measure(kind: str, seed: int) -> Measured | None:
 
 
 def job_of(kind: str, seed: int) -> Job | None:
-    from pandomq.sim.campaign import NODES_DRAWN, Job
+    from pandomq.sim.campaigns.campaign import NODES_DRAWN, Job
     from pandomq.sim.cluster.world import serves_anywhere
 
     nodes, log, _, _ = KINDS[kind]

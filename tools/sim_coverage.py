@@ -29,7 +29,7 @@ BROKERS: Final = 3
 
 def run_worlds(count: int) -> None:
     """The imports are here, so that code that runs while modules are loaded counts, too."""
-    from pandomq.sim.campaign import Job, run_job
+    from pandomq.sim.campaigns.campaign import Job, run_job
     from pandomq.sim.logs.plots.programme import PLOTS
 
     for seed in range(count):

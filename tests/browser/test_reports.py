@@ -23,7 +23,7 @@ from pandomq.pipeline.rollup.story import summarize as summarize_rollup
 from pandomq.pipeline.simulate import summarize
 from pandomq.pipeline.simulate_notes import WorldResult
 from pandomq.pipeline.summary import Chart, Summary, SummaryTable
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.support.log_editor import change_entries
 from tests.support.traces import BEGIN_US, batches
 from tests.unit.pipeline.test_audit_logs import NAMES, compared, log_of, make_store, payload

@@ -16,8 +16,8 @@ from pandomq.cluster.peer_messages import PeerMessageKind, pack
 from pandomq.ids import Term
 from pandomq.methods import BasicPublish, ChannelOpen, QueueDeclare
 from pandomq.properties import Properties, encode_header
-from pandomq.replica.messages import Greeting, Probe, encode
-from pandomq.replica.position import START
+from pandomq.replica.protocol.messages import Greeting, Probe, encode
+from pandomq.replica.protocol.position import START
 from pandomq.wire.codec import encode_frame
 from tests.fuzz.mutations import mutated
 from tests.support.frames import frame

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.sim.chosen import chosen_portions, name_portion, portions
 
 pytestmark = pytest.mark.timeout(300)
@@ -44,7 +44,7 @@ def test_worlds_are_worth_something() -> None:
 
 def hashes(seeds: int, **environment: str) -> list[str]:
     code = (
-        "import json\nfrom pandomq.sim.campaign import Job, run_job\n"
+        "import json\nfrom pandomq.sim.campaigns.campaign import Job, run_job\n"
         f"print(json.dumps([run_job(Job(seed, nodes=3)).hash for seed in range({seeds})]))"
     )
     child = subprocess.run(

@@ -12,7 +12,7 @@ import pytest
 from pandomq.journal.effects import FileName, Lane, MeasureSpace, Request, SyncFile, Ticket
 from pandomq.replica.limits import HAND_OVER_MS
 from pandomq.sim.checkers.root_time import RootTime
-from pandomq.sim.disk import DiskPace, SimDisk
+from pandomq.sim.disks.disk import DiskPace, SimDisk
 from pandomq.sim.features.hours import HOUR_MS, HoursFeature
 from pandomq.sim.world import World
 

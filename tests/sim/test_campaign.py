@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count, islice
 
-from pandomq.sim.campaign import JOBS_AHEAD, Job, run_job, run_jobs
+from pandomq.sim.campaigns.campaign import JOBS_AHEAD, Job, run_job, run_jobs
 
 
 def test_jobs_without_end_are_taken_as_they_are_done() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.sim.campaign import quiet
+from pandomq.sim.campaigns.campaign import quiet
 from pandomq.sim.cluster.world import ClusterWorld
 from tests.sim.chosen import chosen_seeds, chosen_worlds
 

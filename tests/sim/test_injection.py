@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from pandomq.sim.injection import REQUESTS
 
 WITH_STREAMS = 41

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.sim.chosen import chosen_portions, name_portion
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.sim.planted.catalogue import PLANTED_BUGS
 
 ROOMS = ("broker", "cluster", "journal", "kernel", "node", "replica", "wire")
@@ -37,7 +37,7 @@ READ_BY_CHECKERS = ("pandomq.kernel.plain.page",)
 def test_the_same_modules_are_loaded() -> None:
     started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
     runs = "\n".join(f"run_job({world})" for world in WORLDS)
-    simulated = loaded_by(f"from pandomq.sim.campaign import Job, run_job\n{runs}")
+    simulated = loaded_by(f"from pandomq.sim.campaigns.campaign import Job, run_job\n{runs}")
     for name in READ_BY_CHECKERS:
         simulated.pop(name, None)
     assert {name: started.get(name) for name in simulated} == simulated
@@ -49,7 +49,7 @@ def test_the_same_modules_are_loaded() -> None:
 def test_nothing_that_a_broker_runs_is_left_out(room: str) -> None:
     """A simulated world loads all code that elects, replicates and stores; no substitute replaces a part of it."""
     started = loaded_by("import pandomq.cli.start, pandomq.runtime.process")
-    simulated = loaded_by("import pandomq.sim.campaign")
+    simulated = loaded_by("import pandomq.sim.campaigns.campaign")
     inside = {name for name in started if name.startswith(f"pandomq.{room}.")}
     assert inside and inside <= set(simulated)
 

@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pandomq.cli.main import app
-from pandomq.sim.campaign import Job, run_job, seeds_from
-from pandomq.sim.outcome import WorldOutcome
-from pandomq.sim.reduction import Reduction, Strikes, WrongReduction, parse_reduction
-from pandomq.sim.shrink import Shrunk, complements, shrink, signature
+from pandomq.sim.campaigns.campaign import Job, run_job, seeds_from
+from pandomq.sim.campaigns.outcome import WorldOutcome
+from pandomq.sim.campaigns.reduction import Reduction, Strikes, WrongReduction, parse_reduction
+from pandomq.sim.campaigns.shrink import Shrunk, complements, shrink, signature
 from tests.sim.planted.hunt import job_with
 from tools import planted_bugs
 

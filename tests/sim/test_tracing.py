@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 
 SEEDS = {1: range(5), 3: range(2)}
 """Seeds by the number of brokers."""
@@ -25,7 +25,7 @@ def test_promises_hold_and_a_seed_has_one_course_on_both_kernels(nodes: int) -> 
     hashes = [outcome.hash for outcome in outcomes]
     plain = "" if os.environ.get("PANDOMQ_PLAIN") else "1"
     code = (
-        "import json\nfrom pandomq.sim.campaign import Job, run_job\n"
+        "import json\nfrom pandomq.sim.campaigns.campaign import Job, run_job\n"
         f"print(json.dumps([run_job(Job(seed, nodes={nodes}, traced=True)).hash for seed in {list(seeds)}]))"
     )
     child = subprocess.run(

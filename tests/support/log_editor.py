@@ -51,7 +51,7 @@ from pandomq.kernel.records import (
     encode_dequeue,
     encode_enqueue,
 )
-from pandomq.replica.entries import is_own
+from pandomq.replica.protocol.entries import is_own
 
 CLUSTER = ClusterId("6f2c6a0e-0a53-4d8e-9a53-0d5b7a1f9c11")
 Entry = tuple[int, int, bytes]

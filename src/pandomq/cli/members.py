@@ -15,7 +15,7 @@ from pandomq.cli.config.cluster import parse_primary
 from pandomq.cli.failures import RequestRejected, WrongUse
 from pandomq.cli.output import cell, print_json, print_table, say
 from pandomq.cli.status import member_rows
-from pandomq.replica.quorum import elect_need
+from pandomq.replica.members.quorum import elect_need
 
 members_app = typer.Typer(
     name="members", help="List the brokers of the cluster, and change which of them vote.", invoke_without_command=True

@@ -13,7 +13,7 @@ from pandomq.cluster.limits import LINK_FRAME_BYTES_MAX
 from pandomq.limits import FRAME_OVERHEAD_BYTES
 from pandomq.methods import BasicPublish
 from pandomq.properties import Properties, encode_header
-from pandomq.replica.messages import ReplicaMessage, encode
+from pandomq.replica.protocol.messages import ReplicaMessage, encode
 from pandomq.wire.codec import BODY_FRAME, FRAME_END, FRAME_START, HEADER_FRAME, encode_frame
 
 CHANNEL: Final = 1
@@ -25,7 +25,7 @@ Octets = bytes | memoryview
 
 class PeerMessageKind(Enum):
     REPLICA = "replica"
-    """Election and the log (`replica.messages`)."""
+    """Election and the log (`replica.protocol.messages`)."""
     FOUNDING = "founding"
     """The start of a cluster (`founding_messages`)."""
     SERVING = "serving"

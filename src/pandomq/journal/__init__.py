@@ -1,7 +1,7 @@
 """The log on disk: segments, snapshots, recovery, pages. Entries are opaque to it.
 
 Pure: `journal.Journal` takes calls and completions and gives requests and events; `runtime.disk` carries requests out
-on a directory, `sim.disk` in memory. The formats are in `layout` (segments), `snapshot`, `page_file` and
+on a directory, `sim.disks` in memory. The formats are in `layout` (segments), `snapshot`, `page_file` and
 `hard_state`, and described in docs/journal-format.md.
 
     the end of the log       appender, open_segment, spares, truncation, cutting

@@ -1,6 +1,6 @@
 """The requests of the journal to a disk, and the disk's completions.
 
-A closed set: the disk (`runtime.disk` on a directory, `sim.disk` in memory) matches it exhaustively. File names are
+A closed set: the disk (`runtime.disk` on a directory, `sim.disks` in memory) matches it exhaustively. File names are
 relative to one directory that no other process uses.
 
 Requests of one lane are carried out in order, one after the other; lanes are independent of each other. The journal

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.settings import ReplicaSettings
 
 Access = Literal["redirect", "proxy"]

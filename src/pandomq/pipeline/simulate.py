@@ -21,7 +21,7 @@ from pandomq.kernel import KIND
 from pandomq.pipeline import plots
 from pandomq.pipeline.simulate_notes import SeedNotes, WorldResult
 from pandomq.pipeline.summary import Chart, Summary, SummaryTable
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

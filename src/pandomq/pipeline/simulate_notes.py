@@ -13,8 +13,8 @@ from typing import Self
 
 import msgspec
 
-from pandomq.sim.campaign import Job
-from pandomq.sim.outcome import WorldOutcome
+from pandomq.sim.campaigns.campaign import Job
+from pandomq.sim.campaigns.outcome import WorldOutcome
 
 
 class WorldResult(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 
 
 class StateSaved(msgspec.Struct, frozen=True):

@@ -25,23 +25,23 @@ from pandomq.replica.effects import (
     SetAside,
     WriteEntries,
 )
-from pandomq.replica.entries import EpochBegins, LogEntry, Members, decode_entry, is_own
-from pandomq.replica.excerpts import Excerpts
 from pandomq.replica.limits import TOLD_SLACK_MS
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Greeting, Header, ReplicaMessage
+from pandomq.replica.log.tail import Tail
+from pandomq.replica.members.membership import Membership
 from pandomq.replica.outbox import Outbox
 from pandomq.replica.ports import Chance, LogPort
-from pandomq.replica.position import Position
+from pandomq.replica.protocol.entries import EpochBegins, LogEntry, Members, decode_entry, is_own
+from pandomq.replica.protocol.excerpts import Excerpts
+from pandomq.replica.protocol.messages import Greeting, Header, ReplicaMessage
+from pandomq.replica.protocol.position import Position
 from pandomq.replica.record import Config, EpochStart, Record, encode_record
 from pandomq.replica.roles.transitions import is_legal
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.replica.tail import Tail
 
 if TYPE_CHECKING:
     from pandomq.replica.hand_over import Succession
+    from pandomq.replica.log.snapshot_in import IncomingSnapshot
     from pandomq.replica.roles.handlers import Handlers
-    from pandomq.replica.snapshot_in import IncomingSnapshot
 
 NOBODY = Membership(())
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import assert_never
 
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica import votes
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind, SteppedDown
-from pandomq.replica.messages import (
+from pandomq.replica.members import votes
+from pandomq.replica.members.promotion import Promotion, answer_probe
+from pandomq.replica.protocol.messages import (
     Admit,
     Append,
     Appended,
@@ -29,7 +30,6 @@ from pandomq.replica.messages import (
     TakeOver,
     Vote,
 )
-from pandomq.replica.promotion import Promotion, answer_probe
 from pandomq.replica.roles.transitions import Role
 
 

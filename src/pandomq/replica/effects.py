@@ -14,8 +14,8 @@ import msgspec
 
 from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import ReplicaMessage
+from pandomq.replica.members.membership import Membership
+from pandomq.replica.protocol.messages import ReplicaMessage
 from pandomq.replica.roles.transitions import Role
 
 RequestNumber = NewType("RequestNumber", int)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.effects import ChangeEnded, PrepareHandOver, RequestNumber
 from pandomq.replica.limits import HAND_OVER_BYTES_MAX, HAND_OVER_CLOSE_MS, HAND_OVER_HALT_MS, HAND_OVER_MS
-from pandomq.replica.messages import TakeOver
+from pandomq.replica.protocol.messages import TakeOver
 
 if TYPE_CHECKING:
     from pandomq.replica.core import Core

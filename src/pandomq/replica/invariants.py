@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pandomq.replica import votes
 from pandomq.replica.core import Core
 from pandomq.replica.limits import MEMBERSHIPS_CACHED
+from pandomq.replica.members import votes
 from pandomq.replica.record import decode_record
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandomq.ids import NodeName
-from pandomq.replica import quorum
 from pandomq.replica.core import Core
-from pandomq.replica.progress import Progress
+from pandomq.replica.log.progress import Progress
+from pandomq.replica.members import quorum
 
 
 def counts(peer: Progress) -> bool:

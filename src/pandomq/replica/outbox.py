@@ -13,7 +13,7 @@ from pandomq.hard_state import HardState
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Effect, SaveState, Send
 from pandomq.replica.limits import HELD_MESSAGES_MAX
-from pandomq.replica.messages import ReplicaMessage
+from pandomq.replica.protocol.messages import ReplicaMessage
 
 
 class Outbox:

@@ -15,8 +15,8 @@ import msgspec
 from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, Term
 from pandomq.replica.limits import EPOCHS_KEPT, MEMBERS_MAX, RECORD_BYTES_MAX
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.position import Position
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.protocol.position import Position
 
 
 class Config(msgspec.Struct, frozen=True, array_like=True):

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import catching_up, change, dispatch, hand_over, lease, snapshot_in, startup
-from pandomq.replica.catching_up import LaggingPeer
+from pandomq.replica import dispatch, hand_over, lease, startup
 from pandomq.replica.completions import (
     Completion,
     CutDone,
@@ -37,14 +36,17 @@ from pandomq.replica.completions import (
 )
 from pandomq.replica.core import Core
 from pandomq.replica.effects import ChangeEnded, Effect, RequestNumber
-from pandomq.replica.excerpts import Excerpts, FullExcerpts
 from pandomq.replica.invariants import check
 from pandomq.replica.limits import GREETING_MS
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import AskVote, Greeting, Probe, ProbeAnswer, ReplicaMessage
+from pandomq.replica.log import catching_up, snapshot_in
+from pandomq.replica.log.catching_up import LaggingPeer
+from pandomq.replica.members import change
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.members.promotion import Promotion
 from pandomq.replica.ports import Chance, LogPort
-from pandomq.replica.position import START
-from pandomq.replica.promotion import Promotion
+from pandomq.replica.protocol.excerpts import Excerpts, FullExcerpts
+from pandomq.replica.protocol.messages import AskVote, Greeting, Probe, ProbeAnswer, ReplicaMessage
+from pandomq.replica.protocol.position import START
 from pandomq.replica.record import first_state
 from pandomq.replica.roles import choice
 from pandomq.replica.roles.recovering import Recovering

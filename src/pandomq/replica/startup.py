@@ -12,9 +12,9 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import NOBODY, Core
 from pandomq.replica.effects import AlarmKind, MembersChanged
-from pandomq.replica.position import Position
+from pandomq.replica.log.snapshot_in import arrived
+from pandomq.replica.protocol.position import Position
 from pandomq.replica.record import Record, decode_record
-from pandomq.replica.snapshot_in import arrived
 from pandomq.replica.store_facts import StoreFacts
 
 

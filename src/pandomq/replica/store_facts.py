@@ -3,7 +3,7 @@
 import msgspec
 
 from pandomq.hard_state import HardState
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 
 
 class Damage(msgspec.Struct, frozen=True):

@@ -8,13 +8,13 @@ import msgspec
 
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica import lease
-from pandomq.replica.membership import Membership
+from pandomq.replica.members.membership import Membership
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:
     from pandomq.replica.core import Core
-    from pandomq.replica.progress import Progress
+    from pandomq.replica.log.progress import Progress
 
 
 class PeerView(msgspec.Struct, frozen=True):

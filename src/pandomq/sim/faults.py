@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.journal.effects import FileName, Write
 from pandomq.journal.faults import CorruptFault
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.machine import Machine
 from pandomq.sim.machine_faults import MachineFaults

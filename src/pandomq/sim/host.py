@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from pandomq.journal.effects import Completion, FileName, Request
 from pandomq.sim.agenda import Agenda
 from pandomq.sim.clock import SteadyClock
-from pandomq.sim.disk import NEVER_MS, SimDisk
-from pandomq.sim.files import Loss
-from pandomq.sim.old_copy import Files, marked
+from pandomq.sim.disks.disk import NEVER_MS, SimDisk
+from pandomq.sim.disks.files import Loss
+from pandomq.sim.disks.old_copy import Files, marked
 from pandomq.sim.trace import WorldTrace
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from pandomq.node.output import Output, carry_out
 from pandomq.node.settings import NodeSettings
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.byte_network import ByteNetwork
 from pandomq.sim.clock import ProcessClock, WallClock
-from pandomq.sim.connections import Connections
-from pandomq.sim.disk import NEVER_MS, SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import NEVER_MS, SimDisk
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.injection import Injected
+from pandomq.sim.network.byte_network import ByteNetwork
+from pandomq.sim.network.connections import Connections
 from pandomq.sim.trace import WorldTrace
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import ClassVar, Final, Generic, TypeVar
 from pandomq.journal.effects import SyncFile
 from pandomq.journal.faults import CorruptFault, StoreFault
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.files import Loss
+from pandomq.sim.campaigns.reduction import Reduction, Strikes
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.host import Host
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.reduction import Reduction, Strikes
 from pandomq.sim.trace import WorldTrace
 
 KILL: Final = "kill"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pandomq.journal.faults import StoreFault
 from pandomq.methods import BasicDeliver, BasicGetOk
-from pandomq.sim.cable import Cable
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.files import Loss
-from pandomq.sim.frames import Heard
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import ClientTransaction, Delivery, SentMessage, WorldLedger
+from pandomq.sim.network.cable import Cable
+from pandomq.sim.network.frames import Heard
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine

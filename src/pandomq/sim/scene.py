@@ -7,9 +7,9 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.cable import Cable
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.ledger import WorldLedger
-from pandomq.sim.reduction import Reduction
+from pandomq.sim.network.cable import Cable
 from pandomq.sim.trace import WorldTrace
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pandomq.journal.faults import StoreFault
-    from pandomq.sim.cable import Cable
-    from pandomq.sim.frames import Heard
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
+    from pandomq.sim.network.frames import Heard
 
 
 class Watch(Protocol):

@@ -20,7 +20,8 @@ from pandomq.journal.limits import JournalSettings
 from pandomq.limits import KIB
 from pandomq.node.settings import NodeSettings
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.byte_network import ByteNetwork
+from pandomq.sim.campaigns.outcome import WorldOutcome, outcome_of
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.checkers import brokers_equal
 from pandomq.sim.checkers.acked_gone import AckedGone
 from pandomq.sim.checkers.checker import Checker
@@ -33,9 +34,9 @@ from pandomq.sim.checkers.redelivered import RedeliveredSaysSo
 from pandomq.sim.checkers.streams import StreamsKept
 from pandomq.sim.checkers.traces import TracesWhole
 from pandomq.sim.checkers.transactions import TransactionsWhole
+from pandomq.sim.clients.administration.configurer import Configurer
 from pandomq.sim.clients.administration.tracer import Tracer
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.clients.configurer import Configurer
 from pandomq.sim.clients.consumer import ConsumingClient
 from pandomq.sim.clients.data_port.lessee import Lessee
 from pandomq.sim.clients.data_port.stager import Stager
@@ -45,18 +46,17 @@ from pandomq.sim.clients.named_publisher import NamedPublisher
 from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.clients.stream_reader import StreamConsumer, StreamDrainer
 from pandomq.sim.clients.transactor import Transactor
-from pandomq.sim.disk import DiskPace, SimDisk
+from pandomq.sim.disks.disk import DiskPace, SimDisk
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.faults import WorldFaults
 from pandomq.sim.features.catalogue import draw_features
 from pandomq.sim.features.feature import Feature
-from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise, WorldLedger
 from pandomq.sim.machine import Machine
 from pandomq.sim.machine_faults import KILL
+from pandomq.sim.network.byte_network import ByteNetwork
 from pandomq.sim.observer import WorldObserver
-from pandomq.sim.outcome import WorldOutcome, outcome_of
 from pandomq.sim.queues import DEAD_LETTERS, LEASED, NUMBERED, PLAIN, PROOF, RIVER, STREAM, WHOLE, QueueKind, draw_kinds
-from pandomq.sim.reduction import Reduction
 from pandomq.sim.scene import Scene
 from pandomq.sim.trace import WorldTrace
 

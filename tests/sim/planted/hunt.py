@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.sim.planted.catalogue import PLANTED_BUGS
 
 SEEDS_FIRST: Final = 940_000_000

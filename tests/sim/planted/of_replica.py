@@ -12,14 +12,16 @@ from pandomq.hard_state import HardState
 from pandomq.ids import LogIndex, NodeName
 from pandomq.journal.effects import Ticket
 from pandomq.journal.journal import Journal
-from pandomq.replica import appending, commitment, dispatch, lease, quorum, snapshot_in, startup, votes
+from pandomq.replica import dispatch, lease, startup
 from pandomq.replica.core import Core
-from pandomq.replica.entries import LogEntry
 from pandomq.replica.hand_over import HandOver
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Append, Appended, ReplicaMessage, SnapshotPiece
+from pandomq.replica.log import appending, commitment, snapshot_in
+from pandomq.replica.log.progress import Progress
+from pandomq.replica.members import quorum, votes
+from pandomq.replica.members.membership import Membership
 from pandomq.replica.outbox import Outbox
-from pandomq.replica.progress import Progress
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.messages import Append, Appended, ReplicaMessage, SnapshotPiece
 from pandomq.replica.record import Record
 from pandomq.replica.roles import root as root_module
 from pandomq.replica.store_facts import StoreFacts

@@ -24,18 +24,18 @@ from pandomq.node.views.records import PeerLinkView
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.byte_network import ByteNetwork, NetworkFault, Weather
-from pandomq.sim.cable import Cable
 from pandomq.sim.cluster.checkers.identity import IdentityKept
 from pandomq.sim.cluster.checkers.replicas import ReplicasAgree
 from pandomq.sim.cluster.faults import member
 from pandomq.sim.cluster.network_faults import both_ways
 from pandomq.sim.cluster.world import KEY
-from pandomq.sim.disk import DiskPace, SimDisk
-from pandomq.sim.files import Loss
-from pandomq.sim.frames import Heard
+from pandomq.sim.disks.disk import DiskPace, SimDisk
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import WorldLedger
 from pandomq.sim.machine import Machine
+from pandomq.sim.network.byte_network import ByteNetwork, NetworkFault, Weather
+from pandomq.sim.network.cable import Cable
+from pandomq.sim.network.frames import Heard
 from pandomq.sim.replicas.history import LogHistory
 from pandomq.sim.trace import WorldTrace
 from tests.support.client import Address, ClosedByBrokerError, Connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pandomq.sim.disk import DiskPace
+from pandomq.sim.disks.disk import DiskPace
 from tests.sim.scenarios.stage import Loss, Stage
 
 SLOW = DiskPace(sync_us=(60_000, 60_000), joined_chance=0.0)

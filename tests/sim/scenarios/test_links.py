@@ -8,8 +8,8 @@ import pytest
 
 from pandomq.cluster.limits import LINK_HEARTBEAT_S
 from pandomq.cluster.proxy.limits import ROOT_WAIT_MS
-from pandomq.sim.byte_network import NetworkFault
 from pandomq.sim.cluster.network_faults import both_ways
+from pandomq.sim.network.byte_network import NetworkFault
 from tests.sim.scenarios.stage import Stage
 
 HOUR_MS = 3_600_000

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pandomq.sim.campaign import quiet
+from pandomq.sim.campaigns.campaign import quiet
 from pandomq.sim.logs.plots.programme import PLOTS
 from pandomq.sim.logs.world import LogWorld
 

@@ -6,8 +6,8 @@ import pytest
 
 from pandomq.replica.effects import AlarmKind
 from pandomq.sim.checkers import brokers_equal
-from pandomq.sim.kept_state import STARTS, kept_state
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.state.kept_state import STARTS, kept_state
 from tests.sim.scenarios.stage import ClosedByBrokerError, Role, Stage
 
 

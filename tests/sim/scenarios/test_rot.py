@@ -14,9 +14,9 @@ from pandomq.journal.faults import CorruptFault, StoreFault
 from pandomq.journal.limits import PART_BYTES_MAX
 from pandomq.limits import KIB
 from pandomq.replica.limits import AWAY_MS
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.cluster.faults import ClusterFaults
 from pandomq.sim.machine import Machine
-from pandomq.sim.reduction import Reduction
 from tests.sim.scenarios.stage import Stage
 
 BODIES = [b"%03d" % number + bytes(4 * KIB) for number in range(60)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pandomq.pipeline.simulate import simulate
-from pandomq.sim.campaign import Job, run_job
+from pandomq.sim.campaigns.campaign import Job, run_job
 from tests.sim.planted.hunt import job_with
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pandomq.admin.access.key_login import authorization
 from pandomq.cluster.limits import PASSED_PART_BYTES_MAX
 from pandomq.cluster.passed_requests import PassedRequest
 from pandomq.ids import NodeName
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from tests.unit.admin.cluster_api import KEY, Brokers, on_brokers, until
 
 

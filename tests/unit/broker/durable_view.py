@@ -3,7 +3,7 @@
 from typing import Any
 
 from pandomq.broker.broker import Broker
-from pandomq.sim.live_state import live_state
+from pandomq.sim.state.live_state import live_state
 
 
 def durable_view(broker: Broker) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pandomq.broker.broker import BatchOutcome
 from pandomq.broker.limits import BrokerLimits, TableLimits
 from pandomq.broker.log.revival import Revival
 from pandomq.broker.log.snapshot import Snapshot
-from pandomq.sim.kept_state import NUMBERS, STARTS, Section, difference, kept_state
+from pandomq.sim.state.kept_state import NUMBERS, STARTS, Section, difference, kept_state
 from tests.unit.broker.conversation import World
 from tests.unit.broker.stream_scene import Places
 

@@ -15,7 +15,7 @@ from pandomq.broker.staging.names import StagingAttempt
 from pandomq.broker.staging.staging import Chosen
 from pandomq.properties import Properties
 from pandomq.sim.injection import Injected, Injection
-from pandomq.sim.live_state import live_state
+from pandomq.sim.state.live_state import live_state
 from tests.unit.broker.conversation import Peer, World
 from tests.unit.broker.lease_scene import BYTES_MAX, TIMEOUT_MS
 from tests.unit.broker.staging_scene import Sink, frames

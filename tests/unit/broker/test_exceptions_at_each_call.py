@@ -19,7 +19,7 @@ from pandomq.fieldtable import Timestamp
 from pandomq.methods import Method
 from pandomq.properties import Properties
 from pandomq.sim.injection import Injected, Injection
-from pandomq.sim.live_state import live_state
+from pandomq.sim.state.live_state import live_state
 from tests.unit.broker.conversation import Peer, World
 
 CALLS_MAX = 2_000

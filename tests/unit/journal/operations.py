@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pandomq.ids import LogIndex
 from pandomq.journal.faults import StoreFault
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import Store
 
 BODIES = st.one_of(

@@ -33,8 +33,8 @@ from pandomq.journal.journal import Journal
 from pandomq.journal.limits import Fsync, JournalSettings
 from pandomq.journal.paging.page_file import PagePlace, StoredPage
 from pandomq.journal.paging.pages import Pages
-from pandomq.sim.disk import NEVER_MS, SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import NEVER_MS, SimDisk
+from pandomq.sim.disks.files import Loss
 
 CLUSTER = ClusterId("6f2c6a0e-0a53-4d8e-9a53-0d5b7a1f9c11")
 NODE = NodeName("n1")

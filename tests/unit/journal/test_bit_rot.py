@@ -17,8 +17,8 @@ from pandomq.journal.limits import SECTOR_BYTES
 from pandomq.journal.recovery.offline_scan import OfflineScan, StoreReport
 from pandomq.journal.segments.layout import HEAD_BYTES, OPENING_SECTOR, SLOT_BYTES, TABLE_OFFSET, body_offset
 from pandomq.journal.segments.segment import Segment
-from pandomq.sim.disk import NEVER_MS
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import NEVER_MS
+from pandomq.sim.disks.files import Loss
 from tests.support.examples import examples
 from tests.unit.journal.store import SMALL, Store
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pandomq.journal.limits import Fsync
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
 LAZY = [Fsync.INTERVAL, Fsync.NEVER]

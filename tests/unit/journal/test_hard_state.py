@@ -13,7 +13,7 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.hard_state import COPY_OFFSETS, HEAD, MAGIC, VERSION, StoreState, decode_copy, encode_copy
 from pandomq.journal.names import STATE
 from pandomq.kernel import crc32
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import CLUSTER, NODE, Store
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from pandomq.journal.effects import SyncFile
 from pandomq.journal.faults import StoreFault
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import Store
 
 

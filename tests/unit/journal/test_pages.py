@@ -10,7 +10,7 @@ import pytest
 from pandomq.journal.effects import Create, Write
 from pandomq.journal.events import FlawKind, PageFetched, SnapshotFailed, SpaceLow
 from pandomq.journal.faults import CorruptFault
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import SMALL, Store
 from tests.unit.journal.test_bit_rot import verify
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pandomq.journal.effects import Lane, Request, SyncFile
 from pandomq.journal.limits import Fsync
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.support.examples import examples
 from tests.unit.journal.operations import OPERATIONS, Operation, program, run
 from tests.unit.journal.store import SMALL, Store

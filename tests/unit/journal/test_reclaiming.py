@@ -11,7 +11,7 @@ from pandomq.ids import LogIndex, Term
 from pandomq.journal.effects import Lane, Request
 from pandomq.journal.segments import reclaimer
 from pandomq.journal.segments.segment import Segment, SegmentList
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
 

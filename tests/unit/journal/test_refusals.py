@@ -13,7 +13,7 @@ from pandomq.journal.hard_state import COPY_OFFSETS, HEAD
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import SECTOR_BYTES, JournalSettings
 from pandomq.journal.segments.layout import encode_sector
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import CLUSTER, NODE, SMALL, Store
 
 OTHER = ClusterId("11111111-2222-4333-8444-555555555555")

@@ -14,7 +14,7 @@ from pandomq.journal.faults import CorruptFault
 from pandomq.journal.limits import SENDING_IDLE_MS
 from pandomq.journal.names import page_file
 from pandomq.journal.snapshots.snapshot_sender import KIND_PAGE, PART
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import Store
 
 

@@ -12,7 +12,7 @@ from pandomq.journal.outbox import DiskRequests
 from pandomq.journal.segments.retained import Retained
 from pandomq.journal.segments.segment import Segment
 from pandomq.journal.space import Space
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import SMALL, Store
 from tests.unit.journal.test_reclaiming import churn
 

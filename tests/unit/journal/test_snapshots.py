@@ -12,7 +12,7 @@ from pandomq.journal.events import FlawKind, SnapshotFailed
 from pandomq.journal.limits import SNAPSHOT_PIECE_BYTES_MAX
 from pandomq.journal.names import snapshot_file
 from pandomq.journal.snapshots.snapshot import OWN_KINDS
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.store import SMALL, Store
 
 

@@ -11,7 +11,7 @@ import pytest
 from pandomq.journal.effects import Create, Delete, Rename, SyncDirectory, SyncFile, Write
 from pandomq.journal.events import SpaceBack, SpaceLow
 from pandomq.journal.faults import DiskFullFault, StoreFault
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.operations import perform, program
 from tests.unit.journal.store import SMALL, Store
 

@@ -15,7 +15,7 @@ from pandomq.journal.segments.layout import ENTRY_HEAD, ENTRY_HEAD_BYTES
 from pandomq.journal.segments.segment import Segment
 from pandomq.journal.segments.window import ReadWindow
 from pandomq.journal.snapshots.snapshot import read_pieces
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from tests.unit.journal.operations import truncate
 from tests.unit.journal.store import Store
 

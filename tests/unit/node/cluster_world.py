@@ -23,11 +23,11 @@ from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.node import Node
 from pandomq.node.output import Abort, Close, Dial, Output, PauseReading, ResumeReading, VerifyPassword
 from pandomq.node.settings import NodeSettings
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.support.client import Address, Connection
 from tests.support.frames import EndOfStreamError
 from tests.unit.node.link_world import CLUSTER, KEY, SMALL, End, Pipes, turn

@@ -22,9 +22,9 @@ from pandomq.node.node import Node
 from pandomq.node.output import Abort, AnyLink, Close, Dial, Output, VerifyPassword
 from pandomq.node.settings import NodeSettings
 from pandomq.node.views.records import PeerLinkView
-from pandomq.replica.membership import Member
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.replica.members.membership import Member
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 
 CLUSTER = ClusterId("00000000-0000-4000-8000-000000000003")
 SMALL = JournalSettings(segment_bytes=64 * 1024, snapshot_log_bytes=128 * 1024, disk_free_bytes_min=0, reserve_bytes=0)

@@ -28,7 +28,7 @@ from pandomq.node.clients.local_client import MethodReply
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.properties import Properties, encode_header
-from pandomq.sim.disk import SimDisk
+from pandomq.sim.disks.disk import SimDisk
 from pandomq.wire.codec import encode_content
 
 CLUSTER = ClusterId("00000000-0000-4000-8000-000000000001")

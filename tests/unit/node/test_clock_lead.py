@@ -14,9 +14,9 @@ from pandomq.kernel.records import ENTRY_START, VERSION
 from pandomq.node.broker_state import BrokerLife
 from pandomq.node.log.clock_lead import LOWERED_MS, TOLERANCE_MS, ClockLead
 from pandomq.node.log.cluster_time import ClusterTime
-from pandomq.replica.entries import TermBegins, encode_entry
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.replica.protocol.entries import TermBegins, encode_entry
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.unit.node.lives import Life
 
 NOW_MS = 1_700_000_000_000

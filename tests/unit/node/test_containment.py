@@ -16,7 +16,7 @@ from pandomq.node.containment import LifeOver
 from pandomq.node.node import Node
 from pandomq.node.settings import NodeSettings
 from pandomq.runtime.restart_delay import FORGOTTEN_S, PAUSE_S, PAUSE_S_MAX, RestartDelay
-from pandomq.sim.disk import SimDisk
+from pandomq.sim.disks.disk import SimDisk
 from tests.unit.node.lives import Life, Publisher, Reader
 
 

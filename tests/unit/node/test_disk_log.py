@@ -11,8 +11,8 @@ from pandomq.journal.effects import Completion, SyncFile
 from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.methods import BasicConsume, QueueDeclare
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.unit.node.lives import SMALL, Life, Publisher
 
 

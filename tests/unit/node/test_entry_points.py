@@ -19,7 +19,7 @@ from pandomq.node.data.effects import SendParts
 from pandomq.node.data.scanner import DataScanner
 from pandomq.node.data.session import DataSession, DataSessionState
 from pandomq.node.data.sessions import DataSessions
-from pandomq.sim.disk import SimDisk
+from pandomq.sim.disks.disk import SimDisk
 from pandomq.wire.inputs import Login
 from tests.unit.node.lives import Life
 

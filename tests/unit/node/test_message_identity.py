@@ -8,8 +8,8 @@ import pytest
 
 from pandomq.methods import BasicPublish, QueueDeclare
 from pandomq.properties import Properties, encode_header
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from pandomq.wire.codec import encode_content
 from tests.unit.node.lives import Life, Publisher
 

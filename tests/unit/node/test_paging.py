@@ -12,8 +12,8 @@ from pandomq.journal.effects import Read, Write
 from pandomq.journal.faults import CorruptFault
 from pandomq.methods import BasicGet, BasicGetOk, QueueDeclare, QueuePurge
 from pandomq.properties import Properties
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.unit.node.lives import PERSISTENT, TRANSIENT, Life, Publisher, Reader
 
 START_MS = 1_700_000_000_000

@@ -10,7 +10,7 @@ from pandomq.cluster.limits import LINK_HEARTBEAT_S, REDIAL_MS_MIN, WAITING_BYTE
 from pandomq.cluster.peer_messages import PeerMessageKind
 from pandomq.ids import ClusterId, NodeName
 from pandomq.node.cluster_settings import ClusterSettings
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from tests.unit.node.link_world import CLUSTER, KEY, LinkWorld, Machine
 
 

@@ -16,8 +16,8 @@ from pandomq.journal.faults import CorruptFault
 from pandomq.journal.paging.page_file import PagePlace
 from pandomq.methods import BasicConsume, BasicDeliver, BasicQos, QueueDeclare
 from pandomq.node.log.chunk_pages import COMING_BYTES_MAX, PENDING_BYTES_MAX, ChunkPages
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.unit.node.lives import Life, Publisher, Reader
 
 START_MS = 1_700_000_000_000

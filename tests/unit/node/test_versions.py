@@ -9,8 +9,8 @@ import pytest
 from pandomq.broker.log import snapshot
 from pandomq.ids import Term
 from pandomq.journal.faults import VersionFault
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from tests.unit.node.lives import Life
 
 START_MS = 1_700_000_000_000

@@ -21,7 +21,7 @@ from pandomq.pipeline.audit.logs import Logs, arrange, compare_blocks, compare_e
 from pandomq.pipeline.audit.segment_scan import exact, scan_segment
 from pandomq.pipeline.audit.stores import NoStore, has_grown, list_stores
 from pandomq.properties import Properties, encode_header
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.record import first_state
 from tests.support.log_editor import CLUSTER, Entry, change_entries, new_segment
 from tests.unit.journal.store import Store

@@ -8,8 +8,8 @@ import pytest
 
 from pandomq.pipeline.simulate import MixedVersions, summarize
 from pandomq.pipeline.simulate_notes import OtherCampaign, SeedNotes, WorldResult
-from pandomq.sim.campaign import Job
-from pandomq.sim.outcome import WorldOutcome
+from pandomq.sim.campaigns.campaign import Job
+from pandomq.sim.campaigns.outcome import WorldOutcome
 
 
 def world(seed: int, broken: str = "", version: str = "1, fast kernel") -> WorldResult:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.effects import Committed, Effect, RoleChanged, Serve
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.excerpts import FullExcerpts, excerpt_of
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.excerpts import FullExcerpts, excerpt_of
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Alarm, Committed, Effect, RoleChanged, Serve, SteppedDown
-from pandomq.replica.entries import EpochBegins, LearnerAdmitted, LogEntry, Members, TermBegins, decode_entry
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import (
+from pandomq.replica.members.membership import Membership
+from pandomq.replica.protocol.entries import EpochBegins, LearnerAdmitted, LogEntry, Members, TermBegins, decode_entry
+from pandomq.replica.protocol.messages import (
     Admit,
     Append,
     Appended,

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable
 
 from pandomq.ids import NodeName
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.replica import NotRoot
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World

@@ -37,7 +37,7 @@ from pandomq.replica.effects import (
     TakePiece,
     WriteEntries,
 )
-from pandomq.replica.entries import LogEntry, changes_members
+from pandomq.replica.protocol.entries import LogEntry, changes_members
 from pandomq.replica.store_facts import Damage, StoreFacts
 
 PIECE_BYTES = 64

@@ -7,9 +7,9 @@ from __future__ import annotations
 from unittest import mock
 
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica import tail
-from pandomq.replica.messages import Append, AskVote, Vote, decode
-from pandomq.replica.position import Position
+from pandomq.replica.log import tail
+from pandomq.replica.protocol.messages import Append, AskVote, Vote, decode
+from pandomq.replica.protocol.position import Position
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 

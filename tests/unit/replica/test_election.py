@@ -6,7 +6,7 @@ import pytest
 
 from pandomq.ids import NodeName
 from pandomq.replica.effects import SteppedDown
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.record import first_state
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import World

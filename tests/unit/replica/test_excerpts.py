@@ -5,8 +5,8 @@ from __future__ import annotations
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.effects import ChangeEnded
 from pandomq.replica.limits import EXCERPTS_GATHERED
-from pandomq.replica.membership import Member
-from pandomq.replica.messages import Append, decode
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.messages import Append, decode
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World

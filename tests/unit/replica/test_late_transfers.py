@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from pandomq.ids import NodeName, Term
-from pandomq.replica import tail
 from pandomq.replica.completions import Fetched, Missing, PieceTaken
 from pandomq.replica.effects import ChangeEnded, InstallSnapshot
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.messages import ReplicaMessage, SnapshotPiece
-from pandomq.replica.progress import ProgressState
+from pandomq.replica.log import tail
+from pandomq.replica.log.progress import ProgressState
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.messages import ReplicaMessage, SnapshotPiece
 from pandomq.replica.roles.root import Root
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.test_snapshots import begin_transfer, behind, deliver

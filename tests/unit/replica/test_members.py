@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pandomq.replica.effects import ChangeEnded, MembersChanged
-from pandomq.replica.entries import Members, decode_entry
 from pandomq.replica.limits import CHANGE_MS, GREETING_MS
+from pandomq.replica.protocol.entries import Members, decode_entry
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 

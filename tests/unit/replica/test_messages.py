@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.kernel.records import VERSION as BROKER_VERSION
-from pandomq.replica.entries import (
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.protocol.entries import (
     OWN_FIRST,
     EpochBegins,
     LearnerAdmitted,
@@ -23,9 +24,8 @@ from pandomq.replica.entries import (
     encode_entry,
     is_own,
 )
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import BadMessage, Probe, ProbeAnswer, ReplicaMessage, decode, encode
-from pandomq.replica.position import Position
+from pandomq.replica.protocol.messages import BadMessage, Probe, ProbeAnswer, ReplicaMessage, decode, encode
+from pandomq.replica.protocol.position import Position
 from pandomq.replica.record import Record, decode_record, encode_record
 
 numbers = st.integers(0, 2**63 - 1)

@@ -8,11 +8,13 @@ from unittest import mock
 
 import pytest
 
-from pandomq.replica import appending, commitment, lease, quorum, startup, votes
+from pandomq.replica import lease, startup
 from pandomq.replica.core import Core
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.messages import Append
+from pandomq.replica.log import appending, commitment
+from pandomq.replica.members import quorum, votes
 from pandomq.replica.outbox import Outbox
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.messages import Append
 from pandomq.replica.record import decode_record, first_state
 from pandomq.replica.roles.root import Root
 from tests.unit.replica import stories, test_damage, test_election, test_replication

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pandomq.ids import NodeName
 from pandomq.replica.effects import Alarm, AlarmKind
 from pandomq.replica.limits import PROBE_MS
-from pandomq.replica.messages import AskVote, Probe, ProbeAnswer, ReplicaMessage
+from pandomq.replica.protocol.messages import AskVote, Probe, ProbeAnswer, ReplicaMessage
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from tests.unit.replica.promoting import epoch, promote

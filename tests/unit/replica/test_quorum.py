@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandomq.ids import NodeName
-from pandomq.replica import quorum
 from pandomq.replica.limits import MEMBERS_MAX
-from pandomq.replica.membership import Member, Membership
+from pandomq.replica.members import quorum
+from pandomq.replica.members.membership import Member, Membership
 
 NAMES = [NodeName(name) for name in "abcdefgh"]
 sizes = st.integers(1, MEMBERS_MAX)

@@ -7,9 +7,11 @@ from unittest import mock
 import pytest
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import limits, progress, tail, votes
+from pandomq.replica import limits
 from pandomq.replica.effects import Alarm, AlarmKind, Committed, Received, Serve
-from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.log import progress, tail
+from pandomq.replica.log.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.members import votes
 from pandomq.replica.replica import NotRoot
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pandomq.replica import tail
+from pandomq.replica.log import tail
 from tests.unit.replica.schedule import Action, Kind, Schedule
 from tests.unit.replica.world import World
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import tail
-from pandomq.replica.catching_up import LaggingPeer
 from pandomq.replica.completions import PieceTaken
 from pandomq.replica.effects import Alarm, AlarmKind, InstallSnapshot
 from pandomq.replica.limits import SNAPSHOT_PIECES_IN_FLIGHT_MAX
-from pandomq.replica.messages import SnapshotPiece, decode
-from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.log import tail
+from pandomq.replica.log.catching_up import LaggingPeer
+from pandomq.replica.log.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.protocol.messages import SnapshotPiece, decode
 from pandomq.replica.roles.transitions import Role
 from tests.unit.replica.world import Node, World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.limits import IN_FLIGHT_BYTES_MAX, WINDOW_BYTES_FIRST, WINDOW_BYTES_MIN
-from pandomq.replica.progress import Progress, ProgressState
+from pandomq.replica.log.progress import Progress, ProgressState
 
 DELAY_MS = 250
 

@@ -26,9 +26,9 @@ from pandomq.replica.effects import (
     Serve,
     SteppedDown,
 )
-from pandomq.replica.excerpts import Excerpts
-from pandomq.replica.membership import Member
-from pandomq.replica.messages import ReplicaMessage, decode, encode
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.excerpts import Excerpts
+from pandomq.replica.protocol.messages import ReplicaMessage, decode, encode
 from pandomq.replica.replica import Replica, first_state
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings

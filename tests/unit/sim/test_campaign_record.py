@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pandomq.sim.campaign_record import COMPILED, SIMULATED, CampaignRun, append, code_hash, total_of
+from pandomq.sim.campaigns.campaign_record import COMPILED, SIMULATED, CampaignRun, append, code_hash, total_of
 
 CODE = '''"""A module."""
 

@@ -27,8 +27,8 @@ from pandomq.journal.effects import (
     Ticket,
     Write,
 )
-from pandomq.sim.disk import NEVER_MS, DiskPace, SimDisk
-from pandomq.sim.files import SECTOR_BYTES, Loss
+from pandomq.sim.disks.disk import NEVER_MS, DiskPace, SimDisk
+from pandomq.sim.disks.files import SECTOR_BYTES, Loss
 
 A, B = FileName("a"), FileName("b")
 

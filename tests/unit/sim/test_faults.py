@@ -7,7 +7,7 @@ import pytest
 from pandomq.journal.effects import Lane, Read, Request, Ticket
 from pandomq.journal.names import STATE
 from pandomq.sim.cluster.world import ClusterWorld
-from pandomq.sim.disk import DiskPace
+from pandomq.sim.disks.disk import DiskPace
 from pandomq.sim.world import World
 
 

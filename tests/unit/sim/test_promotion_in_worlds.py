@@ -9,7 +9,7 @@ import pytest
 
 from pandomq.ids import NodeName
 from pandomq.node.broker_state import BrokerLife, BrokerState
-from pandomq.replica.membership import Member, Membership
+from pandomq.replica.members.membership import Member, Membership
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.checkers import brokers_equal
 from pandomq.sim.cluster.faults import HELD_DOWN_MS, ClusterFaults

@@ -14,7 +14,7 @@ from pandomq.admin.refusals import bad_request, broker_not_found
 from pandomq.admin.responses import Json, Nothing, created, deleted
 from pandomq.ids import NodeName
 from pandomq.node.views.cluster_view import SECONDARY
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.runtime.listen import ListenAddress
 
 if TYPE_CHECKING:

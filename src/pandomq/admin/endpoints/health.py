@@ -12,7 +12,7 @@ from pandomq.errors import Fault
 from pandomq.methods import BasicPublish, QueueDeclare
 from pandomq.node.views.cluster_view import ABSENT, BACKUP, ROOT
 from pandomq.properties import Properties, encode_header
-from pandomq.replica.quorum import elect_need
+from pandomq.replica.members.quorum import elect_need
 
 if TYPE_CHECKING:
     from pandomq.admin.call import HttpCall

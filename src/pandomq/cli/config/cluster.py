@@ -13,7 +13,7 @@ from pandomq.cli.config.sections import Configuration
 from pandomq.ids import NodeName
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.replica.limits import MEMBERS_MAX
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.runtime.listen import ListenAddress
 

@@ -10,7 +10,7 @@ from pandomq.cli.pipeline.running import finish, progress, session_for
 from pandomq.cli.sim.worlds import seed_range
 from pandomq.pipeline.simulate import MixedVersions, simulate
 from pandomq.pipeline.simulate_notes import OtherCampaign
-from pandomq.sim.campaign import Job
+from pandomq.sim.campaigns.campaign import Job
 
 
 def run(

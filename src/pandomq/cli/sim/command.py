@@ -43,7 +43,7 @@ def sim(
     """
     # Imported here because it imports the whole broker, for which the other commands should not wait.
     from pandomq.cli.sim import worlds
-    from pandomq.sim.campaign import Job
+    from pandomq.sim.campaigns.campaign import Job
 
     worlds.run(
         Job(0, nodes, log, traced=traced),

@@ -19,12 +19,12 @@ from pandomq import __version__
 from pandomq.cli.failures import WrongUse
 from pandomq.cli.output import say
 from pandomq.kernel import KIND
-from pandomq.sim.campaign import Job, run_job, run_jobs, seeds_from
-from pandomq.sim.campaign_record import CampaignRun, append, code_hash, total_of
-from pandomq.sim.outcome import WorldOutcome
-from pandomq.sim.reduction import Reduction, WrongReduction, parse_reduction
-from pandomq.sim.shrink import Shrunk
-from pandomq.sim.shrink import shrink as shrink_world
+from pandomq.sim.campaigns.campaign import Job, run_job, run_jobs, seeds_from
+from pandomq.sim.campaigns.campaign_record import CampaignRun, append, code_hash, total_of
+from pandomq.sim.campaigns.outcome import WorldOutcome
+from pandomq.sim.campaigns.reduction import Reduction, WrongReduction, parse_reduction
+from pandomq.sim.campaigns.shrink import Shrunk
+from pandomq.sim.campaigns.shrink import shrink as shrink_world
 
 _console = Console(stderr=True)
 STORIES_MAX = 3

@@ -21,7 +21,6 @@ from pandomq.node.clients.proxy_header import BehindProxy
 from pandomq.node.data.effects import FileRange, PayloadPart
 from pandomq.node.data.refusals import RequestRefused, of_fault
 from pandomq.node.data.scanner import DataRequest, DataScanner
-from pandomq.node.data.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +36,19 @@ class DataSessionState(Enum):
     READY = auto()
     ENDED = auto()
     """Nothing more is read or begun; data that is being sent is sent to its end."""
+
+
+class Traffic:
+    """The traffic of the data port, of one client or of all."""
+
+    __slots__ = ("received_bytes", "requests", "sent_bytes")
+
+    def __init__(self) -> None:
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        """Counted when they are queued for sending."""
+        self.requests = 0
+        """Requests that were begun."""
 
 
 class DataSession(BehindProxy):

@@ -36,8 +36,7 @@ from pandomq.node.data.memory_budget import MemoryBudget
 from pandomq.node.data.newcomers import Newcomers
 from pandomq.node.data.outgoing import Outgoing
 from pandomq.node.data.refusals import RequestRefused, bad_request, not_now, of_fault
-from pandomq.node.data.session import DataSession, DataSessionState, Responder, encode_refusal
-from pandomq.node.data.traffic import Traffic
+from pandomq.node.data.session import DataSession, DataSessionState, Responder, Traffic, encode_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from pandomq.journal.events import EntriesRead, Entry
 from pandomq.journal.faults import VersionFault, corrupt
 from pandomq.kernel.records import BadEntry
 from pandomq.limits import MIB
-from pandomq.replica.entries import is_own
+from pandomq.replica.protocol.entries import is_own
 
 if TYPE_CHECKING:
     from pandomq.broker.log.revival import Revival

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pandomq.kernel.records import ENTRY_START, VERSION
-from pandomq.replica.entries import is_own
+from pandomq.replica.protocol.entries import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

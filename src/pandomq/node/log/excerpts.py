@@ -20,7 +20,7 @@ _DOUBTFUL: Final = _OF_MESSAGES + _OF_QUEUES
 
 
 class Commands:
-    """`replica.excerpts.Excerpts`."""
+    """`replica.protocol.excerpts.Excerpts`."""
 
     def of(self, payload: bytes) -> bytes:
         try:

@@ -16,7 +16,7 @@ from pandomq.hard_state import HardState
 from pandomq.ids import ClusterId, NodeName
 from pandomq.journal import hard_state as stored
 from pandomq.journal.faults import ForeignFault
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.record import first_state
 
 if TYPE_CHECKING:

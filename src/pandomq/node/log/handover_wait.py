@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pandomq.replica.entries import is_own
+from pandomq.replica.protocol.entries import is_own
 
 HANDOVER_WAIT_MS: Final = 2_000
 """The longest time for which the old root waits. After it the old root leaves, even if the successor does not serve."""

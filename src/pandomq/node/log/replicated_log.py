@@ -46,7 +46,7 @@ from pandomq.replica.effects import (
     TakePiece,
     WriteEntries,
 )
-from pandomq.replica.entries import LogEntry, changes_members
+from pandomq.replica.protocol.entries import LogEntry, changes_members
 from pandomq.replica.record import decode_record, first_state
 from pandomq.replica.store_facts import Damage, StoreFacts
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pandomq.journal.effects import Ticket
     from pandomq.journal.events import Entry, Recovered
     from pandomq.journal.journal import Journal
-    from pandomq.replica.membership import Member, Membership
+    from pandomq.replica.members.membership import Member, Membership
     from pandomq.replica.replica import Replica
 
 log = logging.getLogger("pandomq")

@@ -35,8 +35,8 @@ from pandomq.replica.effects import (
     Serve,
     SteppedDown,
 )
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import decode
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.protocol.messages import decode
 from pandomq.replica.replica import Replica
 from pandomq.replica.roles.transitions import Role
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from pandomq.journal.events import EntriesRead, InstallFailed, PartRead, PartTaken
 from pandomq.replica.completions import Completion, Fetched, Missing, NoSnapshot, PieceRead, PieceTaken, SnapshotBad
 from pandomq.replica.effects import Fetch, InstallSnapshot, ReadPiece, TakePiece
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 
 if TYPE_CHECKING:
     from pandomq.ids import NodeName

@@ -27,7 +27,7 @@ from pandomq.node.peers.passages import Passages
 from pandomq.node.peers.peer import Down, Mail, Peer, Up
 from pandomq.node.peers.relays import Relays
 from pandomq.node.peers.requests import PeerRequests
-from pandomq.replica.messages import BadMessage
+from pandomq.replica.protocol.messages import BadMessage
 
 if TYPE_CHECKING:
     from random import Random

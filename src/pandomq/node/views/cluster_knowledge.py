@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 from pandomq.node.log.elections import Elections
 from pandomq.node.peers.loads import Loads
 from pandomq.replica.effects import Alarm, AlarmKind, ChangeEnded, MembersChanged, RequestNumber
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Append, ReplicaMessage
+from pandomq.replica.members.membership import Membership
+from pandomq.replica.protocol.messages import Append, ReplicaMessage
 from pandomq.replica.roles.transitions import Role
 
 if TYPE_CHECKING:

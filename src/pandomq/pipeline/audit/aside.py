@@ -15,7 +15,7 @@ from pandomq.journal.segments.layout import ENTRY_BEGIN, ENTRY_END, ENTRY_HEAD, 
 from pandomq.journal.snapshots.snapshot import KIND_END, PIECE
 from pandomq.kernel.records import BadEntry, EnqueueRecord, decode_entry
 from pandomq.properties import read_property
-from pandomq.replica.entries import is_own
+from pandomq.replica.protocol.entries import is_own
 
 
 class BadAside(Exception):

@@ -15,7 +15,7 @@ from pandomq.kernel.records import COMMAND_START, CONTENT_SIZES, DEQUEUE, ENTRY_
 from pandomq.pipeline.audit.limits import COMMAND_BYTES_MAX
 from pandomq.pipeline.audit.segment_image import SegmentImage
 from pandomq.pipeline.audit.views import Bits, ByteViews, Numbers
-from pandomq.replica.entries import OWN_FIRST
+from pandomq.replica.protocol.entries import OWN_FIRST
 
 NO_NUMBERS = np.zeros(0, np.int64)
 _EXPIRATION, _MESSAGE_ID = 1 << 8, 1 << 7

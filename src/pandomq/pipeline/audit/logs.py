@@ -22,7 +22,7 @@ from pandomq.pipeline.audit.segment_scan import Exact, SegmentContents, SegmentP
 from pandomq.pipeline.audit.spans import Span
 from pandomq.pipeline.audit.stores import StoreFiles
 from pandomq.pipeline.audit.views import Numbers
-from pandomq.replica.quorum import half, reached_by
+from pandomq.replica.members.quorum import half, reached_by
 
 AGREE = "the same checksum on every broker"
 NEVER = 2**62

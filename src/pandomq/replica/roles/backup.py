@@ -4,9 +4,9 @@ long."""
 from __future__ import annotations
 
 from pandomq.ids import NodeName
-from pandomq.replica import seniority, votes
 from pandomq.replica.core import Core
-from pandomq.replica.messages import TakeOver
+from pandomq.replica.members import seniority, votes
+from pandomq.replica.protocol.messages import TakeOver
 from pandomq.replica.roles.candidate import Candidate
 from pandomq.replica.roles.follower import Follower
 from pandomq.replica.roles.transitions import Role

@@ -8,9 +8,10 @@ begin a term, vote for itself, and request real votes.
 from __future__ import annotations
 
 from pandomq.ids import NodeName, Term
-from pandomq.replica import appending, seniority, snapshot_in
 from pandomq.replica.core import Core
-from pandomq.replica.messages import Append, AskVote, ReleasePromise, SnapshotPiece, Vote
+from pandomq.replica.log import appending, snapshot_in
+from pandomq.replica.members import seniority
+from pandomq.replica.protocol.messages import Append, AskVote, ReleasePromise, SnapshotPiece, Vote
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.transitions import Role
 

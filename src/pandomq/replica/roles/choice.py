@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pandomq.replica import votes
 from pandomq.replica.core import Core
+from pandomq.replica.members import votes
 from pandomq.replica.roles.backup import Backup
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.learner import Learner

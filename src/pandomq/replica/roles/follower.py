@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pandomq.ids import NodeName
-from pandomq.replica import appending, snapshot_in
-from pandomq.replica.messages import Append, ReleasePromise, SnapshotPiece
+from pandomq.replica.log import appending, snapshot_in
+from pandomq.replica.protocol.messages import Append, ReleasePromise, SnapshotPiece
 from pandomq.replica.roles.handlers import Handlers
 
 

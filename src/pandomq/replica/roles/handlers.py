@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from pandomq.ids import NodeName
-from pandomq.replica import votes
-from pandomq.replica.messages import (
+from pandomq.replica.members import votes
+from pandomq.replica.protocol.messages import (
     Admit,
     Append,
     Appended,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from pandomq.ids import NodeName
-from pandomq.replica.messages import Admit
+from pandomq.replica.protocol.messages import Admit
 from pandomq.replica.roles.follower import Follower
 from pandomq.replica.roles.transitions import Role
 

@@ -11,17 +11,27 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import commitment, in_sync, lease, quorum, votes
-from pandomq.replica.change import MembershipChange
+from pandomq.replica import lease
 from pandomq.replica.completions import Fetched, HandOverPrepared, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
 from pandomq.replica.effects import Received, Serve, SteppedDown
-from pandomq.replica.entries import LearnerAdmitted, LogEntry, Members, TermBegins, encode_entry
 from pandomq.replica.hand_over import HandOver
 from pandomq.replica.limits import LISTENERS_MAX, UNCOMMITTED_BYTES_MAX
-from pandomq.replica.messages import Admit, Append, Appended, AppendRejected, Greeting, ReleasePromise, SnapshotAnswer
-from pandomq.replica.progress import Progress, ProgressState
-from pandomq.replica.replication import LogReplicator
+from pandomq.replica.log import commitment, in_sync
+from pandomq.replica.log.progress import Progress, ProgressState
+from pandomq.replica.log.replication import LogReplicator
+from pandomq.replica.members import quorum, votes
+from pandomq.replica.members.change import MembershipChange
+from pandomq.replica.protocol.entries import LearnerAdmitted, LogEntry, Members, TermBegins, encode_entry
+from pandomq.replica.protocol.messages import (
+    Admit,
+    Append,
+    Appended,
+    AppendRejected,
+    Greeting,
+    ReleasePromise,
+    SnapshotAnswer,
+)
 from pandomq.replica.roles.handlers import Handlers
 from pandomq.replica.roles.transitions import Role
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.node.broker_state import BrokerState
 from pandomq.properties import PERSISTENT, read_property
-from pandomq.sim.configuration import configuration_of
-from pandomq.sim.kept_state import CONFIGURATION, NUMBERS, STARTS, Section, difference, kept_state, restored
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.live_state import find_difference, live_state
+from pandomq.sim.state.configuration import configuration_of
+from pandomq.sim.state.kept_state import CONFIGURATION, NUMBERS, STARTS, Section, difference, kept_state, restored
+from pandomq.sim.state.live_state import find_difference, live_state
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pandomq.sim.checkers.checker import Checker
-from pandomq.sim.clients.configurer import Configurer
+from pandomq.sim.clients.administration.configurer import Configurer
 from pandomq.sim.machine import Machine
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pandomq.sim.cable import Cable
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.clients.mixed_consumer import MixedConsumer
 from pandomq.sim.ledger import BrokenPromise, Delivery, Place, WorldLedger
 from pandomq.sim.machine import Machine
+from pandomq.sim.network.cable import Cable
 
 PROMISE: Final = "one client at a time holds a message"
 

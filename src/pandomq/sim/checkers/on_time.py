@@ -13,9 +13,9 @@ from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.ledger import BrokenPromise, Delivery, SentMessage, WorldLedger
 
 if TYPE_CHECKING:
-    from pandomq.sim.cable import Cable
     from pandomq.sim.checkers.root_time import RootTime
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
 
 PROMISE: Final = "messages are on time"
 LATE_MS: Final = 300

@@ -8,9 +8,9 @@ from pandomq.replica.limits import HAND_OVER_MS
 from pandomq.sim.checkers.checker import Checker
 
 if TYPE_CHECKING:
-    from pandomq.sim.cable import Cable
     from pandomq.sim.ledger import WorldLedger
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
     from pandomq.sim.scene import Scene
 
 HAND_OVER_WORLD_MS: Final = HAND_OVER_MS + HAND_OVER_MS // 10

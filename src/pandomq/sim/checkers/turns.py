@@ -10,10 +10,10 @@ from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.ledger import BrokenPromise, Delivery, WorldLedger
 
 if TYPE_CHECKING:
-    from pandomq.sim.cable import Cable
     from pandomq.sim.checkers.root_time import RootTime
     from pandomq.sim.clients.turns import SingleConsumer
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
 
 ONE_ACTIVE: Final = "one active consumer"
 PREFETCH: Final = "no more than the prefetch"

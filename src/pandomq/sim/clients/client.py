@@ -28,10 +28,10 @@ from pandomq.methods import (
     Method,
     QueueDeclare,
 )
-from pandomq.sim.cable import Cable
-from pandomq.sim.frames import FRAME_MAX as FRAME_MAX
-from pandomq.sim.frames import Heard
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.cable import Cable
+from pandomq.sim.network.frames import FRAME_MAX as FRAME_MAX
+from pandomq.sim.network.frames import Heard
 from pandomq.sim.queues import QueueKind
 from pandomq.wire.codec import encode_frame
 from pandomq.wire.handshake import PROTOCOL_HEADER

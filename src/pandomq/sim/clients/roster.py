@@ -20,9 +20,9 @@ from pandomq.sim.ledger import BrokenPromise, SentMessage
 
 if TYPE_CHECKING:
     from pandomq.sim.checkers.counted_once import CountedOnce
-    from pandomq.sim.memory_model import MemoryModel
     from pandomq.sim.queues import QueueKind
     from pandomq.sim.scene import Scene
+    from pandomq.sim.state.memory_model import MemoryModel
 
 
 class RosterStep(enum.Enum):

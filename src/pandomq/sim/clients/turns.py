@@ -22,10 +22,10 @@ from pandomq.sim.queues import PROOF
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pandomq.sim.cable import Cable
     from pandomq.sim.checkers.root_time import RootTime
     from pandomq.sim.checkers.turns import PrefetchKept
     from pandomq.sim.ledger import SentMessage
+    from pandomq.sim.network.cable import Cable
     from pandomq.sim.queues import QueueKind
     from pandomq.sim.scene import Scene
 

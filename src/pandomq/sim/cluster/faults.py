@@ -12,19 +12,19 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.ids import NodeName
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.sim.cluster.checkers.subscriptions import FALTERING
 from pandomq.sim.cluster.network_faults import LONG_CUT_MS, NetworkFaults
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.faults import WorldFaults
-from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
 from pandomq.sim.machine_faults import KILL
 from pandomq.sim.replicas.faults import ReplicaFaults
 
 if TYPE_CHECKING:
     from pandomq.node.views.cluster_knowledge import OnEnded
-    from pandomq.sim.byte_network import ByteNetwork
     from pandomq.sim.clients.client import SimulatedClient
+    from pandomq.sim.network.byte_network import ByteNetwork
     from pandomq.sim.scene import Scene
 
 DOWN_MS: Final = (1, 600)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from pandomq.sim.byte_network import ByteNetwork, NetworkFault, Path, Weather
+from pandomq.sim.network.byte_network import ByteNetwork, NetworkFault, Path, Weather
 
 if TYPE_CHECKING:
     from pandomq.sim.agenda import Agenda

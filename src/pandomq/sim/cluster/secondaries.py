@@ -10,9 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from pandomq.journal.faults import StoreFault
-from pandomq.sim.files import Loss
+from pandomq.sim.campaigns.reduction import Strikes
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.reduction import Strikes
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine

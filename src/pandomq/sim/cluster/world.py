@@ -17,9 +17,9 @@ from pandomq.journal.faults import StoreFault
 from pandomq.node.broker_state import BrokerState
 from pandomq.node.cluster_settings import ClusterSettings
 from pandomq.node.settings import NodeSettings
-from pandomq.replica import quorum
+from pandomq.replica.members import quorum
 from pandomq.replica.settings import ReplicaSettings
-from pandomq.sim.byte_network import ByteNetwork, Weather
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.checkers import brokers_equal
 from pandomq.sim.checkers.checker import Checker
 from pandomq.sim.clients.client import SimulatedClient
@@ -32,11 +32,11 @@ from pandomq.sim.cluster.checkers.subscriptions import SubscriptionsKept
 from pandomq.sim.cluster.checkers.time import TimeGoesOn
 from pandomq.sim.cluster.faults import ClusterFaults, member
 from pandomq.sim.cluster.secondaries import Secondaries
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.faults import WorldFaults
-from pandomq.sim.files import Loss
 from pandomq.sim.machine import Machine
+from pandomq.sim.network.byte_network import ByteNetwork, Weather
 from pandomq.sim.queues import LEASED, PLAIN, REPLICATED_KINDS, QueueKind, draw_kinds
-from pandomq.sim.reduction import Reduction
 from pandomq.sim.replicas.history import LogHistory
 from pandomq.sim.world import SETTINGS, World
 

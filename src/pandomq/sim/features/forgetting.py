@@ -21,10 +21,10 @@ from pandomq.sim.clients.data_port.query_roster import QueryRoster
 from pandomq.sim.clients.publisher import Publisher
 from pandomq.sim.clients.roster import Roster
 from pandomq.sim.features.feature import Feature
-from pandomq.sim.kept_state import difference, kept_state
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.memory_model import MemoryModel
 from pandomq.sim.queues import QueueKind
+from pandomq.sim.state.kept_state import difference, kept_state
+from pandomq.sim.state.memory_model import MemoryModel
 
 if TYPE_CHECKING:
     from pandomq.node.settings import NodeSettings

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from pandomq.sim.checkers.hours import HoursPass
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.features.feature import Feature
-from pandomq.sim.files import Loss
 
 if TYPE_CHECKING:
     from pandomq.node.settings import NodeSettings

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, cast
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.clients.topic_subscriber import KEYS, TOPICS, TopicAnnouncer, TopicSubscriber
 from pandomq.sim.cluster.checkers.topics import TopicsKept, matches
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.features.feature import Feature
-from pandomq.sim.files import Loss
 from pandomq.sim.ledger import BrokenPromise
 
 if TYPE_CHECKING:

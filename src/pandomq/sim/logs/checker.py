@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pandomq.ids import LogIndex
     from pandomq.replica.effects import Effect
-    from pandomq.replica.entries import LogEntry
+    from pandomq.replica.protocol.entries import LogEntry
     from pandomq.sim.logs.history import History
     from pandomq.sim.logs.machine import LogMachine
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from pandomq.ids import NodeName
 from pandomq.replica.effects import ChangeEnded, RequestNumber
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.files import Loss
+from pandomq.sim.campaigns.reduction import Reduction
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.logs.keeper import Keeper
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.network import MessageWeather, Network
-from pandomq.sim.reduction import Reduction
 from pandomq.sim.replicas.faults import ReplicaFaults
 from pandomq.sim.trace import WorldTrace
 

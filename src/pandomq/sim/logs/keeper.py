@@ -36,9 +36,9 @@ from pandomq.journal.journal import Journal
 from pandomq.node.log.replicated_log import ReplicatedLog, Told
 from pandomq.replica.completions import HandOverPrepared
 from pandomq.replica.effects import Effect, PrepareHandOver, Send
-from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.messages import decode, encode
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.protocol.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.protocol.messages import decode, encode
 from pandomq.replica.replica import Replica
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings

@@ -12,12 +12,12 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.journal import Journal
 from pandomq.journal.limits import JournalSettings
 from pandomq.replica.effects import Effect
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
 from pandomq.replica.replica import Replica
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.disk import SimDisk
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.disk import SimDisk
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.host import Host
 from pandomq.sim.logs.keeper import Keeper
 from pandomq.sim.logs.message_filter import MessageFilter

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from pandomq.replica.messages import ReplicaMessage, decode
+from pandomq.replica.protocol.messages import ReplicaMessage, decode
 from pandomq.sim.logs.network import Network
 
 

@@ -1,5 +1,5 @@
 """The network between machines of a world of logs: links that come and go, and messages that are delayed, lost or
-duplicated. Brokers use connections instead (`sim.byte_network`).
+duplicated. Brokers use connections instead (`sim.network.byte_network`).
 
 A link is between two processes. It ends when one of them ends, or when nothing has arrived for a while. The other
 process is told at once if only the process died, but not if the machine failed. Messages of an older link may arrive
@@ -13,8 +13,8 @@ from random import Random
 from typing import Final, Protocol
 
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.byte_network import Weather
 from pandomq.sim.draws import draw_between
+from pandomq.sim.network.byte_network import Weather
 
 RETRY_MS: Final = (20, 120)
 """The range of the time after which a machine tries to reach another one again."""

@@ -8,7 +8,7 @@ from random import Random
 
 from pandomq.ids import LogIndex
 from pandomq.replica.effects import Committed, Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.replica import NotRoot
 from pandomq.replica.roles.transitions import Role
 from pandomq.sim.agenda import Agenda

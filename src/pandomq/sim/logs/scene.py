@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from pandomq.ids import NodeName
 from pandomq.journal.effects import Lane
 from pandomq.replica.effects import Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.view import ReplicaView
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.logs.message_filter import Rule
 from pandomq.sim.logs.network import MessageWeather

@@ -16,7 +16,7 @@ import msgspec
 from pandomq.ids import LogIndex, Term
 from pandomq.journal.journal import Journal
 from pandomq.journal.snapshots.snapshot_writer import SnapshotWriter
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 
 PIECE_KIND: Final = 1
 PIECE_ENTRIES: Final = 40

@@ -15,12 +15,14 @@ from pandomq.journal.faults import StoreFault
 from pandomq.journal.limits import JournalSettings
 from pandomq.limits import KIB
 from pandomq.replica.effects import ChangeEnded, Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
 from pandomq.replica.limits import APPEND_BYTES_MAX, TAIL_BYTES_MAX
-from pandomq.replica.membership import Member
+from pandomq.replica.members.membership import Member
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.agenda import Agenda
+from pandomq.sim.campaigns.outcome import WorldOutcome, outcome_of
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.logs.checker import LogChecker
 from pandomq.sim.logs.checkers.hand_over import HandOverWhole
@@ -36,8 +38,6 @@ from pandomq.sim.logs.plot import Performance, Plot
 from pandomq.sim.logs.plots.programme import PLOTS
 from pandomq.sim.logs.proposer import Proposer
 from pandomq.sim.logs.scene import LogScene
-from pandomq.sim.outcome import WorldOutcome, outcome_of
-from pandomq.sim.reduction import Reduction
 from pandomq.sim.trace import WorldTrace
 
 PROGRESS_MS: Final = 30_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pandomq.ids import NodeName
-from pandomq.replica.membership import Membership
+from pandomq.replica.members.membership import Membership
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.ledger import BrokenPromise

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from pandomq.journal.faults import CorruptFault
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.view import ReplicaView
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.ledger import BrokenPromise
 from pandomq.sim.machine_faults import MachineFaults, MachineT
 

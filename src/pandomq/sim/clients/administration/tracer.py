@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pandomq.broker.log.commands import PutTracing
 from pandomq.errors import ConnectionFault, Fault
-from pandomq.sim.cable import Cable
 from pandomq.sim.clients.client import SimulatedClient
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.cable import Cable
 
 if TYPE_CHECKING:
     from pandomq.sim.scene import Scene

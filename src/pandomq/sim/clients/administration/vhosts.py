@@ -30,8 +30,8 @@ from pandomq.sim.queues import PROOF
 
 if TYPE_CHECKING:
     from pandomq.broker.administration.administration import OnDone
-    from pandomq.sim.cable import Cable
     from pandomq.sim.ledger import ClientTransaction, SentMessage
+    from pandomq.sim.network.cable import Cable
     from pandomq.sim.queues import QueueKind
     from pandomq.sim.scene import Scene
 

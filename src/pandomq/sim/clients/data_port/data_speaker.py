@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pandomq import data_form, kernel
 from pandomq.chunk_form import BadChunk, MessageRow
 from pandomq.sim.clients.client import INTERNAL_ERROR, SimulatedClient
-from pandomq.sim.data_wire import DataWire
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.data_wire import DataWire
 
 if TYPE_CHECKING:
     from pandomq.data_form import Fields

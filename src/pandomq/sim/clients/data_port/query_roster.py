@@ -19,9 +19,9 @@ from pandomq.sim.ledger import SentMessage
 if TYPE_CHECKING:
     from pandomq.data_form import Fields
     from pandomq.sim.checkers.counted_once import CountedOnce
-    from pandomq.sim.memory_model import MemoryModel
     from pandomq.sim.queues import QueueKind
     from pandomq.sim.scene import Scene
+    from pandomq.sim.state.memory_model import MemoryModel
 
 ABANDON_CHANCE = 0.2
 CALM_WANTED = 16

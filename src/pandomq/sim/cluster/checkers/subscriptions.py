@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pandomq.cluster.proxy.private.trunk import Trunk
     from pandomq.node.log.replication import Replication
     from pandomq.sim.agenda import Agenda
-    from pandomq.sim.cable import Cable
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
 
 PROMISE: Final = "subscribers receive everything once"
 FALTERING: Final = frozenset(("pause", "stall", "slow", "full"))

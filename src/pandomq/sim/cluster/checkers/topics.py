@@ -21,8 +21,8 @@ from pandomq.sim.cluster.checkers.subscriptions import Subscription, Subscriptio
 from pandomq.sim.ledger import BrokenPromise, SentMessage, WorldLedger
 
 if TYPE_CHECKING:
-    from pandomq.sim.cable import Cable
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.cable import Cable
 
 PROMISE: Final = "topic subscribers receive all matching messages"
 

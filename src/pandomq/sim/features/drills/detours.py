@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from pandomq.cluster.limits import KNOCK_MS, REDIAL_MS_MAX
-from pandomq.sim.byte_network import NetworkFault
 from pandomq.sim.cluster.network_faults import both_ways
 from pandomq.sim.features.drills.drill import ANSWER_MS, Awaited, Drill, of_brokers
+from pandomq.sim.network.byte_network import NetworkFault
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pandomq.replica.limits import HAND_OVER_MS
-from pandomq.sim.byte_network import NetworkFault
 from pandomq.sim.cluster.network_faults import both_ways
 from pandomq.sim.features.drills.drill import Awaited, Drill, of_brokers
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.byte_network import NetworkFault
 
 if TYPE_CHECKING:
     from pandomq.sim.faults import WorldFaults

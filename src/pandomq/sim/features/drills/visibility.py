@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pandomq.cluster.proxy.front import Front
 from pandomq.node.broker_state import BrokerState
-from pandomq.sim.byte_network import NetworkFault
 from pandomq.sim.clients.administration.topology import (
     BINDING,
     EXCHANGE,
@@ -22,6 +21,7 @@ from pandomq.sim.cluster.network_faults import both_ways
 from pandomq.sim.facts import Facts
 from pandomq.sim.features.drills.drill import ANSWER_MS, Awaited, Drill
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.byte_network import NetworkFault
 
 if TYPE_CHECKING:
     from pandomq.broker.broker import Broker

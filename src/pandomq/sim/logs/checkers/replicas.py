@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pandomq.ids import LogIndex
 from pandomq.replica.effects import Committed, Effect, RoleChanged
-from pandomq.replica.entries import LogEntry
+from pandomq.replica.protocol.entries import LogEntry
 from pandomq.replica.roles.transitions import Role
 from pandomq.replica.settings import ReplicaSettings
 from pandomq.sim.ledger import BrokenPromise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from pandomq.replica.messages import Append, Appended, ReplicaMessage
-from pandomq.sim.files import Loss
+from pandomq.replica.protocol.messages import Append, Appended, ReplicaMessage
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.logs.machine import LogMachine
 from pandomq.sim.logs.message_filter import Fate
 from pandomq.sim.logs.plot import Course, Cue, Plot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pandomq.replica.messages import AskVote, ReplicaMessage, Vote
-from pandomq.sim.files import Loss
+from pandomq.replica.protocol.messages import AskVote, ReplicaMessage, Vote
+from pandomq.sim.disks.files import Loss
 from pandomq.sim.logs.message_filter import Fate
 from pandomq.sim.logs.plot import Course, Plot
 from pandomq.sim.logs.plots.opening import a_quiet_root, a_root, all_even

@@ -7,9 +7,9 @@ publishers propose. Older entries are read from the log on disk.
 from __future__ import annotations
 
 from pandomq.ids import LogIndex, Term
-from pandomq.replica.entries import LogEntry
 from pandomq.replica.limits import APPEND_ENTRIES_MAX, TAIL_ENTRIES_MAX
 from pandomq.replica.ports import LogPort
+from pandomq.replica.protocol.entries import LogEntry
 
 
 class Tail:

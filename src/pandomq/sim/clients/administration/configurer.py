@@ -30,10 +30,10 @@ from pandomq.methods import (
     QueueDelete,
     QueueUnbind,
 )
-from pandomq.sim.cable import Cable
 from pandomq.sim.clients.client import SimulatedClient
-from pandomq.sim.configuration import PREFIX, Change, DefinitionsModel, configuration_of
 from pandomq.sim.ledger import BrokenPromise
+from pandomq.sim.network.cable import Cable
+from pandomq.sim.state.configuration import PREFIX, Change, DefinitionsModel, configuration_of
 
 if TYPE_CHECKING:
     from pandomq.sim.machine import Machine

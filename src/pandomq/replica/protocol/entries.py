@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from pandomq.ids import NodeName, Term
-from pandomq.replica.membership import Membership
+from pandomq.replica.members.membership import Membership
 
 OWN_FIRST: Final = 0x80
 OWN_VERSION: Final = 0x81

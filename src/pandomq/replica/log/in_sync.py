@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandomq.ids import NodeName
-from pandomq.replica import commitment, lease
+from pandomq.replica import lease
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind
-from pandomq.replica.progress import Progress, ProgressState
+from pandomq.replica.log import commitment
+from pandomq.replica.log.progress import Progress, ProgressState
 
 
 def is_in_sync(core: Core, peer: Progress) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pandomq.node.output import AnyLink
-    from pandomq.sim.byte_network import ByteNetwork
     from pandomq.sim.machine import Machine
+    from pandomq.sim.network.byte_network import ByteNetwork
 
 WINDOW_BYTES: Final = 64 * 1024
 """The number of bytes that an end buffers before it asks its broker to pause."""

@@ -19,9 +19,9 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
 from pandomq.replica.effects import AlarmKind, InstallSnapshot, TakePiece
-from pandomq.replica.excerpts import is_for
 from pandomq.replica.limits import SNAPSHOT_PIECE_BYTES_MAX, SNAPSHOT_PIECES_IN_FLIGHT_MAX, SNAPSHOT_RAW_PIECES_MAX
-from pandomq.replica.messages import SnapshotAnswer, SnapshotPiece
+from pandomq.replica.protocol.excerpts import is_for
+from pandomq.replica.protocol.messages import SnapshotAnswer, SnapshotPiece
 from pandomq.replica.record import Arriving, Record, decode_record
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from pandomq.replica.entries import LogEntry, is_own
+from pandomq.replica.protocol.entries import LogEntry, is_own
 
 if TYPE_CHECKING:
     from pandomq.replica.core import Core

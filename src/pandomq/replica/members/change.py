@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pandomq.replica.effects import ChangeEnded, RequestNumber
-from pandomq.replica.entries import Members, encode_entry
 from pandomq.replica.limits import CHANGE_MS, MEMBERS_MAX
-from pandomq.replica.membership import Member, Membership
-from pandomq.replica.progress import ProgressState
+from pandomq.replica.log.progress import ProgressState
+from pandomq.replica.members.membership import Member, Membership
+from pandomq.replica.protocol.entries import Members, encode_entry
 from pandomq.replica.record import Config, check_members, encode_record
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from pandomq.sim.agenda import Agenda
+from pandomq.sim.campaigns.reduction import Reduction, Strikes
 from pandomq.sim.ledger import BrokenPromise
-from pandomq.sim.reduction import Reduction, Strikes
 from pandomq.sim.trace import WorldTrace
 
 SOURCES: Final = "pandomq/"

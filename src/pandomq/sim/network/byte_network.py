@@ -26,8 +26,8 @@ import msgspec
 from pandomq import limits
 from pandomq.cluster.limits import DIAL_MS_MAX
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.connection_end import ConnectionEnd
-from pandomq.sim.files import Loss
+from pandomq.sim.disks.files import Loss
+from pandomq.sim.network.connection_end import ConnectionEnd
 
 if TYPE_CHECKING:
     from pandomq.cluster.dialed_connection import Dialed

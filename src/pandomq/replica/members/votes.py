@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pandomq.ids import NodeName
 from pandomq.replica.core import Core
-from pandomq.replica.messages import AskVote, Vote
-from pandomq.replica.position import Position
+from pandomq.replica.protocol.messages import AskVote, Vote
+from pandomq.replica.protocol.position import Position
 from pandomq.replica.roles.transitions import Role
 
 

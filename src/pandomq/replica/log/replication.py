@@ -13,10 +13,10 @@ from pandomq.ids import LogIndex
 from pandomq.replica.completions import Fetched, Missing, NoSnapshot, PieceRead
 from pandomq.replica.core import Core
 from pandomq.replica.effects import Fetch, ReadPiece
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.messages import Append, AppendRejected, SnapshotAnswer, SnapshotPiece
-from pandomq.replica.news import News
-from pandomq.replica.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.log.news import News
+from pandomq.replica.log.progress import Progress, ProgressState, SnapshotTransfer
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.messages import Append, AppendRejected, SnapshotAnswer, SnapshotPiece
 from pandomq.replica.record import encode_record
 
 

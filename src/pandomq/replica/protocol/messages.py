@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica.entries import LogEntry
-from pandomq.replica.position import Position
+from pandomq.replica.protocol.entries import LogEntry
+from pandomq.replica.protocol.position import Position
 
 VERSION: Final = 1
 

@@ -9,7 +9,7 @@ import msgspec
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.core import Core
 from pandomq.replica.limits import AWAY_MS
-from pandomq.replica.progress import Progress, ProgressState
+from pandomq.replica.log.progress import Progress, ProgressState
 
 
 class LaggingPeer(msgspec.Struct, frozen=True):

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from pandomq.ids import LogIndex, NodeName
 from pandomq.replica.core import Core
-from pandomq.replica.entries import LogEntry, is_own
-from pandomq.replica.excerpts import excerpt_of
 from pandomq.replica.limits import EXCERPTS_GATHERED, EXCERPTS_KEPT
-from pandomq.replica.progress import Progress, ProgressState
+from pandomq.replica.log.progress import Progress, ProgressState
+from pandomq.replica.protocol.entries import LogEntry, is_own
+from pandomq.replica.protocol.excerpts import excerpt_of
 
 
 class News:

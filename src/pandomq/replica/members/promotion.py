@@ -20,13 +20,13 @@ from collections.abc import Sequence
 import msgspec
 
 from pandomq.ids import LogIndex, NodeName, Term
-from pandomq.replica import votes
 from pandomq.replica.core import Core
 from pandomq.replica.effects import ChangeEnded, RequestNumber
-from pandomq.replica.entries import EpochBegins, LogEntry, encode_entry
 from pandomq.replica.limits import PROBE_AGAIN_MS, PROBE_ANSWER_MS_MAX, PROBE_MS, PROMOTION_TERM_STEP
-from pandomq.replica.membership import Membership
-from pandomq.replica.messages import Probe, ProbeAnswer
+from pandomq.replica.members import votes
+from pandomq.replica.members.membership import Membership
+from pandomq.replica.protocol.entries import EpochBegins, LogEntry, encode_entry
+from pandomq.replica.protocol.messages import Probe, ProbeAnswer
 from pandomq.replica.record import EpochClaim
 from pandomq.replica.roles.candidate import Candidate
 from pandomq.replica.roles.transitions import Role

@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 
 from pandomq.broker.administration.patterns import compile_pattern
+from pandomq.sim.campaigns.outcome import WorldOutcome
+from pandomq.sim.campaigns.reduction import Reduction
 from pandomq.sim.cluster.world import ClusterWorld
 from pandomq.sim.logs.world import LogWorld
-from pandomq.sim.outcome import WorldOutcome
-from pandomq.sim.reduction import Reduction
 from pandomq.sim.world import World
 
 NODES_DRAWN: Final = 5

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pandomq.ids import LogIndex, NodeName, Term
 from pandomq.replica.core import Core
-from pandomq.replica.entries import EpochBegins, LogEntry, decode_entry, is_own
-from pandomq.replica.excerpts import excerpt_of, is_for
-from pandomq.replica.messages import Append, Appended, AppendRejected
+from pandomq.replica.protocol.entries import EpochBegins, LogEntry, decode_entry, is_own
+from pandomq.replica.protocol.excerpts import excerpt_of, is_for
+from pandomq.replica.protocol.messages import Append, Appended, AppendRejected
 
 
 def receive(core: Core, root: NodeName, append: Append) -> None:

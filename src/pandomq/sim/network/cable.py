@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pandomq import limits
 from pandomq.cluster.proxy.front_client import FrontClient
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.frames import FrameReader, Heard
+from pandomq.sim.network.frames import FrameReader, Heard
 
 if TYPE_CHECKING:
     from pandomq.node.clients.client_link import ClientLink

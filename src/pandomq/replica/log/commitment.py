@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pandomq.ids import LogIndex, NodeName
-from pandomq.replica import lease, quorum
+from pandomq.replica import lease
 from pandomq.replica.core import Core
-from pandomq.replica.progress import Progress
+from pandomq.replica.log.progress import Progress
+from pandomq.replica.members import quorum
 
 
 def copies_wanted(core: Core, peers: Mapping[NodeName, Progress], names: tuple[NodeName, ...]) -> int:

@@ -13,8 +13,8 @@ from functools import lru_cache
 import msgspec
 
 from pandomq.ids import NodeName
-from pandomq.replica import quorum
 from pandomq.replica.limits import MEMBERSHIPS_CACHED
+from pandomq.replica.members import quorum
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):

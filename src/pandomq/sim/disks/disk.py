@@ -1,7 +1,7 @@
 """A disk in memory whose timing and failures follow from the seed.
 
 It carries out a journal's requests, lane by lane, each after a delay; a stalled disk takes longer. At a crash, unsynced
-data is lost, torn or reordered (see `sim.files`), including requests that were still waiting. Syncs may be combined, as
+data is lost, torn or reordered (see `files`), including requests that were still waiting. Syncs may be combined, as
 a real disk does. Errors are injected by count: the next so many syncs fail, writes find the disk full or read-only,
 bits flip, files are cut short or removed.
 """
@@ -37,8 +37,8 @@ from pandomq.journal.effects import (
     Ticket,
     Write,
 )
+from pandomq.sim.disks.files import Loss, SimDirectory, SimFile
 from pandomq.sim.draws import draw_between
-from pandomq.sim.files import Loss, SimDirectory, SimFile
 
 NEVER_MS = 2**63
 SYNCING: Final = frozenset((SyncFile, SyncDirectory, Create))

@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
-from pandomq.sim.campaign import Job, run_job
-from pandomq.sim.outcome import WorldOutcome
-from pandomq.sim.reduction import Reduction
+from pandomq.sim.campaigns.campaign import Job, run_job
+from pandomq.sim.campaigns.outcome import WorldOutcome
+from pandomq.sim.campaigns.reduction import Reduction
 
 RUNS_MAX: Final = 400
 SECONDS_MAX: Final = 60.0

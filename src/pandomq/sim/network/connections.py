@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pandomq import limits
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.disk import SimDisk
+from pandomq.sim.disks.disk import SimDisk
 from pandomq.sim.host import Host
 from pandomq.sim.trace import WorldTrace
 

@@ -1,0 +1,1 @@
+"""The messages between replicas, and the entries and excerpts that they carry."""

@@ -1,0 +1,1 @@
+"""Runs of many seeds: their outcomes, the file of results, and the shrinking of broken worlds."""

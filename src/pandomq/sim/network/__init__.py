@@ -1,0 +1,1 @@
+"""Connections between simulated brokers, and between them and clients."""

@@ -1,0 +1,1 @@
+"""Second definitions of a broker's state, for comparison with the state of brokers."""
