@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.unit.kernel.frames import PERSISTENT, ack, deliver, headers, nack, properties, publish
+from tests.unit.kernel.test_mirrors import Front
 from tests.unit.kernel.world import World
 
 PROPS = [b"\0\0", PERSISTENT, properties(priority=3), properties(expiration=b"1"), properties(table=headers(k=b"v"))]
@@ -259,3 +260,16 @@ def test_streams_and_their_readers_leave_nothing_behind(fast: ModuleType) -> Non
         life_of_a_stream(world, number)
     assert rss_bytes() - before < 2 << 20
     assert world.engine.held_messages == world.engine.held_bytes == 0
+
+
+def test_a_channel_and_the_tunnel_of_its_client_are_freed_together(fast: ModuleType) -> None:
+    """A front refers to its clients, and their tunnels refer to the front: it is one cycle of garbage."""
+    world = World(fast)
+    message = world.message(b"x")
+    base = sys.getrefcount(message)
+    front = Front(world)
+    front.arrive(front.subscribe(), 1)
+    front.tunnel.owner, front.client.owner = [front.client, message], front
+    del world, front
+    gc.collect()
+    assert sys.getrefcount(message) == base

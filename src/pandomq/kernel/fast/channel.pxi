@@ -10,6 +10,7 @@ cdef class Channel:
     cdef Confirms confirms
     cdef Kept* kept  # NULL for most
     cdef Mirrors* mirrors  # NULL for most
+    cdef Session mirrored  # the uplink for which the mirrors hold; here, where the garbage collector sees it
     cdef dict mirror_consumers  # by tag; None for most
     cdef object traced  # publishes that wait for their confirms, if those are traced; None for most
     cdef Chain resting  # consumers that wait for the channel's credit, or for its release

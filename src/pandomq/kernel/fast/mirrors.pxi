@@ -3,7 +3,6 @@
 # Unsettled tags are bits. The bits before the lowest one are shifted out now and then.
 
 cdef struct Mirrors:
-    PyObject* uplink  # owned; the uplink for which the other fields hold
     uint64_t era
     uint64_t base  # the tag of the first bit
     uint64_t low  # the lowest tag that is not settled
@@ -25,7 +24,6 @@ cdef enum:
 
 cdef void mirrors_free(Mirrors* mirrors) noexcept:
     if mirrors != NULL:
-        Py_XDECREF(mirrors.uplink)
         free(mirrors.words)
         free(mirrors.unproven.slots)
         free(mirrors)
@@ -33,8 +31,7 @@ cdef void mirrors_free(Mirrors* mirrors) noexcept:
 
 cdef inline Mirrors* mirrors_of(Channel channel) except NULL:
     # For the current uplink.
-    cdef PyObject* uplink = <PyObject*>channel.session.uplink
-    if channel.mirrors == NULL or channel.mirrors.uplink != uplink:
+    if channel.mirrors == NULL or channel.mirrored is not channel.session.uplink:
         mirrors_turn_to_uplink(channel)
     return channel.mirrors
 
@@ -45,13 +42,9 @@ cdef int mirrors_turn_to_uplink(Channel channel) except -1:
         mirrors = channel.mirrors = <Mirrors*>calloc(1, sizeof(Mirrors))
         if mirrors == NULL:
             raise MemoryError
-        Py_INCREF(None)
-        mirrors.uplink = <PyObject*>None
-    if mirrors.uplink == <PyObject*>channel.session.uplink:
+    if channel.mirrored is channel.session.uplink:
         return 0
-    Py_INCREF(channel.session.uplink)
-    Py_DECREF(<object>mirrors.uplink)
-    mirrors.uplink = <PyObject*>channel.session.uplink
+    channel.mirrored = channel.session.uplink
     mirrors.era += 1
     mirrors.lost = False
     mirrors.joined_count = mirrors.late_count = 0
