@@ -51,7 +51,7 @@ TunnelInput = FromRoot | Held | ClosedByRoot
 
 
 class TunnelEnd(Introduction):
-    __slots__ = ("_name", "_scanner")
+    __slots__ = ("_closed", "_name", "_scanner")
 
     def __init__(self, key: bytes, own: Hello, vhost: str, now_ms: int) -> None:
         """The connection is established. `own` has a nonce that was drawn only for it, and names the client for which
@@ -59,6 +59,8 @@ class TunnelEnd(Introduction):
         super().__init__(key, own, TUNNEL_AGREED, now_ms)
         self._name = vhost
         self._scanner: Scanner | None = None
+        self._closed: ClosedByRoot | None = None
+        """Set if the root refused the client in the handshake."""
 
     @property
     def let_in(self) -> bool:
@@ -84,7 +86,7 @@ class TunnelEnd(Introduction):
             self._heard = True
             return self._scan(self._scanner, data)
         self._shake_hands(data)
-        return self._take_held()
+        return self._take_held() if self._closed is None else [self._closed]
 
     def _take_held(self) -> list[TunnelInput]:
         """The octets right behind connection.open-ok."""
@@ -104,6 +106,13 @@ class TunnelEnd(Introduction):
         if frame_max < FRAME_BYTES_MIN:
             raise self._end(f"the root accepts frames of at most {frame_max} bytes, which is too small")
         return Agreed(offered.channel_max, frame_max, offered.heartbeat_s or TUNNEL_AGREED.heartbeat_s)
+
+    def _hear_method(self, method: Method) -> None:
+        if isinstance(method, ConnectionClose):
+            # The broker is not the root, or the root does not admit this client. The code distinguishes the two.
+            self._closed = self._close_as_root_did(method)
+        else:
+            super()._hear_method(method)
 
     def _let_in(self) -> None:
         self._scanner = Scanner(self.agreed.frame_max, LINK_MESSAGE_BYTES_MAX, inward=True)
@@ -138,9 +147,12 @@ class TunnelEnd(Introduction):
                 return Held(reason)
             case ConnectionUnblocked():
                 return Held("")
-            case ConnectionClose(reply_code, reply_text, class_id, method_id):
-                self._send(ConnectionCloseOk())
-                self.stage = IntroductionStage.OVER
-                return ClosedByRoot(reply_code, reply_text, class_id, method_id)
+            case ConnectionClose():
+                return self._close_as_root_did(method)
             case _:
                 raise self._end(f"the root sent {method.amqp_name}, which is not expected here")
+
+    def _close_as_root_did(self, close: ConnectionClose) -> ClosedByRoot:
+        self._send(ConnectionCloseOk())
+        self.stage = IntroductionStage.OVER
+        return ClosedByRoot(close.reply_code, close.reply_text, close.failed_class_id, close.failed_method_id)

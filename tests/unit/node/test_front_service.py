@@ -31,8 +31,8 @@ PROXY = {"access": "proxy", "root_wait_ms": ROOT_WAIT_MS}
 SHARED = QueueDeclare("q", durable=True)
 
 
-def make_world() -> LinkWorld:
-    world = LinkWorld(3, n1=PROXY, n2=PROXY, n3=PROXY)
+def make_world(kind: type[LinkWorld] = LinkWorld) -> LinkWorld:
+    world = kind(3, n1=PROXY, n2=PROXY, n3=PROXY)
     world.until(lambda: world.root is not None and world.all_linked())
     world.until(lambda: all(world.node(name).service_state.takes_clients for name in world.machines))
     return world

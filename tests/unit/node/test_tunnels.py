@@ -75,8 +75,9 @@ def test_a_broker_that_is_not_the_root_refuses_a_tunnel_and_names_the_root(world
     root, backup = root_and_backup(world)
     tunnel = RawTunnel(world, root, backup)
     assert not tunnel.end.let_in
-    assert tunnel.refused is not None and f"the root is {root}" in tunnel.refused.reason
-    assert not tunnel.refused.lasting
+    (closed,) = tunnel.heard
+    assert isinstance(closed, ClosedByRoot) and closed.reply_code == 320
+    assert f"the root is {root}" in closed.reply_text
 
 
 def test_a_broker_reaches_itself(world: LinkWorld) -> None:
@@ -92,7 +93,9 @@ def test_a_tunnel_for_an_unknown_user_or_vhost_is_refused(world: LinkWorld, fact
     root, backup = root_and_backup(world)
     tunnel = RawTunnel(world, backup, root, **facts)
     assert not tunnel.end.let_in
-    assert tunnel.refused is not None
+    (closed,) = tunnel.heard
+    assert isinstance(closed, ClosedByRoot) and closed.reply_code == 530
+    assert tunnel.end.stage is IntroductionStage.OVER and tunnel.refused is None
 
 
 def test_the_close_of_a_client_by_the_root_differs_from_a_lost_tunnel(world: LinkWorld) -> None:

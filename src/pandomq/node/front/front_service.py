@@ -139,6 +139,10 @@ class FrontService:
         elif self._dispatcher.has_work(gathered):
             self._unserved.clear()
             self._close(self._dispatcher.handle(gathered, now_ms))
+            for client in self._dispatcher.backlog.clients():
+                # Its inputs may have come while there was no lease: then the front has not seen any of them.
+                assert isinstance(client, FrontClient)
+                self.front.awaiting.kept_waiting(client)
         self.tunnels.settle()
         self.tunnels.open_wanted(self._root)
         return self._dispatcher.ready if holds else front.active
