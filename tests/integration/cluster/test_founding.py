@@ -41,10 +41,11 @@ def test_three_new_brokers_found_a_cluster_and_one_that_lost_its_store_learns(tm
         wipe(lost.data)
         mark = lost.mark()
         lost.start()
-        cluster.wait_until_whole()
-        assert lost.lines("joins cluster", mark)
+        # Until then the root may not have noticed the loss.
+        lost.wait_for_line("joins cluster", mark)
         # It restarts its state when it has joined.
         wait_until(lambda: lost.status.get("cluster") in ids)
+        cluster.wait_until_whole()
 
 
 @pytest.mark.proves("R21")
