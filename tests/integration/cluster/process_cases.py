@@ -112,8 +112,9 @@ def wipe_backup(scene: Scene) -> None:
     wipe(backup.data)
     mark = backup.mark()
     backup.start()
+    # Until then the root may not have noticed the loss.
+    backup.wait_for_line("learner", mark)
     cluster.wait_until_whole()
-    assert backup.lines("learner", mark), backup.tail
     kill_root(scene)
 
 
