@@ -31,6 +31,9 @@ def write_key(path: Path, key: str | None = None) -> Path:
     return path
 
 
+ROLES = ("root", "backup")
+
+
 class Cluster:
     def __init__(
         self,
@@ -134,12 +137,18 @@ class Cluster:
         self.wait_until_whole()
 
     def wait_until_whole(self, count: int | None = None) -> None:
-        """Waits until a root serves, and all (or so many) primaries have its log."""
+        """Waits until a root serves, and all (or so many) primaries have its log. They must report that themselves,
+        too: the root may not have noticed yet that a broker has restarted."""
         wanted = len(self.brokers) if count is None else count
 
+        def is_whole(member: dict[str, Any]) -> bool:
+            if not member["in_sync"] or member["role"] not in ROLES:
+                return False
+            broker = self.brokers.get(member["name"])
+            return broker is None or broker.unreachable or broker.status.get("role") in ROLES
+
         def whole() -> bool:
-            members = self.members().values()
-            return sum(bool(member["in_sync"]) and member["role"] in ("root", "backup") for member in members) >= wanted
+            return sum(map(is_whole, self.members().values())) >= wanted
 
         self._wait(whole, f"{wanted} brokers in sync")
 
