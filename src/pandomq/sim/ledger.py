@@ -108,6 +108,8 @@ class WorldLedger:
         """The times at which processes ended, in the world's time."""
         self.leapt_ms = 0
         """The total time in which nothing happened at all."""
+        self.leaps: list[tuple[int, int]] = []
+        """When the world continued after each standstill, and how long that was."""
         self.last_leap_ms = -1
         """When the world continued after the last standstill, in the world's time; -1 if there was none."""
         self.drilled_ms = 0
@@ -123,6 +125,10 @@ class WorldLedger:
         """How often a client was told that the broker failed at its request."""
         self.epoch = 0
         """The number of forced promotions."""
+
+    def awake_ms(self, since_ms: int, until_ms: int) -> int:
+        """The time between the two in which the world did not stand still."""
+        return until_ms - since_ms - sum(span_ms for at_ms, span_ms in self.leaps if since_ms < at_ms <= until_ms)
 
     def new_channel(self) -> int:
         self._channels += 1

@@ -54,6 +54,31 @@ def test_rows_of_a_broker_are_settled_and_the_number_comes_back_when_that_is_com
     assert tunnel.session.take().endswith(struct.pack(">HHQ", 60, 251, 7) + b"\xce")
 
 
+@pytest.mark.proves("R29")
+def test_an_ack_finds_a_message_of_another_channel_though_consumers_count_settled_ones() -> None:
+    """A delivery that was settled elsewhere still counts for its consumer, until that settles it, too."""
+    cluster = Cluster()
+    root = cluster.root
+    assert root is not None
+    cluster.front.peer().declare("q", durable=True)
+    consumer, getter = root.peer(), root.peer()
+    consumer.send(methods.BasicQos(0, 1, False))
+    consumer.consume("q")
+    for body in (b"one", b"two"):
+        consumer.publish("", "q", body, PERSISTENT)
+    got = getter.get("q", no_ack=False)
+    assert got is not None and got.body == b"two"
+    queue = root.broker.state.vhosts["/"].queues["q"].kernel
+    tunnel = next(pipe.client for pipe in cluster.front.pipes)
+    for holder in (consumer, getter):
+        ((_, sequence, term, *_),) = holder.client.channels[1].kernel.unacked()
+        root.run([(tunnel, [methods.MethodInput(1, methods.BasicSettle(0, row(queue.queue_id, sequence, term)))])])
+    assert queue.unacked_count == 0
+    consumer.leave()
+    getter.leave()
+    assert queue.ready_count == 0
+
+
 def test_rows_that_are_cut_end_the_connection() -> None:
     cluster = Cluster()
     root = cluster.root

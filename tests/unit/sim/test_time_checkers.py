@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pandomq.sim.agenda import Agenda
-from pandomq.sim.checkers.confirmed_kept import ConfirmedKept
+from pandomq.sim.checkers.confirmed_kept import WRITTEN_MS, ConfirmedKept
 from pandomq.sim.checkers.hours import HoursPass
 from pandomq.sim.cluster.checkers.time import FORGOTTEN_SLACK_MS, SLACK_MS, TimeGoesOn
 from pandomq.sim.ledger import BrokenPromise, SentMessage, WorldLedger
@@ -143,3 +143,24 @@ def test_a_confirmed_message_may_be_gone_after_a_leap_only_if_its_time_is_over(a
     else:
         with pytest.raises(BrokenPromise, match="no confirmed loss"):
             ConfirmedKept(ledger).finished(root)
+
+
+@pytest.mark.parametrize(("awake_ms", "legal"), [(WRITTEN_MS, True), (WRITTEN_MS + 1, False)])
+def test_a_transient_message_is_on_disks_only_after_a_time_in_which_the_world_did_not_stand_still(
+    awake_ms: int, legal: bool
+) -> None:
+    """All brokers are killed after a standstill; their disks did not work during it."""
+    ledger = WorldLedger()
+    ledger.kinds["plain"] = next(kind for kind in KINDS if kind.name == "plain")
+    message = SentMessage(1, 1, ("plain",), False, 0, None, 1, 900, confirmed=True, confirmed_life=1, confirmed_ms=1000)
+    ledger.messages[b"1:1"] = message
+    ledger.leaps.append((1010 + HOUR_MS, HOUR_MS))
+    ledger.ends_ms = [1000 + HOUR_MS + awake_ms] * 3
+    checker = ConfirmedKept(ledger)
+    checker.in_memories = True
+    root: Any = SimpleNamespace(life=2, broker_ms=BEGIN_MS)
+    if legal:
+        checker.finished(root)
+    else:
+        with pytest.raises(BrokenPromise, match="no confirmed loss"):
+            checker.finished(root)

@@ -18,6 +18,8 @@ from pandomq.kernel.constants import ABSENT, ACK, CONFIRM, PLACE_UNKNOWN
 from pandomq.methods import BasicSettle, BasicSettleOk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pandomq.broker.broker import Broker
     from pandomq.broker.channel import Channel
     from pandomq.broker.leases.lease import LeaseRun
@@ -111,17 +113,21 @@ class Settling:
         return position >= 0 and runs[position].has(sequence, term)
 
     def _find_unacked(self, queue: "KernelQueue") -> "Holders":
-        consumers = queue.consumers()
-        channels = {consumer.channel: None for consumer in consumers if consumer.unacked_count}
-        known = sum(consumer.unacked_count for consumer in consumers)
-        known -= sum(sum(channel.owner.held_before.values()) for channel in channels)
-        if known < queue.unacked_count:
-            # A channel has got it by basic.get, or no longer consumes.
+        found = _held_by({consumer.channel: None for consumer in queue.consumers()}, queue)
+        if len(found) < queue.unacked_count:
+            # A channel has got some by basic.get, or no longer consumes.
             clients = self._broker.clients
-            channels = {channel.kernel: None for client in clients for channel in client.channels.values()}
-        return {
-            (row[1], row[2]): (channel, tag)
-            for channel in channels
-            for tag, row in zip(channel.outstanding(0, True), channel.unacked(), strict=True)
-            if row[0] is queue
-        }
+            found = _held_by((channel.kernel for client in clients for channel in client.channels.values()), queue)
+        return found
+
+
+def _held_by(channels: "Iterable[KernelChannel]", queue: "KernelQueue") -> "Holders":
+    """The unacked messages of the queue that these channels have. What consumers report as unacked is no measure of
+    them: it includes messages of an earlier root that their clients have not settled yet."""
+    return {
+        (row[1], row[2]): (channel, tag)
+        for channel in channels
+        if channel.unacked_count
+        for tag, row in zip(channel.outstanding(0, True), channel.unacked(), strict=True)
+        if row[0] is queue
+    }

@@ -15,7 +15,7 @@ PROMISE = "no confirmed loss"
 LATENCY_MS = 200
 """A confirm may have been given this much earlier than its client received it."""
 WRITTEN_MS = 4_000
-"""After this time every broker has written to disk what it had in memory."""
+"""After this time every broker has written to disk what it had in memory, unless the world stood still."""
 
 CLOCKS_MS = 3_000
 """The largest difference between the clocks of two roots."""
@@ -32,7 +32,10 @@ class ConfirmedKept(Checker):
             return True
         since_ms = message.confirmed_ms - LATENCY_MS
         lost = any(at_ms >= since_ms for at_ms in self.ledger.losses_ms)
-        ended = sum(since_ms <= at_ms <= message.confirmed_ms + WRITTEN_MS for at_ms in self.ledger.ends_ms)
+        ended = sum(
+            since_ms <= at_ms and self.ledger.awake_ms(message.confirmed_ms, at_ms) <= WRITTEN_MS
+            for at_ms in self.ledger.ends_ms
+        )
         return is_logged and self.in_memories and not lost and ended <= 1
 
     def _may_have_expired(self, message: SentMessage, kind: QueueKind, machine: Machine) -> bool:

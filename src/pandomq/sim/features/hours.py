@@ -108,6 +108,7 @@ class HoursFeature(Feature):
         self._checker.leapt(span_ms)
         self.world.agenda.leap(span_ms)
         self.world.ledger.last_leap_ms = self.world.agenda.now_ms
+        self.world.ledger.leaps.append((self.world.agenda.now_ms, span_ms))
         for machine in (*self.world.machines, *self.world.scene.secondaries):
             machine.leap(span_ms)
 
