@@ -12,7 +12,7 @@ from pandomq.sim.checkers.confirmed_kept import WRITTEN_MS, ConfirmedKept
 from pandomq.sim.checkers.hours import HoursPass
 from pandomq.sim.cluster.checkers.time import FORGOTTEN_SLACK_MS, SLACK_MS, TimeGoesOn
 from pandomq.sim.ledger import BrokenPromise, SentMessage, WorldLedger
-from pandomq.sim.queues import KINDS
+from pandomq.sim.queues import KINDS, PLAIN
 
 BEGIN_MS = 1_000_000
 HOUR_MS = 3_600_000
@@ -151,7 +151,7 @@ def test_a_transient_message_is_on_disks_only_after_a_time_in_which_the_world_di
 ) -> None:
     """All brokers are killed after a standstill; their disks did not work during it."""
     ledger = WorldLedger()
-    ledger.kinds["plain"] = next(kind for kind in KINDS if kind.name == "plain")
+    ledger.kinds["plain"] = PLAIN
     message = SentMessage(1, 1, ("plain",), False, 0, None, 1, 900, confirmed=True, confirmed_life=1, confirmed_ms=1000)
     ledger.messages[b"1:1"] = message
     ledger.leaps.append((1010 + HOUR_MS, HOUR_MS))

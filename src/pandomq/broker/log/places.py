@@ -122,8 +122,8 @@ class Settling:
 
 
 def _held_by(channels: "Iterable[KernelChannel]", queue: "KernelQueue") -> "Holders":
-    """The unacked messages of the queue that these channels have. What consumers report as unacked is no measure of
-    them: it includes messages of an earlier root that their clients have not settled yet."""
+    """The unacked messages of the queue that these channels have. The counts of their consumers are larger: a delivery
+    that was settled elsewhere counts until its client has settled it, too."""
     return {
         (row[1], row[2]): (channel, tag)
         for channel in channels
