@@ -58,10 +58,13 @@ class NamedSuccessorFeature(Drill):
     def _ask(self, root: Machine, name: str) -> list[HandOverAnswer]:
         """Asks the root to hand over; returns a list that receives the answer."""
         answers: list[HandOverAnswer] = []
+        asked_term = 0 if root.node is None else root.node.peers.knowledge.term
 
         def ended(done: bool, text: str) -> None:
             self.world.trace.say(root.name, f"{'done' if done else 'refused'}: {text}")
-            stepped_down = root.node is not None and root.node.peers.knowledge.successor is not None
+            # A successor may be known from an earlier hand-over, after which this broker was elected again.
+            known = None if root.node is None else root.node.peers.knowledge
+            stepped_down = known is not None and known.successor is not None and known.term != asked_term
             answers.append(HandOverAnswer(done, stepped_down))
 
         self.world.trace.say(root.name, f"is asked to hand over to {name}")
